@@ -116,17 +116,13 @@ def test_torque_noise_alone_is_no_motion() -> None:
 
 
 def test_of_long_data_some_stretches_tell_the_shift(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than half of the rows, in stretches cut out of them, foretell the shift that all rows do."""
+    """Half of the rows, in stretches cut out of all logs, give the shift that all rows do."""
     found, logs = machine(), [machine().record(seed, closed=True) for seed in range(LOGS)]
-    long = replace(logs[0], t=np.arange(sum(map(len, logs))) / logs[0].rate, **{
-        name: np.concatenate([getattr(log, name) for log in logs]) for name in ("q", "dq", "tau", "reference",
-                                                                               "reference_velocity")
-        if getattr(logs[0], name) is not None})
-    own = Problem.of(found.model, prepare(long), base=found.base, recordings=long)
+    own = Problem.of(found.model, [prepare(log) for log in logs], base=found.base, recordings=logs)
     weights, k = joint_weights(own.regression), found.base.names.index("Fc3")
     solution = solve(own.regression, own.regression.stack(weights))
     whole = motion_shift(own, solution, weights)
-    monkeypatch.setattr("dynid.estimate.motion_errors._ENOUGH_ROWS", len(own.data[0]) // 2)
+    monkeypatch.setattr("dynid.estimate.motion_errors._ENOUGH_ROWS", sum(map(len, own.data)) // 2)
     part = motion_shift(own, solution, weights)
     assert whole is not None and part is not None
-    assert 0.6 < part.shift[k] / whole.shift[k] < 1.6 and np.corrcoef(part.score, whole.score)[0, 1] > 0.8
+    assert 0.8 < part.shift[k] / whole.shift[k] < 1.25 and np.corrcoef(part.score, whole.score)[0, 1] > 0.95

@@ -31,7 +31,7 @@ from dynid.errors import ModelError
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import stretches
+from dynid.recording.excerpt import filterable_excerpt
 from dynid.recording.log_files import find_logs
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
@@ -177,13 +177,10 @@ class Dataset:
     def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
         """Return places, samples and recordings of the logs in memory: whole stretches of time of at most about so many
         rows in all. Samples are those in memory where they have no more rows; recordings are whole in any case."""
-        chosen = stretches(self.samples, PILOT_ROWS if rows is None else rows)
-        if chosen is None:
-            return tuple(self.held), self.samples, self.recordings
-        kept = [k for k, ranges in enumerate(chosen) if ranges]
-        places, samples, recordings = tuple(self.held), self.samples, self.recordings
-        return (tuple(places[k] for k in kept), tuple(samples[k].select(chosen[k]) for k in kept),
-                tuple(recordings[k] for k in kept) if recordings else ())
+        few = filterable_excerpt(self.samples, PILOT_ROWS if rows is None else rows)
+        places, recordings = tuple(self.held), self.recordings
+        return (tuple(places[k] for k in few), tuple(few.values()),
+                tuple(recordings[k] for k in few) if recordings else ())
 
     def __iter__(self) -> Iterator[Samples]:
         """Samples of every log that can be used, one after the other; those not in memory are read again."""

@@ -31,7 +31,7 @@ from dynid.estimate.linear import Solution
 from dynid.estimate.problem import Problem, rows_of
 from dynid.model import complete
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import excerpt_by_place
+from dynid.recording.excerpt import filterable_excerpt
 from dynid.recording.prepare import filtered_again
 from dynid.regression import Equations, equations_of
 from dynid.regression.equations import Rows
@@ -79,7 +79,7 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
 
 def _few_rows(problem: Problem) -> Problem:
     """Return the problem with at most about `_ENOUGH_ROWS` rows of data at hand, as whole stretches of time."""
-    few = excerpt_by_place(problem.data, _ENOUGH_ROWS)
+    few = filterable_excerpt(problem.data, _ENOUGH_ROWS)
     if all(few.get(k) is samples for k, samples in enumerate(problem.data)):
         return problem
     recordings = tuple(problem.recordings[k] for k in few) if len(problem.recordings) == len(problem.data) else ()
@@ -104,7 +104,7 @@ def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     predicts in the rows that regression uses, N m or N; zero where the way from positions to samples is not known. A
     residual has as much of it, and its colour is that of the filter and of two derivatives."""
     squares, rows = np.zeros(data[0].dof), np.zeros(data[0].dof)
-    for samples in excerpt_by_place(data, _ENOUGH_ROWS).values():
+    for samples in filterable_excerpt(data, _ENOUGH_ROWS).values():
         if _repeatable(samples) and np.any(_floors(samples) > 0.0):
             noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples)[0], samples))
             squares += np.sum(np.where(plain.keep, noisy.predicted - plain.predicted, 0.0) ** 2, axis=0)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dynid.recording.decimate import reach
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 
 STRETCHES = 8  # at least in all logs together, as many as there are blocks of time in a cross-validation
+FILTERABLE_SECONDS = 15.0  # of a stretch that is filtered again: long against the filter's ends and slow motion
 SHORTEST_STRETCH = 100  # rows after decimation: several times the reach of the filter of a decimation
 
 RowRanges = list[tuple[int, int]]  # half-open, in order
@@ -54,10 +56,37 @@ def excerpt_recordings(recordings: Sequence[Recording], rows: int) -> tuple[Reco
     return tuple(log[a:b] for log, own in zip(recordings, chosen, strict=True) for a, b in own)
 
 
-def stretches(samples: Sequence[Samples], rows: int) -> list[RowRanges] | None:
-    """Return the row ranges of each log that `excerpt` takes; None where it takes everything."""
+def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:
+    """Return the row ranges of each log that `excerpt` takes; None where it takes everything. seconds: of a stretch at
+    least."""
     spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
-    return _spread(samples, spans, rows, SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1))
+    shortest = SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1)
+    return _spread(samples, spans, rows, max(shortest, int(seconds * max((log.rate for log in samples), default=0.0))))
+
+
+def filterable_excerpt(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
+    """Return an excerpt by the places of its logs, for use with the filter of the preparation.
+
+    Stretches are long against the filter, and rows that its ends reach at a new border are not kept.
+    """
+    chosen = stretches(samples, rows, FILTERABLE_SECONDS)
+    if chosen is None:
+        return dict(enumerate(samples))
+    return {k: _without_borders(samples[k], own) for k, own in enumerate(chosen) if own}
+
+
+def _without_borders(samples: Samples, chosen: RowRanges) -> Samples:
+    """Return some stretches of a log without the rows next to borders that the log itself does not have."""
+    found, at = samples.select(chosen), 0
+    border = round(float(samples.settings.get("border") or 0.0) * samples.rate)
+    border = max(border, 0 if samples.decimation is None else reach(samples.decimation))
+    keep, own = found.keep.copy(), {int(row) for row in np.ravel(samples.segments)}
+    for start, stop in chosen:
+        margin, end = min(border, (stop - start) // 4), at + stop - start
+        keep[at:at + (0 if start in own else margin)] = False
+        keep[end - (0 if stop in own else margin):end] = False
+        at = end
+    return replace(found, keep=keep)
 
 
 @dataclass(frozen=True)
