@@ -196,7 +196,7 @@ def test_budget_is_kept_and_a_users_model_works() -> None:
         excite(model("arm3r"), criterion="best")
     with pytest.raises(DynidError, match="give a budget in seconds"):
         Search(budget=None)
-    with pytest.raises(DynidError, match="sampling rate must be above zero"):
+    with pytest.raises(DynidError, match="sampling rate must be between"):
         Measurement(rate=0.0)
 
 

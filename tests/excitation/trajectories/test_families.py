@@ -99,7 +99,7 @@ def test_without_conditions_everything_is_free() -> None:
 def test_wrong_options_are_named() -> None:
     with pytest.raises(DynidError, match="no family of motions 'sine'"):
         family_named("sine", 1.0, 2)
-    with pytest.raises(DynidError, match="duration above zero"):
+    with pytest.raises(DynidError, match="duration of a motion must be between"):
         Fourier(0.0)
     with pytest.raises(DynidError, match="at least one harmonic"):
         FourierPlusQuintic(5.0, 0)
