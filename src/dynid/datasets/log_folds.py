@@ -136,7 +136,7 @@ class FoldedLogs:
         entries: logs that count, in the order of the dataset.
         left_out: logs that do not, and why.
         preparation: of all logs.
-        read: number of logs that were read now; the others were in memory or in the store.
+        read: number of logs that were read in this call; the others were in the store.
     """
 
     entries: tuple[ManifestEntry, ...]
@@ -298,7 +298,7 @@ def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, 
     if isinstance(found, Failure):
         return found, None
     packed = found.packed() if job.keeps else b""
-    return LogReport(found.entry, item.held is None, packed), found.regression
+    return LogReport(found.entry, True, packed), found.regression
 
 
 def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
