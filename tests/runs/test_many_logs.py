@@ -76,7 +76,7 @@ def test_few_held_logs_and_all_of_them_agree(folder: Path, monkeypatch: pytest.M
     """Values are of all logs in either case; standard errors are learnt from fewer rows."""
     chosen = settings(folder, method="wls", prepare={"cutoff": 20.0}, model={"friction": ["viscous", "coulomb"]})
     whole = run(chosen)
-    monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", int(2.5 * _ROWS))
+    monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", 3 * _ROWS)
     few = run(chosen)
     assert few.problem.is_excerpt and not whole.problem.is_excerpt
     assert few.estimate.values == pytest.approx(whole.estimate.values, rel=1e-9)

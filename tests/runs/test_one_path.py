@@ -194,15 +194,14 @@ def test_a_folder_of_factors_changes_nothing_when_written_nor_when_read(
         capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert_same(command(capfd, prepared(name), "--folds", tmp_path / "factors"), plain(name))
-    assert any((tmp_path / "factors").iterdir())
 
 
-def test_identify_of_samples_is_the_run(prepared: Callable[[str], Path], plain: Callable[[str], dict[str, Any]]
-                                        ) -> None:
-    """The same logs through `dynid.prepare` and `dynid.identify`: the same cut-off, method and values."""
+def test_identify_of_a_recording_is_the_run(prepared: Callable[[str], Path], plain: Callable[[str], dict[str, Any]]
+                                            ) -> None:
+    """The same log through `dynid.identify`: the same cut-off, method and values."""
     folder, robot = prepared("validation_log").parent, Robot.builtin("arm3r")
     recording = dynid.read(folder / "0.npz")
-    estimate = dynid.identify(rubbing(robot), dynid.prepare(recording))
+    estimate = dynid.identify(rubbing(robot), recording)
     said = plain("validation_log")
     assert estimate.method == said["method"]
     values = [said["parameters"][name]["value"] for name in estimate.names]

@@ -9,7 +9,7 @@ the same to the last bit wherever it is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -182,14 +182,17 @@ class Dataset:
         return (tuple(places[k] for k in few), tuple(few.values()),
                 tuple(recordings[k] for k in few) if recordings else ())
 
-    def __iter__(self) -> Iterator[Samples]:
-        """Samples of every log that can be used, one after the other; those not in memory are read again."""
+    def every_sample(self, left_out: Collection[str] = ()) -> Iterator[Samples]:
+        """Yield the samples of every log, one after the other; those not in memory are read again.
+
+        left_out: names of logs that do not count.
+        """
         for place in range(max(len(self.logs), len(self.held) + len(self.failures))):
             if place in self.held:
                 samples = self.held[place].samples
                 assert samples is not None
                 yield samples
-            elif place not in self.failures:
+            elif place not in self.failures and self.logs[place].source not in left_out:
                 assert self.preparation is not None
                 yield prepared_alike(self.logs[place].read(self.robot), self.preparation)
 

@@ -80,7 +80,8 @@ class Problem:
         """Return the same problem with all data at hand, for methods that go through the rows again."""
         if not self.is_excerpt or self.dataset is None:
             return self
-        data = tuple(self.dataset)
+        gone = () if self.folded is None else tuple(failure.source for failure in self.folded.left_out)
+        data = tuple(self.dataset.every_sample(gone))
         recordings = self.recordings if len(self.recordings) == len(data) else ()
         return replace(self, data=data, recordings=recordings, places=(), is_excerpt=False)
 

@@ -21,7 +21,7 @@ from dynid.recording.prepare import AT_REST, check_usable, prepare
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
 from dynid.runs.logs import LogEntry, log_settings, log_sources
-from dynid.runs.models import make_model
+from dynid.runs.models import first_model, make_model
 from dynid.runs.settings import RunSettings
 from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import Gravity
@@ -105,6 +105,8 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
     workers: where logs are read and compressed. store: folder in which compressed logs are kept for the next run.
     """
     tell = Progress.of(tell)
+    Preparation.of(settings.prepare, "[prepare]")
+    first_model(settings, robot)  # both raise for wrong settings, before any log is read
     if _asks_for_gains(settings):
         from dynid.runs.drive_gains import with_drive_gains  # with payloads, which most runs do not need
         settings = with_drive_gains(settings, robot, tell)
