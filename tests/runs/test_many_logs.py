@@ -59,7 +59,7 @@ def test_workers_and_a_store_change_nothing(folder: Path, tmp_path: Path, monkey
     for workers, store in ((Workers(2), None), (None, tmp_path / "folds"), (Workers(2), tmp_path / "folds")):
         again = run(chosen, workers=workers, store=store)
         assert plain(again) == plain(first)
-    assert again.problem.folded is not None and again.problem.folded.read == 3  # two held logs, and the file that is none
+    assert again.problem.folded is not None and again.problem.folded.read == 3  # two held, one is no log
     save(first, tmp_path / "out", report=False)
     assert np.array_equal(load(tmp_path / "out")[0].values, first.estimate.values)
 
