@@ -68,11 +68,9 @@ class Problem:
     is_excerpt: bool = False
 
     def __post_init__(self) -> None:
-        if not self.data:
-            return
         if len(self.places) != len(self.data):
             object.__setattr__(self, "places", tuple(range(len(self.data))))
-        if not self.is_excerpt and rows_of(self.data) != self.regression.rows:
+        if self.data and not self.is_excerpt and rows_of(self.data) != self.regression.rows:
             raise ModelError(f"the fold has {sum(self.regression.rows)} equations, the data "
                              f"{sum(rows_of(self.data))}: a problem's data are those that were folded, all of them")
 
