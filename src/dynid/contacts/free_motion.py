@@ -62,8 +62,8 @@ class FreeMotion:
         try:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
-            raise NotPossibleError("the covariance of the torques in free motion is not positive definite: the result or "
-                                   "the log holds numbers that no robot has", "identify the robot again") from None
+            raise NotPossibleError("the covariance of the torques in free motion is not positive definite: the result "
+                                   "or the log holds numbers that no robot has", "identify the robot again") from None
         return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]
 
 
