@@ -126,6 +126,7 @@ REFUSED = {
     "preset-list": ("identify", "arm3r", "log.csv", "--set", "log.preset=[1]", *QUICK),
     "position-nan": ("identify", "position.toml", "-o", "out"), "dh-nan": ("inspect", "dh.toml"),
     "loop-kind": ("inspect", "loop.toml"),
+    "known": ("identify", "arm3r", "log.csv", *QUICK, "--known", "MX3=1+-1e-308"),
     "known-inf": ("identify", "arm3r", "log.csv", *QUICK, "--known", "MX3=1+-inf"),
     "motion-duration": ("motion", "arm3r", "sines", "--duration=inf", "-o", "m.csv"),
     "motion-long": ("motion", "arm3r", "sines", "--duration=1e300", "-o", "m.csv"),
@@ -147,7 +148,7 @@ REFUSED = {
 HARMLESS = {
     "gains": ("gains", "arm3r", "targets.csv", "--mapping", "targets.toml", "--json"),
     "fleet": ("fleet", "fleet.toml", "--workers", "1", "--json"),
-    "known": ("identify", "arm3r", "log.csv", *QUICK, "--known", "MX3=1+-1e-308", "--json"),
+    "known-exact": ("identify", "arm3r", "log.csv", *QUICK, "--known", "MX3=1+-1e-90", "--json"),
     "slow-but-said": ("identify", "arm3r", "ms.csv", *QUICK, "--set", "log.time_unit=s", "--json"),
     "watch-stamp": ("watch", "arm3r", "--from", "tail:far.txt", "--patience", "0.2", "--json"),
     "watch-inf": ("watch", "arm3r", "--from", "tail:endless.txt", "--patience", "0.2", "--json"),

@@ -84,7 +84,8 @@ def test_every_command_works_with_inputs_that_are_not_damaged(prepared, folder, 
 
 
 def test_damaged_inputs_end_in_sentences(case):
-    assert judged(case, range(500)).failures == []
+    found = judged(case, range(500))
+    assert not found.failures, "\n\n".join(found.failures)
 
 
 @pytest.mark.slow
@@ -93,4 +94,4 @@ def test_many_damaged_inputs_end_in_sentences(case, part):
     seeds = range(FIRST_SEED + part, FIRST_SEED + CASES, PARTS)
     found = judged(case, seeds)
     print(f"{len(seeds)} cases, {found.seconds / len(seeds):.3f} s of the processor each")
-    assert found.failures == []
+    assert not found.failures, "\n\n".join(found.failures)

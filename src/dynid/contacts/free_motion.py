@@ -58,7 +58,12 @@ class FreeMotion:
 
     def whitened(self, torques: OutsideTorques) -> Array:
         """Torques (m, dof) in units of their deviation, independent of each other where nothing acts."""
-        return np.linalg.solve(np.linalg.cholesky(self.covariance(torques)), torques.tau[:, :, None])[:, :, 0]
+        try:
+            lower = np.linalg.cholesky(self.covariance(torques))
+        except np.linalg.LinAlgError:
+            raise NotPossibleError("the covariance of the torques in free motion is not positive definite: the result "
+                                   "or the log holds numbers that no robot has", "identify the robot again") from None
+        return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]
 
 
 def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: Way = "momentum", window: float = 0.03,

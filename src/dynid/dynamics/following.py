@@ -297,6 +297,8 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
         trial = z.copy()
         for _ in range(100):
             phi, jacobian = _linearised(tree, trial, fixed)
+            if not np.isfinite(jacobian).all():
+                break  # dimensions beyond all numbers; the loop stays open
             step = np.linalg.lstsq(jacobian[:, free], phi, rcond=1e-9)[0]
             trial[free] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
             if np.abs(step).max(initial=0.0) < 1e-13:
@@ -304,7 +306,7 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
         phi, _ = _linearised(tree, trial, fixed)
         if np.abs(phi).max() < _CLOSED_TO:
             return trial
-    worst = int(np.argmax(np.abs(phi)))
+    worst = int(np.argmax(np.nan_to_num(np.abs(phi), nan=np.inf)))
     owner = np.repeat(np.arange(len(loops.closures)), [one.equations for one in loops.closures])
     raise RobotError(f"loop '{loops.closures[owner[worst]].name}' of robot '{robot.name}' cannot be closed near its "
                      f"posture: {abs(phi[worst]):.3g} m stay open; check its places, lengths and posture")

@@ -269,6 +269,7 @@ class Regression:
             blocks = [Block(_spans(arrays, k), tuple(
                 Factor(arrays[f"columns{j}"], arrays[f"r{j}"][k], int(rows[j]), float(arrays["power"][k, j]))
                 for j in range(len(joints)))) for k, rows in enumerate(arrays["rows"])]
+            sources = tuple(map(str, arrays["sources"]))
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
@@ -280,7 +281,7 @@ class Regression:
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):
             raise RecordingError(f"{named} is not a saved regression: its arrays do not fit each other")
-        found = Regression.of(base, blocks, joints, tuple(map(str, arrays["sources"])))
+        found = Regression.of(base, blocks, joints, sources)
         return replace(found, prior=Prior.of(base, doubtful))
 
 

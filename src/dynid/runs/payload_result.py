@@ -134,9 +134,10 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
 def _fold(folder: Path, estimate: Estimate) -> Regression | None:
     """The fold of a result's logs; None where its model cannot read it."""
     try:
-        return Regression.load(folder / REGRESSION, estimate.model)
+        found = Regression.load(folder / REGRESSION, estimate.model)
     except (ModelError, RecordingError):
         return None
+    return found if found.dof == estimate.model.dof else None
 
 
 def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:

@@ -135,7 +135,10 @@ def _through(file: Path | None, limits: Limits) -> Trajectory:
         if len(columns) != limits.dof:
             raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one for each, in "
                              "their order or by their names")
-        points = np.column_stack([np.asarray(source.value(name), dtype=float) for name in columns])
+        values = [np.atleast_1d(np.asarray(source.value(name), dtype=float)) for name in columns]
     finally:
         source.close()
+    if len({len(column) for column in values}) > 1:
+        raise DynidError(f"{file}: its columns are not of one length; give a number for each joint in every row")
+    points = np.column_stack(values)
     return quintics_within(points, limits)
