@@ -11,10 +11,11 @@ from _faulty_machines import bare, machine, model_of, real_machine
 
 from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
+from dynid.estimate.cutoff_choice import choose_cutoff
 from dynid.model import Model
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
-from dynid.validate import Verdict, choose_cutoff, cross_validate, cutoff_dependence, reconstruct, verdict
+from dynid.validate import Verdict, cross_validate, cutoff_dependence, reconstruct, verdict
 
 # Findings that speak of how much was learnt or of what was left, and name no cause.
 NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",

@@ -8,9 +8,10 @@ from filtered_logs import simulated
 
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify, methods
+from dynid.estimate.cutoff_choice import choose_cutoff
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
-from dynid.validate import choose_cutoff, cross_validate, reconstruct
+from dynid.validate import cross_validate, reconstruct
 
 KINDS = ["kernel", "power", "energy"]
 TAKE_THEM = ["ols", "wls", "ml", "tls", "irls", "rls", "cls", "s-rls", "mrls", "ridge", "pc-ols", "pc-wls", "pc-ridge",

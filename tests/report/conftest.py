@@ -10,6 +10,7 @@ from motions import fourier
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
+from dynid.estimate.cutoff_choice import choose_cutoff
 from dynid.model import LinearModel, Model, Payload, Scara, make_terms
 from dynid.payloads.payload import payload
 from dynid.recording import Recording, Samples
@@ -18,7 +19,6 @@ from dynid.report import ReportData
 from dynid.robot import Robot
 from dynid.simulation import Cascade
 from dynid.validate import (
-    choose_cutoff,
     cross_validate,
     cutoff_dependence,
     deflections,
