@@ -19,6 +19,7 @@ from dynid.runs.results import facts, load, save
 from dynid.workers import Workers
 
 _LOGS, _ROWS = 5, 1000  # of each log
+FRICTION = {"friction": ["viscous", "coulomb", "offset"]}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_logs_left_out_are_findings(folder: Path) -> None:
 
 def test_few_held_logs_and_all_of_them_agree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values are of all logs in either case; standard errors are learnt from fewer rows."""
-    chosen = settings(folder, method="wls", prepare={"cutoff": 20.0}, model={"friction": ["viscous", "coulomb", "offset"]})
+    chosen = settings(folder, method="wls", prepare={"cutoff": 20.0}, model=FRICTION)
     whole = run(chosen)
     monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", 3 * _ROWS)
     few = run(chosen)
@@ -85,7 +86,7 @@ def test_few_held_logs_and_all_of_them_agree(folder: Path, monkeypatch: pytest.M
 
 
 def test_a_method_that_goes_through_all_rows_gets_all_logs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = settings(folder, method="irls", prepare={"cutoff": 20.0}, model={"friction": ["viscous", "coulomb", "offset"]})
+    chosen = settings(folder, method="irls", prepare={"cutoff": 20.0}, model=FRICTION)
     whole = run(chosen)
     monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", int(1.5 * _ROWS))
     few = run(chosen)
