@@ -90,7 +90,8 @@ def test_a_method_that_goes_through_all_rows_gets_all_logs(folder: Path, monkeyp
     whole = run(chosen)
     monkeypatch.setattr("dynid.datasets.dataset.PILOT_ROWS", int(1.5 * _ROWS))
     few = run(chosen)
-    assert few.estimate.values == pytest.approx(whole.estimate.values, rel=1e-9)
+    # Its steps end at a tolerance, and begin from sums in another order.
+    assert few.estimate.values == pytest.approx(whole.estimate.values, rel=1e-5, abs=1e-8)
 
 
 def test_no_usable_log(tmp_path: Path) -> None:
