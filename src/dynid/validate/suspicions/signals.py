@@ -20,6 +20,7 @@ _SLACK = 0.05  # rad or m beyond a limit that nobody minds
 _TOO_FAST = 1.5  # times the speed limit
 _IN_A_ROW = 5  # samples at a limit that count as saturated
 _AT_LIMIT = 0.002  # share of a log's rows at a torque limit that is worth a word
+_LOOKED_AT = 200_000  # rows of a log in which copies are looked for: memory does not grow with the log
 _HELD = 0.4  # share of rows that repeat the one before; every row twice makes a half
 _CLOCK = 0.05  # from one: factor between measured and differentiated velocity
 _CLEAR = 0.95  # their correlation
@@ -115,7 +116,7 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
 def rows_held(case: Case) -> Iterator[Finding]:
     """Logs whose rows repeat the row before in all signals while the robot moves."""
     for log in case.problem.recordings:
-        share = held_share(log.q, log.tau)
+        share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if share > _HELD:
             yield suspect("rows-repeated", "repeated rows", log.source,
                           f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the row before in every "
@@ -127,7 +128,7 @@ def rows_held(case: Case) -> Iterator[Finding]:
 def log_in_itself(case: Case) -> Iterator[Finding]:
     """Logs of which a stretch comes again to the last digit."""
     for log in case.problem.recordings:
-        again = repeated_stretch(log.t, log.q, log.tau)
+        again = repeated_stretch(log.t[:_LOOKED_AT], log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if again is not None:
             yield suspect("log-repeated", "repeated stretch", log.source,
                           f"{again.rows} rows of {log.source} come again {again.after:.4g} s later to the last digit: "
