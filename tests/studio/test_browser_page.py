@@ -163,13 +163,17 @@ def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tup
     """A pipe that nobody writes to takes for ever to read; other steps go on meanwhile, and Stop says what happened."""
     load_robot_and_log(page, *two_joints)
     os.mkfifo(studio.folder / "files" / "endless.csv")
-    page.evaluate("""async () => {
-        const state = await (await fetch('/api/state')).json();
-        const settings = { ...state.settings, logs: ['files/endless.csv'] };
-        await fetch('/api/run', { method: 'PUT', headers: { 'X-Dynid': 'studio' },
-                                  body: JSON.stringify({ revision: state.revision, settings }) });
-    }""")
     stop = page.locator("#panel-log button:text-is('Stop reading')")
+    stop.wait_for(state="hidden")  # the first log is read
+    page.evaluate("""async () => {
+        for (;;) {  // the page itself may write the settings meanwhile
+            const state = await (await fetch('/api/state')).json();
+            const settings = { ...state.settings, logs: ['files/endless.csv'] };
+            const answer = await fetch('/api/run', { method: 'PUT', headers: { 'X-Dynid': 'studio' },
+                                                     body: JSON.stringify({ revision: state.revision, settings }) });
+            if (answer.ok) return;
+        }
+    }""")
     stop.wait_for()
     assert page.evaluate("""async () => (await fetch('/api/tasks/catalogue', {
         method: 'POST', headers: { 'X-Dynid': 'studio' }, body: '{}' })).status""") == 200
