@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.recording import Recording
+from dynid.recording.clean import ABSURD, ABSURD_TIME
 
 STRETCH_SECONDS = 5.0  # s of one stretch: long enough that the borders of a low-pass are a small part of it
 MOST_SAMPLES = 60_000  # in all, of which a choice of the cut-off uses no more; 7 MB for seven joints
@@ -56,8 +57,9 @@ class Excerpt:
         return self._every == 1
 
     def add(self, t: Array, q: Array, tau: Array) -> None:
-        """Keep raw samples (m,), (m, dof), (m, dof); samples that are not finite or out of order are left out."""
-        good = np.isfinite(t) & np.isfinite(q).all(axis=1) & np.isfinite(tau).all(axis=1)
+        """Keep raw samples (m,), (m, dof), (m, dof); samples that no robot has, or out of order, are left out."""
+        good = ((np.abs(t) <= ABSURD_TIME) & (np.abs(q) <= ABSURD["position"]).all(axis=1)
+                & (np.abs(tau) <= ABSURD["torque"]).all(axis=1))
         if good.any() and t[good][0] < self._last - CLOCK_JUMP:
             self._last, self._next = -np.inf, self._next + 1  # the clock was set anew: a stretch that follows no other
             self._begin()
