@@ -110,5 +110,5 @@ def _without_cache() -> None:
     from numba.core import caching, ccallback, dispatcher
 
     for module in (ccallback, dispatcher):
-        module.FunctionCache = lambda function: caching.NullCache()  # type: ignore[attr-defined]
+        vars(module)["FunctionCache"] = lambda function: caching.NullCache()
     _notes.append(f"Kernels are compiled for this run alone, because no folder can be written; {VARIABLE} names one.")

@@ -30,7 +30,8 @@ from dynid.workers import Job, Workers
 
 LogProgress = Callable[[int, int], None]  # logs done, of how many
 NoiseOf = Callable[[Equations, Regression], tuple[Array, ...] | None]
-_SECONDS_BETWEEN_MANIFESTS = 2.0
+_BLOCKS_OF_SUM = 20  # logs whose blocks stay separate in a sum: bounds memory however many logs there are
+_SECONDS_BETWEEN_MANIFESTS = 2.0  # s, so that a killed run loses little and a quick one writes once
 _STORE_FORM = 3  # of manifests; folds beside one of another form are computed again
 _PROBE_SAMPLES = 40  # by whose regressor a model is recognised
 
@@ -313,9 +314,6 @@ def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
 def add_parts(job: FoldJob, one: Regression, other: Regression) -> Regression:
     """Two parts of a sum in one; blocks are joined only where there are very many, so that their sizes stay even."""
     return (one + other).joined(max(job.blocks, 1) * _BLOCKS_OF_SUM)
-
-
-_BLOCKS_OF_SUM = 20  # logs whose blocks stay separate in a sum: bounds memory however many logs there are
 
 
 def _lost(item: Item | Failure, why: str) -> Failure:

@@ -135,8 +135,7 @@ class Model:
         channels): what terms remember at these samples, see `memory`.
         """
         for (term, columns), channels in zip(self.parts, self._channels, strict=True):
-            own = np.ascontiguousarray(place[:, columns])
-            if own.max(initial=-1) >= 0:
+            if (own := np.ascontiguousarray(place[:, columns])).max(initial=-1) >= 0:
                 fill_entries(term, self.robot, q, dq, ddq, own, out, None if memory is None else memory[:, channels])
 
     @cached_property

@@ -66,6 +66,20 @@ def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     return out
 
 
+def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
+    """Return the settings of a result for other logs: with their own [log] table, without the result's time window.
+
+    given: settings over those of the result, as `merged` takes them. A table "log" replaces that of the result, unless
+    it only names a window of time.
+    """
+    given = dict(given)
+    log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
+    window = {key: log.pop(key) for key in WINDOW if key in log}
+    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
+    return RunSettings.of(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
+                          trust=settings.trust)
+
+
 def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
     """Settings with one more, given as 'table.name=value'; the value as TOML writes it, or as plain text."""
     key, equals, text = assignment.partition("=")

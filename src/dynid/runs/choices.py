@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dynid.datasets import Dataset
+from dynid.datasets import PILOT_ROWS, Dataset
 from dynid.estimate import FrictionChoice, Problem
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
 from dynid.progress import Progress, Tell
@@ -20,8 +20,6 @@ from dynid.runs.models import AUTO, first_model, friction_of_run, make_model, na
 from dynid.runs.settings import RunSettings
 from dynid.validate import Gravity
 from dynid.validate.hypotheses.gravity import estimate_gravity
-
-FRICTION_ROWS = 131_072  # of the data held in memory: more does not change which friction is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ def choose_friction_step(state: Choices, tell: Tell) -> Choices:
     """Choose the friction of each joint, where neither the run nor the robot's file names it."""
     if AUTO in state.settings.model.friction or not names_friction(state.settings, state.robot):
         tell("choosing the friction of each joint")
-    few = excerpt(state.dataset.samples, FRICTION_ROWS)
+    few = excerpt(state.dataset.samples, PILOT_ROWS)
     settings, friction, note = friction_of_run(state.settings, state.robot, few)
     return replace(state, settings=settings, friction=friction, notes=(*state.notes, note) if note else state.notes)
 

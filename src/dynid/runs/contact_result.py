@@ -18,9 +18,9 @@ from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.report import write_page
 from dynid.report.pages.contact import CONTACT, ContactData
+from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
-from dynid.runs.payload_result import settings_for_other_logs
 from dynid.runs.results import load
 
 CONTACTS_FILE, SERIES_FILE, REPORT = "contacts.json", "wrench.csv", "report.html"

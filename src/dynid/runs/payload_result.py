@@ -25,12 +25,11 @@ from dynid.regression import Regression
 from dynid.report import write_page
 from dynid.report.pages.payload import PAYLOAD, PayloadData
 from dynid.robot import Robot
-from dynid.runs.arguments import WINDOW, merged
+from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.logs import LogEntry
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
-from dynid.runs.settings import RunSettings
 
 AnyWay = Way | Literal["sensor", "both"]
 FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of a payload
@@ -119,16 +118,6 @@ def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: R
     if way != "both":
         return by_torques
     return fused(by_torques, sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0])
-
-
-def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
-    """Settings of a result for other logs: their own [log] table, but not the window of the result's."""
-    given = dict(given)
-    log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
-    window = {key: log.pop(key) for key in WINDOW if key in log}
-    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    return RunSettings.of(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
-                          trust=settings.trust)
 
 
 def _fold(folder: Path, estimate: Estimate) -> Regression | None:

@@ -14,12 +14,11 @@ from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
-from dynid.runs.arguments import WINDOW, merged
+from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
 from dynid.runs.run import simulated
-from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 from dynid.validate.worthless import worse_than_nothing
 
@@ -60,12 +59,7 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     """
     tell("reading the result")
     estimate, settings = load(folder, trust=trust)
-    given = dict(given or {})
-    log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
-    window = {key: log.pop(key) for key in WINDOW if key in log}
-    rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    values = merged(settings.model_dump(), given) | {"log": {**rules, **window}}
-    settings = RunSettings.of(values, str(folder), trust=trust)
+    settings = settings_for_other_logs(settings, given or {}, str(folder))
     robot = make_robot(settings)
     chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
     resting: list[Resting] = []

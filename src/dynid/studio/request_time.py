@@ -24,7 +24,7 @@ class TimedProtocol(H11Protocol):
     seconds = 10.0
     slowest = 64 << 10
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._timer: asyncio.TimerHandle | None = None
         self._watch()
