@@ -34,7 +34,7 @@ class FoldStore:
         self._read()
 
     def _read(self) -> None:
-        """Take in the manifest on the disk; entries of this run stay."""
+        """Add the entries of the manifest on disk; entries of this run take precedence."""
         path = self.folder / MANIFEST
         try:
             table = json.loads(path.read_text(encoding="utf-8"))

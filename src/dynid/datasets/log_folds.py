@@ -231,7 +231,7 @@ class Intake:
             self._written = time.monotonic()
 
     def take(self, place: int, report: LogReport | Failure) -> bool:
-        """Return whether a log's fold counts; called in the order of the logs."""
+        """Return whether the regression of a log is added to the sum. Logs must be reported in their order."""
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, len(self._folding.logs))

@@ -88,7 +88,7 @@ def _few_rows(problem: Problem) -> Problem:
 
 
 def _traceable(problem: Problem) -> bool:
-    """Whether the logs behind the data are at hand, and the way from them to the samples is known."""
+    """Return whether the recordings are available and their preparation can be repeated."""
     return len(problem.recordings) == len(problem.data) and all(map(_repeatable, problem.data))
 
 
