@@ -26,6 +26,8 @@ from dynid.cli.options import (
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
+NOT_USABLE = 3  # exit code of --strict for a model that is not usable; 1 and 2 are errors
+
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
@@ -81,6 +83,7 @@ def command(
                                                help="Folder in which compressed logs are kept: with many logs, the "
                                                     "next run reads only new ones.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 3 if the model is graded not usable.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
     trust: Trust = False,
     json: Json = False,
@@ -116,3 +119,5 @@ def command(
         print_json({**facts(result), "outputs": written})
     else:
         print_run(result, written, full)
+    if strict and result.verdict.grade == "not usable":
+        raise typer.Exit(NOT_USABLE)

@@ -32,7 +32,8 @@ def facts(run: Run) -> dict[str, Any]:
     return {
         "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
         "parameters": parameter_facts(estimate),
-        "identified": int(estimate.identified.sum()), "hardly_known": int(estimate.hardly_known.sum()),
+        "identified": int(estimate.well_determined.sum()),
+        "poorly_determined": int(estimate.poorly_determined.sum()),
         "standard_parameters": None if estimate.theta is None else {
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
         "known": estimate.known,
@@ -73,10 +74,10 @@ def facts(run: Run) -> dict[str, Any]:
 def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
     """The base parameters of an estimate by name, as every command with `--json` writes them."""
     return {name: {"value": finite(value), "std": finite(std), "rel_std": finite(relative), "unit": unit,
-                   "expression": expression, "identified": bool(known), "hardly_known": bool(hardly)}
-            for name, value, std, relative, unit, expression, known, hardly in zip(
+                   "expression": expression, "identified": bool(well), "poorly_determined": bool(poor)}
+            for name, value, std, relative, unit, expression, well, poor in zip(
                 estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
-                estimate.base.expressions, estimate.identified, estimate.hardly_known, strict=True)}
+                estimate.base.expressions, estimate.well_determined, estimate.poorly_determined, strict=True)}
 
 
 def check_output(folder: str | Path, force: bool = False) -> None:
@@ -178,7 +179,7 @@ def parameters_text(run: Run) -> str:
         "result": {"dynid": __version__, "method": said["method"], "robot": said["robot"],
                    "relative_error": said["relative_error"] or 0.0,
                    **{key: error for key, error in moving.items() if error is not None}, "rank": said["rank"] or 0,
-                   "identified": said["identified"], "hardly_known": said["hardly_known"]},
+                   "identified": said["identified"], "poorly_determined": said["poorly_determined"]},
         "base": base}
     if said["known"]:
         values["known"] = said["known"]
