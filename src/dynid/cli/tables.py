@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 _JOINTS = 8  # that one screen has room for
 _LOGS = 4  # too many to stand side by side
 _FINDINGS = 5
+BASE_ONLY = "gives base parameters only"  # of notes on a robot file that stand on the screen too
 OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
 
 # -- a run and its validation ------------------------------------------------------------------------
-def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> None:
+def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes: Sequence[str] = ()) -> None:
     """What matters on one screen: verdict, errors, the worst findings, where things are; or with `full` everything."""
     if full:
         _print_whole_run(result, written)
@@ -50,7 +51,8 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> No
         f"{short_name(one.source, (other.source for other in others))}{of_all}": one for one in worst}, most=_JOINTS))
     dropped = [f"Note: {log.sentence}." for log in result.logs if log.dropped]
     usable = verdict.grade != "not usable"  # otherwise the causes come first, and nothing is for use yet
-    tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written)]
+    tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written),
+            *(f"  {note}." for note in notes if BASE_ONLY in note)]
     below = to.height(tail)
     found = _finding_lines(result)
     shown = to.print_what_fits(found, below + 1, most=_FINDINGS)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
+from dynid.estimate.consistent_robot import consistent_robot
 from dynid.files import try_folder
+from dynid.model import Model
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
 from dynid.runs.improvement import improve_command
@@ -23,7 +26,7 @@ from dynid.runs.toml import dumps
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
-REPORT, SETTINGS, ROBOT = "report.html", "run.toml", "robot.urdf"
+REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.xml"
 
 
 def facts(run: Run) -> dict[str, Any]:
@@ -100,8 +103,10 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
-         report: bool = True) -> dict[str, str]:
+         report: bool = True, tell: Callable[[str], object] = lambda note: None) -> dict[str, str]:
     """Write a run's results into a folder, all of them or none; an earlier result is only replaced with `force`.
+
+    tell: is given what to know about the robot file and the code.
 
     Gives the path of each file by what it is. Files that are not the earlier result's stay as they are.
     """
@@ -115,12 +120,15 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         run.estimate.save(new / ESTIMATE)
         run.problem.regression.save(new / REGRESSION)
         (new / SETTINGS).write_text(text, encoding="utf-8", newline="")
-        robot, notes = _save_robot(run, new / ROBOT, folder / ROBOT)
-        if robot:
-            written["robot"] = ROBOT
+        robot = ROBOT if run.robot.text is not None else MJCF
+        is_written, notes = _save_robot(run, new / robot, folder / robot)
+        if is_written:
+            written["robot"] = robot
         code, said = _save_code(run, new, folder)
         written |= code
         notes = (*notes, *said)
+        for note in notes:
+            tell(note)
         if report:
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT
@@ -130,7 +138,9 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
 
 
 def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...]]:
-    """Write a copy of the user's URDF with the identified values where there are any: is it written, what to know.
+    """Write a copy of the user's URDF, or an MJCF file of another robot, with the identified values: whether it is
+    written, and what to know about it. Of a method of base parameters, the nearest physically consistent robot is
+    written.
 
     present: where it will lie; a file there that is the user's, or that the run itself was made with, stays.
     """
@@ -141,11 +151,17 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
             shutil.copyfile(present, path)
         if used or not belongs:
             return False, (f"{path.name} is not written, since the folder holds a file of that name",)
-    if run.estimate.theta is None or run.robot.text is None:
+    if not isinstance(run.model, Model):
         return False, ()
+    estimate, notes = run.estimate, list[str]()
     try:
-        return True, tuple(f"{path.name}: {note}" for note in run.estimate.to_urdf(path))
-    except NotPossibleError as problem:
+        if estimate.theta is None:
+            found = consistent_robot(run.problem, estimate)
+            estimate = replace(estimate, theta=found.theta)
+            notes.append(f"method {estimate.method} gives base parameters only; this is {found.sentence}")
+        notes += (estimate.to_urdf if path.name == ROBOT else estimate.to_mjcf)(path)
+        return True, tuple(f"{path.name}: {note}" for note in notes)
+    except DynidError as problem:
         return False, (f"{path.name} is not written: {problem}",)
 
 
