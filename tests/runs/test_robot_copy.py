@@ -15,6 +15,7 @@ from dynid.model import Model
 from dynid.recording import Recording, Samples
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
+from dynid.robot.plain_urdf import plain_urdf
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import load, save
 
@@ -113,3 +114,22 @@ def test_the_report_says_what_to_know_about_the_copy(settings, tmp_path):
     rotor = settings.model_copy(update={"model": ModelSettings(friction=("viscous", "offset"))})
     save(run(rotor), tmp_path / "out")
     assert "no place for Fo1" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["franka-panda", "kuka-iiwa14", "kuka-lwr4"])
+def test_a_table_of_modified_parameters_has_a_urdf(name):
+    robot = Robot.builtin(name)
+    text = plain_urdf(robot)
+    assert text is not None
+    again = Robot.from_urdf(text)
+    assert again.joint_names == robot.joint_names and again.body_names == robot.body_names
+    for limit in ("lower", "upper", "velocity", "effort"):
+        np.testing.assert_allclose(again.limit(limit), robot.limit(limit))
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 5, robot.dof))
+    theta = Model(robot).parameters.nominal
+    np.testing.assert_allclose(Model(again).inverse_dynamics(theta, q, dq, ddq),
+                               Model(robot).inverse_dynamics(theta, q, dq, ddq), atol=1e-9)
+
+
+def test_a_table_of_standard_parameters_and_a_closed_loop_have_none():
+    assert plain_urdf(Robot.builtin("arm3r")) is None and plain_urdf(Robot.builtin("four-bar")) is None

@@ -320,14 +320,17 @@ def print_study(result: StudyResult, repetitions: int) -> None:
 def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
     """What the demonstration found beside the truth; facts: as `demo_facts` gives them."""
     to, run = console(), found.compared.run
-    to.print(f"{run.robot.name} moved for {run.samples[0].t[-1]:.0f} s, its torques and encoder noisy; "
-             f"{len(found.truth)} base parameters identified, validated on another motion.", markup=False)
-    head = ["method", "fit, %", "validation, %", "truth within 3 deviations", "s"]
-    to.print(table(head, [(name, f"{one['relative_error']:.2f}", f"{one['validation'][0]:.2f}",
-                           f"{100 * facts['within_three_deviations'][name]:.0f} %", f"{one['elapsed_s']:.2f}")
-                          for name, one in facts["methods"].items()], numbers=head[1:]))
-    to.print(run.verdict.headline, markup=False)
-    to.print(f"Report: {found.report}", markup=False)
+    to.print(f"Simulated a {run.robot.name} for {run.samples[0].t[-1]:.0f} s with sensor noise; identified "
+             f"{len(found.truth)} parameters and tested them on another motion.", markup=False)
+    head = ["method", "torque error, %", "parameter error, %", "physically consistent"]
+    to.print(table(head, [(name if one["method"] == name else f"{name} ({one['method']})",
+                           f"{one['validation'][0]:.3f}", f"{facts['parameter_error'][name]:.2f}",
+                           "yes" if one["consistent"] else "not enforced")
+                          for name, one in facts["methods"].items()], numbers=head[1:3]))
+    to.print(run.verdict.summary.lines[0], markup=False)
+    to.print(f"Report with pictures: {found.written['report']}", markup=False)
+    to.print(f"Robot file: {found.written['robot']}", markup=False)
+    to.print("Your own robot: dynid identify ROBOT.urdf LOG.csv -o out", markup=False)
 
 
 # -- a robot -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from dynid.files import try_folder
 from dynid.model import Model
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
+from dynid.robot.plain_urdf import plain_urdf
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
@@ -120,7 +121,7 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         run.estimate.save(new / ESTIMATE)
         run.problem.regression.save(new / REGRESSION)
         (new / SETTINGS).write_text(text, encoding="utf-8", newline="")
-        robot = ROBOT if run.robot.text is not None else MJCF
+        robot = ROBOT if run.robot.text is not None or plain_urdf(run.robot) is not None else MJCF
         is_written, notes = _save_robot(run, new / robot, folder / robot)
         if is_written:
             written["robot"] = robot
