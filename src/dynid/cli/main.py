@@ -73,7 +73,7 @@ class _LazyGroup(TyperGroup):
                 self.commands[name] = command = typer.main.get_command(one)
                 for parameter in command.params:
                     parameter.callback = parameter.callback or _finite
-                command.get_params = _wrapped(command.get_params)
+                setattr(command, "get_params", _wrapped(command.get_params))  # noqa: B010
         return self.commands.get(cmd_name)
 
 

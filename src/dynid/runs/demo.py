@@ -1,4 +1,4 @@
-"""The whole job on a built-in robot whose true parameters are known: logs, identification by several methods, a report."""
+"""The whole job on a robot whose true parameters are known: logs, identification by several methods, a report."""
 
 from __future__ import annotations
 
