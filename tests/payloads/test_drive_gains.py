@@ -101,7 +101,7 @@ def test_what_is_missing_is_said(logs):
         dynid.KnownLoad.of(FRAME, 0.0)
     with pytest.raises(ModelError, match="cannot exist"):
         dynid.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
-    with pytest.raises(RecordingError, match="holds currents whose drive gains are to be found"):
+    with pytest.raises(RecordingError, match="contains currents whose drive gains are to be determined"):
         dynid.prepare(replace(arm().recording(1), unscaled=True))
     with pytest.raises(RecordingError, match="needs target_torque and target_current"):
         dynid.Mapping.of({"current": "i{i}", "drive_gain": "from-log"})

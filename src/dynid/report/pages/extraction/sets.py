@@ -9,7 +9,7 @@ from dynid.report.pages.extraction.data import ExtractionData
 from dynid.report.section import Section
 
 _WORDS = {"feasible": "can exist", "inertia": "inertia impossible", "centres": "centres of mass outside their links",
-          "both": "inertia impossible and centres outside", "other": "breaks another condition"}
+          "both": "inertia impossible and centres outside", "other": "violates another condition"}
 
 
 def gather(data: ExtractionData) -> Mapping[str, Any]:

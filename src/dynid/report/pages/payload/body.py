@@ -25,4 +25,4 @@ def gather(data: PayloadData) -> Mapping[str, Any]:
             "findings": [(one.severity, one.text) for one in found.findings]}
 
 
-SECTION = Section("body", "What hangs there", gather)
+SECTION = Section("body", "Payload", gather)
