@@ -54,7 +54,7 @@ def test_units_follow_the_kind_of_joint(two: tuple[Path, np.ndarray, np.ndarray]
     recording = read(path, COMMON, robot, unit="deg")
     np.testing.assert_allclose(recording.q, q * [np.pi / 180, 1.0], rtol=1e-15)
     assert any("deg does not fit joint b, which is read in m" in note for note in recording.notes)
-    with pytest.raises(RecordingError, match="unit deg does not fit joint 'b', which slides"):
+    with pytest.raises(RecordingError, match="unit deg does not fit joint 'b', which is prismatic"):
         read(path, COMMON, robot, unit=["deg", "deg"])
 
 
