@@ -19,7 +19,7 @@ def print_compared_results(found: ComparedResults) -> None:
     rows = [(both.names[k], f"{both.values_a[k]:.4g} ± {both.std_a[k]:.1g}",
              f"{both.values_b[k]:.4g} ± {both.std_b[k]:.1g}", f"{both.difference[k]:+.3g}",
              f"{both.apart[k]:+.1f}" if both.apart[k] == both.apart[k] else "-") for k in order[:_MOST_COMPARED]]
-    head = ["base parameter", "a", "b", "b - a", "in deviations"]
+    head = ["base parameter", "a", "b", "b - a", "in standard errors"]
     to.print(table(head, rows, numbers=head[1:], title=f"a: {found.result_a}, b: {found.result_b}"))
     if len(order) > len(rows):
         to.print(f"{len(order) - len(rows)} more differ less; --json lists all")

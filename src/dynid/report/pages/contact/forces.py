@@ -41,7 +41,7 @@ def _statistic_figure(data: ContactData) -> Figure:
     shown = thinned_rows(rows.statistic[:, None], _POINTS)
     trace = line(numbers(rows.t[shown], 6), numbers(np.maximum(rows.statistic[shown], 1e-3)), "statistic", BLUE, 1.2,
                  hovertemplate="%{y:.4~g} at %{x:.3f} s")
-    layout = {"xaxis": axis("time, s"), "yaxis": axis("squared deviations", type="log"), "showlegend": False,
+    layout = {"xaxis": axis("time, s"), "yaxis": axis("squared, normalised", type="log"), "showlegend": False,
               "shapes": [level(data.level, VERMILION)]}
     return Figure([trace], layout, "External joint torques, squared and normalised by their covariance, and the "
                                    "detection threshold",

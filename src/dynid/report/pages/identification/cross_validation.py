@@ -39,7 +39,7 @@ def _short(where: str, name: Callable[[str], str]) -> str:
 def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
     """Relative error on every block that was left out, beside that on the data fitted. name: of a log."""
     x, where = [str(block + 1) for block in cross.blocks], [text(_short(one, name)) for one in cross.where]
-    traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "left out", "marker": {"color": BLUE},
+    traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "validation", "marker": {"color": BLUE},
                "text": where, "textposition": "none",
                "hovertemplate": "block %{x}, %{text}: %{y:.3~g} %<extra>validation</extra>"},
               {"type": "scatter", "mode": "lines+markers", "x": x, "y": significant(cross.fit_errors), "name": "fitted",

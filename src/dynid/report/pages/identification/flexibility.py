@@ -33,7 +33,8 @@ def figure(one: Deflection, units: JointUnits) -> Figure:
     middle = float(np.median(one.bend))
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} m{units.position}"
     traces = []
-    for rows, name, color in ((one.rate > 0, "bend grows", MEASURED), (one.rate <= 0, "bend falls", VERMILION)):
+    for rows, name, color in ((one.rate > 0, "deflection increases", MEASURED), (one.rate <= 0, "deflection "
+                                                                                      "decreases", VERMILION)):
         shown = np.flatnonzero(rows)[:: max(1, int(rows.sum()) // _POINTS)]
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(scale * one.bend[shown]),
                        "y": numbers(one.torque[shown]), "name": name, "marker": {"color": color, "size": 3},

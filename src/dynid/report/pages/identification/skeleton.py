@@ -95,7 +95,7 @@ def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid
         can = ten.can_exist(body)
         color = LIGHT if hidden else BLUE if can else VERMILION
         label = name if can or hidden else f"{name}, not physically consistent"
-        said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>cannot exist")
+        said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>not physically consistent")
         common = {"legendgroup": label, "hovertemplate": "%{text}<extra></extra>",
                   **({"visible": "legendonly"} if hidden else {})}
         traces.append({"type": "scatter3d", "mode": "markers", **scene.coordinates(shape.centre[None]), "name": label,

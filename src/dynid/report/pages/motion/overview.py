@@ -33,9 +33,9 @@ def cards(data: MotionData) -> list[Card]:
     if found.criterion != "condition" or abs(found.value / found.condition - 1.0) > 1e-6:
         shown.append(Card("condition number", number(found.condition, 4), "of the unscaled base regressor"))
     if known.any():
-        shown.append(Card("typical deviation", percent(float(np.median(data.relative))),
+        shown.append(Card("median standard error", percent(float(np.median(data.relative))),
                           "median expected standard error of the base parameters"))
-        shown.append(Card("well told", f"{int(np.sum(data.relative < GOOD))} of {len(known)}",
+        shown.append(Card("well determined", f"{int(np.sum(data.relative < GOOD))} of {len(known)}",
                           f"base parameters with an expected standard error below {percent(GOOD)}"))
     tight = max((u for u in found.report.usages if used(u) is not None), key=lambda u: u.excess, default=None)
     if tight is not None:
@@ -43,4 +43,4 @@ def cards(data: MotionData) -> list[Card]:
     return shown
 
 
-SECTION = Section("overview", "The motion", gather)
+SECTION = Section("overview", "Overview", gather)
