@@ -10,7 +10,7 @@ from dynid.report.section import Section
 
 _WORDS = {"feasible": "physically consistent", "inertia": "inertia not physically consistent",
           "centres": "centres of mass outside their links",
-          "both": "inertia not physically consistent and centres of mass outside", "other": "violates another condition"}
+          "both": "inertia not consistent and centres of mass outside", "other": "violates another condition"}
 
 
 def gather(data: ExtractionData) -> Mapping[str, Any]:
