@@ -102,7 +102,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
         data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
     tell("finding the payload")
     found = _found(estimate, robot, samples, data, options)
-    sound = found.seen and found.identified.all() and found.consistent
+    sound = found.has_mass and found.identified.all() and found.consistent
     typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
     return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
 
