@@ -219,7 +219,8 @@ def held_but_last(machine: Arm, seed: int, theta: np.ndarray | None = None) -> S
     q, phases = np.tile([0.0, 0.9, 0.0, -0.5, 0.0, 1.4, 0.0], (len(t), 1)), rng.uniform(0, 6, 4)
     q[:, 6] = sum(0.5 * np.sin(2 * np.pi * (0.13 + 0.21 * k) * t + phase) for k, phase in enumerate(phases))
     dq = np.gradient(q, 0.01, axis=0)
-    tau = machine.model.inverse_dynamics(machine.theta if theta is None else theta, q, dq, np.gradient(dq, 0.01, axis=0))
+    ddq = np.gradient(dq, 0.01, axis=0)
+    tau = machine.model.inverse_dynamics(machine.theta if theta is None else theta, q, dq, ddq)
     tau += 0.05 * rng.normal(size=tau.shape)
     keep = np.zeros(q.shape, dtype=bool)
     keep[:, 6] = True

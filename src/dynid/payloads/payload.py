@@ -78,8 +78,9 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     if chosen == "same-motion":
         parts, facts["apart_s"] = _with_same_motion(estimate, parts, unloaded)
     made, fit = _fitted(estimate, parts, term, robot, chosen, friction, threads)
-    if gain_deviation is None and all(log.gain_deviation is not None for log in parts):
-        gain_deviation = parts[0].gain_deviation
+    stated = [log.gain_deviation for log in parts if log.gain_deviation is not None]
+    if gain_deviation is None and len(stated) == len(parts):
+        gain_deviation = np.mean(stated, axis=0)
     known = None if mass is None else (float(mass), 0.0) if isinstance(mass, int | float) else mass
     gains = gain_covariance(gain_deviation, estimate.model.dof)
     theta, (covariance, freedom) = fit.theta, covariances(made, robot, fit, gains, threads)

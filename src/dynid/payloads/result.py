@@ -189,12 +189,14 @@ class PayloadEstimate:
         return {
             "frame": self.frame, "way": self.way, "label": self.label, "logs": list(self.logs),
             "mass": {"value": self.mass if has_value else None, "determined": self.has_mass, "at_least": least,
-                     "at_most": number(most), "std": number(self.mass_std), "low": number(low[0]), "high": number(high[0]),
+                     "at_most": number(most), "std": number(self.mass_std), "low": number(low[0]),
+                     "high": number(high[0]),
                      "std_from": {source: self.mass_std_from(source) for source in self.parts}},
             "moment": [{"value": number(h) if np.isfinite(s) else None, "std": number(s), "low": number(a),
                         "high": number(b)} for h, s, (a, b) in
                        zip(self.moment, self.std[6:9], self.moment_int(), strict=True)],
-            "centre": [{"value": number(c) if np.isfinite(s) else None, "std": number(s), "low": number(a), "high": number(b)} for c, s, a, b in
+            "centre": [{"value": number(c) if np.isfinite(s) else None, "std": number(s), "low": number(a),
+                        "high": number(b)} for c, s, a, b in
                        zip(self.centre, self.centre_std, low[1:], high[1:], strict=True)],
             "inertia_about_centre": [[number(x) for x in row] for row in self.central_inertia]
             if self.has_mass else None,
