@@ -39,14 +39,14 @@ def central(numbers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     return m, c, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (c @ c * np.eye(3) - np.outer(c, c))
 
 
-def assert_within(bounds: dynid.Bounds, model: Model, theta: np.ndarray) -> None:
+def assert_within(bounds: dynid.literature.Bounds, model: Model, theta: np.ndarray) -> None:
     for k, columns in enumerate(model.parameters.bodies.values()):
         m, c, inertia = central(theta[columns])
         values = np.array([m, *c, *inertia[np.triu_indices(3)]])
         assert np.all(values >= bounds.low[k] - 1e-12) and np.all(values <= bounds.high[k] + 1e-12), values
 
 
-def conditions_of(model: Model, bounds: dynid.Bounds) -> Conditions:
+def conditions_of(model: Model, bounds: dynid.literature.Bounds) -> Conditions:
     return Conditions(Consistency(model.parameters, margin=0.0), bounds)
 
 

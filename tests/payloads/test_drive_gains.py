@@ -31,7 +31,7 @@ def logs() -> dict[str, Samples]:
 
 def test_a_known_load_gives_the_gains_and_the_mass_of_another(logs):
     model = arm().model
-    found = dynid.gains_from_known_load(model, [currents(logs["without"])], [currents(logs["known"])], KNOWN)
+    found = dynid.payloads.gains_from_known_load(model, [currents(logs["without"])], [currents(logs["known"])], KNOWN)
     good = found.identified
     assert list(good) == [False, True, True, True, True, True, False]
     off = found.values[good] / TRUE[good] - 1.0
@@ -51,7 +51,7 @@ def test_without_noise_a_known_load_gives_them_exactly():
     machine = arm()
     quiet = {"noise": 0.0}
     without, known = machine.log(1, **quiet), machine.log(2, machine.loaded(np.array(KNOWN.numbers)), **quiet)
-    found = dynid.gains_from_known_load(machine.model, [currents(without)], [currents(known)], KNOWN)
+    found = dynid.payloads.gains_from_known_load(machine.model, [currents(without)], [currents(known)], KNOWN)
     good = found.identified
     # What filters leave of the motion's error is all.
     np.testing.assert_allclose(found.values[good], TRUE[good], rtol=2e-3)
@@ -96,7 +96,7 @@ def test_what_is_missing_is_said(logs):
     with pytest.raises(RecordingError, match="no target torque and target current"):
         dynid.gains_from_log(arm().recording(1))
     with pytest.raises(NotPossibleError, match="a log without it and one with it"):
-        dynid.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
+        dynid.payloads.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
     with pytest.raises(ModelError, match="more than nothing"):
         dynid.KnownLoad.of(FRAME, 0.0)
     with pytest.raises(ModelError, match="cannot exist"):

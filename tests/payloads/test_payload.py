@@ -39,7 +39,7 @@ def log(machine: Arm) -> Samples:
     return machine.log(2, machine.loaded(LOAD))
 
 
-def codes(found: dynid.PayloadEstimate) -> list[str]:
+def codes(found: dynid.payloads.PayloadEstimate) -> list[str]:
     return [one.code for one in found.findings]
 
 

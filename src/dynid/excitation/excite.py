@@ -32,7 +32,8 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     parameters, scales. search: time, rounds, seed.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
-    >>> found = dynid.excite(model, family=dynid.Fourier(5.0, 3), search=dynid.Search(budget=None, rounds=1))
+    >>> from dynid.trajectories import Fourier, Search
+    >>> found = dynid.excite(model, family=Fourier(5.0, 3), search=Search(budget=None, rounds=1))
     >>> found.report.ok, bool(found.condition < 100)
     (True, True)
     """

@@ -76,7 +76,7 @@ class ExtractionOptions:
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
             *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
-    """Full parameters with given base values, inside bounds: dynid.extract(estimate, "tight", search="gradient").
+    """Find full parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
 
     given: an estimate, or `BaseValues` of any set of combinations. bounds: "loose", "normal" or "tight" from the
     robot's own file, the path of a bounds file, or `Bounds`. options: see `ExtractionOptions`; changes: of single ones.

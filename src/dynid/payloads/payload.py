@@ -60,7 +60,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
     >>> problem = dynid.Problem.of(model, samples)
-    >>> load = dynid.Payload("link3", nominal=[0.01, 0, 0, 0.01, 0, 0.01, 0.1, 0, 0, 1.0])
+    >>> load = dynid.terms.Payload("link3", nominal=[0.01, 0, 0, 0.01, 0, 0.01, 0.1, 0, 0, 1.0])
     >>> more = dynid.Model(model.robot, (load,)).inverse_dynamics(load.nominal, q, dq, ddq)
     >>> loaded = dynid.Samples.of(q, dq, ddq, tau + more, rate=100.0)
     >>> found = dynid.payload(dynid.identify(problem, method="wls"), loaded, "link3", unloaded=problem)

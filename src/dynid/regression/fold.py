@@ -42,7 +42,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
-    >>> folded = dynid.fold(dynid.TorqueEquations.of(model, samples))
+    >>> folded = dynid.fold(dynid.regression.TorqueEquations.of(model, samples))
     >>> [factor.r.shape for factor in folded.factors]
     [(16, 16), (15, 15), (8, 8)]
     """
