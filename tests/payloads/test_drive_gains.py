@@ -91,7 +91,7 @@ def test_at_rest_the_ratio_is_the_gain_and_a_vertical_axis_has_none():
                     joints=machine.model.joint_names)
     found = dynid.gains_from_log(log)
     assert not found.identified[0]
-    assert "zero throughout" in found.reasons["joint1"]
+    assert "always zero" in found.reasons["joint1"]
     np.testing.assert_allclose(found.values[1:6], TRUE[1:6], rtol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""The whole job on a built-in robot whose true parameters are known: logs, identification by several methods, a report."""
+"""Identification of a built-in robot with known true parameters: logs, several methods, and a report."""
 
 from __future__ import annotations
 
