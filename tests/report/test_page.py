@@ -156,7 +156,7 @@ def test_simulations_with_and_without_feedback(emps: ReportData) -> None:
     labels = [label for label in page.having("aria-label") if "simulated" in label]
     assert labels == ["Measured and simulated position of carriage over time",
                       "Measured and simulated force of carriage over time"]
-    assert f"they are met to {closed.log.torque_error:.3g} %" in page.text and "every 0.5 s" in page.text
+    assert f"their error is {closed.log.torque_error:.3g} %" in page.text and "every 0.5 s" in page.text
 
 
 def test_what_cannot_be_simulated_is_said_once(emps: ReportData) -> None:
