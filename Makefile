@@ -2,16 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# pip draws no progress bars and asks nothing, so that a build log stays readable. Bytecode is made at the first import, of
-# what is imported: making it of everything takes ten seconds more.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet --progress-bar off --no-compile -c constraints.txt
+# pip shows what it downloads on a terminal; in a build log it draws no bars, so that the log stays readable. Bytecode is
+# made at the first import, of what is imported: making it of everything takes ten seconds more.
+BARS := $(shell test -t 2 && echo on || echo off)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --progress-bar $(BARS) --no-compile -c constraints.txt
+# Size of the downloads: said once, before the first of them.
+SIZE := echo 'Installing into $(VENV): about 450 MB of packages, once, some minutes by network.'
 
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: demo studio test test-slow fuzz bench lint docs constraints clean
 
-demo: $(VENV)/.run
+demo: $(VENV)/.warm
 	$(BIN)/dynid demo
 
 studio: $(VENV)/.studio
@@ -51,6 +54,7 @@ clean:
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dynid needs Python 3.11 or later; choose one with: make PYTHON=python3.12 ...")'
+	@$(SIZE)
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
@@ -58,8 +62,14 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.python
 	$(PIP) -e .
 	touch $@
 
+# What all commands use is compiled for this machine, once.
+$(VENV)/.warm: | $(VENV)/.run
+	$(BIN)/dynid warmup
+	touch $@
+
 $(VENV)/.studio: pyproject.toml constraints.txt | $(VENV)/.python
 	$(PIP) -e '.[studio]'
+	$(BIN)/dynid warmup
 	touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.python

@@ -47,7 +47,8 @@ _MODULES = {
     "Problem": "dynid.estimate",
     "choose_terms": "dynid.estimate",
     "essential": "dynid.estimate.essential",
-    "identify": "dynid.estimate",
+    "identify": "dynid.runs.front",
+    "load": "dynid.runs.front",
     "methods": "dynid.estimate",
     "Limits": "dynid.excitation",
     "excite": "dynid.excitation.excite",
@@ -104,7 +105,6 @@ if TYPE_CHECKING:
     from dynid.estimate import Estimate as Estimate
     from dynid.estimate import Problem as Problem
     from dynid.estimate import choose_terms as choose_terms
-    from dynid.estimate import identify as identify
     from dynid.estimate import methods as methods
     from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
     from dynid.estimate.essential import essential as essential
@@ -138,6 +138,8 @@ if TYPE_CHECKING:
     from dynid.robot import Robot as Robot
     from dynid.runs import Run as Run
     from dynid.runs import RunSettings as RunSettings
+    from dynid.runs.front import identify as identify
+    from dynid.runs.front import load as load
     from dynid.runs.run import run as run
     from dynid.simulation import Reference as Reference
     from dynid.simulation import VirtualRobot as VirtualRobot

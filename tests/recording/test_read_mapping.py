@@ -95,7 +95,7 @@ def test_joints_are_put_into_the_robots_order(two: tuple[Path, np.ndarray, np.nd
         np.testing.assert_array_equal(alone.q, q[:, 1:])
         assert any("not used" in note and note.endswith(": a") for note in alone.notes)
     for rules in (COMMON, {"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"], "joints": ["a", "b"]}):
-        with pytest.raises(RecordingError, match="joint 'c'"):
+        with pytest.raises(RecordingError, match="column found for c"):
             read(path, rules, arm("a", "b", "c"))
 
 
@@ -142,10 +142,10 @@ def test_guesses_units_and_references_from_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("columns", "message"), [
-    (("t", "q1", "pos1", "tau1"), r"which columns are the position, q1 or pos1\? Say it with position"),
-    (("t", "a", "tau1"), "cannot tell which columns are the position; .* the columns are t, a, tau1"),
+    (("t", "q1", "pos1", "tau1"), r"which columns are the position, q1 or pos1\? Choose with --set 'log.position="),
+    (("t", "a", "tau1"), "cannot tell which columns are the position. Columns: t, a, tau1. Map them"),
     (("q1", "tau1"), "cannot tell which column is the time; .* or give the rate in Hz"),
-    (("t", "q1", "current1"), "has currents but no torques; set current"),
+    (("t", "q1", "current1"), "has currents but no torques. Name them"),
     (("t", "q1", "q3", "tau1", "tau3"), "no position number 2"),
     (("t", "q1", "q2", "tau1"), "2 columns of position but 1 of torque"),
 ])
@@ -198,7 +198,7 @@ def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: str
     ({"time": ["t", "q_a", "q_b"]}, "time must be one column"),
     ({"wrench": ["t", "q_a"]}, "wrench needs 6 columns"),
     ({"velocity": ["q_a"]}, "2 columns of position but 1 of velocity"),
-    ({"joints": ["a", "b", "c"]}, "no position of joint 'c'"),
+    ({"joints": ["a", "b", "c"]}, "no position column found for c"),
     ({"torque": {"file": "other.csv"}}, "other.csv: there is no such file"),
     ({"position": {"width": 2}}, "width applies to files with one number per line"),
 ])

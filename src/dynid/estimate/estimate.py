@@ -174,6 +174,20 @@ class Estimate:
             lambda found: replace(found, covariance=covariance, **changes)))
 
     # -- for people ------------------------------------------------------------------------------
+    def __getitem__(self, name: str) -> float:
+        """The value of a base parameter by its name, or of a standard one where the method gives these."""
+        if name in self.names:
+            return float(self.values[self.names.index(name)])
+        parameters = self.model.parameters
+        if self.theta is not None and name in parameters.names:
+            return float(self.theta[parameters.index(name)])
+        raise ModelError(f"there is no base parameter '{name}'; there are {', '.join(self.names)}")
+
+    def plot(self) -> Any:
+        """A plotly figure of the base parameters with their 95 % intervals, poorly determined ones in grey."""
+        from dynid.estimate.summary import plot
+        return plot(self)
+
     def __repr__(self) -> str:
         error = self.diagnostics.relative_error
         return (f"<Estimate by {self.method}: {int(self.well_determined.sum())} of {len(self.values)} base parameters "

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from dynid import html_tables
 from dynid.arrays import Array
 from dynid.datasets import Dataset
 from dynid.datasets.log_folds import FoldedLogs
@@ -82,6 +83,12 @@ class Problem:
         data = tuple(self.dataset.every_sample(gone))
         recordings = self.recordings if len(self.recordings) == len(data) else ()
         return replace(self, data=data, recordings=recordings, places=(), is_excerpt=False)
+
+    def _repr_html_(self) -> str:
+        fold = self.regression
+        rows = [(joint, f"{count:,}") for joint, count in zip(fold.joints, fold.rows, strict=True)]
+        title = f"Problem: {len(self.base)} base parameters, {len(self.data)} logs, {sum(fold.rows):,} equations"
+        return html_tables.card(title, html_tables.table(("joint", "equations"), rows))
 
     @property
     def base(self) -> BaseParameters:

@@ -76,3 +76,27 @@ def to_frame(estimate: Estimate) -> Any:
     return pd.DataFrame({"value": estimate.values, "std": estimate.std, "relative_std": estimate.relative_std,
                          "low": low, "high": high, "identified": estimate.well_determined, "unit": estimate.base.units,
                          "expression": estimate.base.expressions}, index=pd.Index(estimate.names, name="parameter"))
+
+
+def plot(estimate: Estimate) -> Any:
+    """A plotly figure of the base parameters with their 95 % intervals.
+
+    Parameters of one unit share a row. Poorly determined ones are grey.
+    """
+    from plotly.graph_objects import Scatter
+    from plotly.subplots import make_subplots
+
+    units = list(dict.fromkeys(estimate.base.units))
+    low, high = estimate.conf_int().T
+    made = make_subplots(rows=len(units), cols=1, vertical_spacing=0.25 / max(len(units), 2))
+    for row, unit in enumerate(units, 1):
+        for chosen, label, colour in ((estimate.well_determined, "well determined", "#0072b2"),
+                                      (estimate.poorly_determined, "poorly determined", "#999999")):
+            own = [k for k, one in enumerate(estimate.base.units) if one == unit and chosen[k]]
+            made.add_trace(Scatter(x=[estimate.names[k] for k in own], y=estimate.values[own], mode="markers",
+                                   marker={"color": colour}, name=label, legendgroup=label, showlegend=row == 1,
+                                   error_y={"type": "data", "array": (high - estimate.values)[own],
+                                            "arrayminus": (estimate.values - low)[own]}), row=row, col=1)
+        made.update_yaxes(title_text=unit or "1", row=row, col=1)
+    made.update_layout(title=headline(estimate), height=160 + 180 * len(units))
+    return made

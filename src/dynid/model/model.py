@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid import dynamics
+from dynid import dynamics, html_tables
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
@@ -86,6 +86,11 @@ class Model:
             places[t][k] = column
         return (tuple(parameter for parameter, _, _ in owned),
                 tuple((term, np.array(own, dtype=np.int64)) for term, own in zip(self.terms, places, strict=True)))
+
+    def _repr_html_(self) -> str:
+        rows = [(getattr(term, "kind", type(term).__name__), str(len(places))) for term, places in self.parts]
+        return html_tables.card(f"Model of {self.robot.name}: {self.dof} joints, {len(self.parameters)} parameters",
+                                html_tables.table(("term", "parameters"), rows))
 
     @property
     def parts(self) -> tuple[tuple[Term, Ints], ...]:

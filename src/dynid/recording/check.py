@@ -10,9 +10,13 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
 from dynid.quantities import RATE, check_quantity
+from dynid.recording.mapping import SECONDS
 from dynid.robot import Robot
 
 _SLOWEST = 2.0  # Hz; logs at 1 kHz with stamps in ms look like 1 Hz
+JUMP_TIMES = 10.0  # a step over those beside it and over usual ones: motions are smooth over three rows
+JUMP_QUANTILE = 0.99  # of the steps of a joint that moves: nearly all of them
+JUMP_SIZE = 0.02  # rad or m: smaller steps are those of coarse encoders
 FEW = 100  # samples; below this nothing can be said about frequency or noise
 
 
@@ -45,7 +49,7 @@ def check_rate(t: Array, said: bool, source: str) -> None:
         return
     rate = 1.0 / float(np.median(np.diff(t)))
     if rate < _SLOWEST and not said:
-        unit = "us" if rate < 1e-3 * _SLOWEST else "ms"
+        unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _SLOWEST), "ns")
         raise RecordingError(f"{source}: rows come every {1.0 / rate:.4g} s, too seldom to show a motion: the time is "
                              f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
                              "in seconds", where="log.time_unit")
@@ -128,8 +132,43 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
             + (f"its limit of {limit[worst]:.4g} rad" if bounded else "a full turn"))
     if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
         text += '; they are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]'
-        if not said and bounded:
-            raise RecordingError(f"{source}: {text}; if they are in radians, add --set log.unit=rad", where="log.unit")
     else:
-        text += "; check unit, ratio and offset (--set log.unit=deg, or --set log.side=motor for motor-side positions)"
+        text += (", more than degrees would give; they look like positions of the motor side: add --set log.side=motor "
+                 "--set 'log.ratio=[MOTOR TURNS PER JOINT TURN, ...]'")
+    if not said and bounded:
+        raise RecordingError(f"{source}: {text}; if they are in radians, add --set log.unit=rad", where="log.unit")
     return [text]
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """Places where positions are discontinuous, as between runs that were joined into one file.
+
+    Attributes:
+        times: s, of the last row before each jump.
+        joint: index of the joint that jumps farthest at the first of them.
+        size: how far, rad or m.
+    """
+
+    times: tuple[float, ...]
+    joint: int
+    size: float
+
+
+def find_jumps(t: Array, q: Array) -> Jumps | None:
+    """Return the jumps of positions q (samples, joints) at times t (samples,), None where there is none.
+
+    A jump is a single step that is far larger than the steps before and after it, and than nearly all steps of that
+    joint. A spike is none: it comes back. Neither is a position that is held for several rows: its steps are alike.
+    """
+    if len(q) < FEW:
+        return None
+    steps = np.abs(np.diff(q, axis=0))
+    usual = np.array([np.quantile(own[own > 0], JUMP_QUANTILE) if np.any(own > 0) else 0.0 for own in steps.T])
+    beside = np.maximum(steps[:-2], steps[2:])
+    jump = (steps[1:-1] > JUMP_TIMES * np.maximum(beside, usual)) & (steps[1:-1] > JUMP_SIZE)
+    rows = np.flatnonzero(jump.any(axis=1)) + 1
+    if not len(rows):
+        return None
+    joint = int(np.argmax(steps[rows[0]]))
+    return Jumps(tuple(float(t[row]) for row in rows), joint, float(steps[rows[0], joint]))

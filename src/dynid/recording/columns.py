@@ -115,7 +115,10 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
     named, note = by_prefix(list(found), joints, f"{source.path}: {signal}")
     missing = [joint for joint in joints if named.get(joint, joint) not in found]
     if missing:
-        raise RecordingError(f"{source.path}: has no {signal} of joint '{missing[0]}'; it has {listed(list(found))}")
+        raise RecordingError(f"{source.path}: no {signal} column found for {missing[0]}. Columns: "
+                             f"{listed([name for name, shape in source.fields.items() if shape != ()])}. "
+                             f"Map them with {column_option(signal, list(found.values()), len(joints))}",
+                             where=f"log.{signal}")
     own = [named.get(joint, joint) for joint in joints]
     return Match(tuple(found[joint] for joint in own), tuple(joints),
                  tuple(joint for joint in found if joint not in own), note)
@@ -148,6 +151,13 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
     return {}, None
 
 
+def column_option(signal: str, likely: Sequence[str], count: int | None) -> str:
+    """An option of the command line that names the columns of a signal, one for each joint, to be completed."""
+    shown = [f'"{name}"' for name in likely[:count]]
+    shown += ["..."] if count is None or len(shown) < count else []
+    return f"--set 'log.{signal}=[{', '.join(shown)}]', one column for each joint in the robot's order"
+
+
 def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,
               count: int | None) -> Match:
     """Fields numbered from 0 or 1, as many as there are joints. found: number -> field."""
@@ -157,6 +167,7 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
     if missing is not None:
         whose = f", for joint '{joints[missing - first]}'," if joints else ""
         raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} only "
-                             f"{listed(list(found.values()))}")
+                             f"{listed(list(found.values()))}. Map them with "
+                             f"{column_option(signal, list(found.values()), wanted)}", where=f"log.{signal}")
     return Match(tuple(found[number] for number in range(first, first + wanted)), None,
                  tuple(f"number {number}" for number in sorted(found) if number >= first + wanted))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ from dynid.errors import RecordingError
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 from dynid.recording.write import columns_of
+from dynid.robot import Robot
 
 
 def pandas() -> Any:
@@ -34,18 +38,35 @@ def to_frame(data: Recording | Samples) -> Any:
     return pandas().DataFrame(table)
 
 
-def from_frame(frame: Any, *, time: str = "time", position: str = "position_", torque: str = "torque_",
-               velocity: str = "velocity_", source: str = "a table") -> Recording:
-    """A recording from a table: the columns whose names begin so, in their order; joint side, SI units."""
-    found = {prefix: [name for name in map(str, frame.columns) if name.startswith(prefix)]
-             for prefix in (position, torque, velocity)}
-    if time not in frame.columns:
-        raise RecordingError(f"{source} has no column '{time}'; its columns are {', '.join(map(str, frame.columns))}")
-    for prefix in (position, torque):
-        if not found[prefix] or len(found[prefix]) != len(found[position]):
-            raise RecordingError(f"{source} has {len(found[prefix])} columns that begin with '{prefix}' and "
-                                 f"{len(found[position])} that begin with '{position}'; give one of each per joint")
-    q, tau, dq = (np.ascontiguousarray(frame[found[prefix]].to_numpy(dtype=float)) for prefix in found)
-    t = np.ascontiguousarray(frame[time].to_numpy(dtype=float))
-    return Recording(t, q, tau, dq if dq.shape[1] else None, source=source,
-                     joints=tuple(name.removeprefix(position) for name in found[position]))
+def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, source: str = "a table",
+               **overrides: Any) -> Recording:
+    """A recording from a table of pandas, whose columns are found as those of a log file are.
+
+    Args:
+        frame: a row for each sample; its index is the time where no column is.
+        mapping: as `dynid.read` takes it.
+        robot: whose joints these are.
+        source: what to call the table in messages.
+        overrides: settings over those of the mapping, such as position=["a", "b"].
+    """
+    from dynid.recording.read import read  # which reads files of all kinds, and with them this one
+    columns = {str(name): _numbers(frame[name]) for name in frame.columns}
+    if frame.index.name and str(frame.index.name) not in columns:
+        columns = {str(frame.index.name): _numbers(frame.index.to_series()), **columns}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.npz"
+        np.savez(path, **columns)
+        try:
+            found = read(path, mapping, robot, **overrides)
+        except RecordingError as problem:
+            raise RecordingError(str(problem).replace(str(path), source), code=problem.code,
+                                 where=problem.where) from None
+    return replace(found, source=source)
+
+
+def _numbers(column: Any) -> Any:
+    """A column as numbers; dates and durations in seconds."""
+    values = column.to_numpy()
+    if values.dtype.kind in "mM":
+        return (values - values[:1]) / np.timedelta64(1, "s")
+    return values

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dynid.errors import RecordingError
-from dynid.recording.columns import Match, by_name, by_number, listed
+from dynid.recording.columns import Match, by_name, by_number, column_option, listed
 from dynid.recording.presets import no_torque
 from dynid.recording.source import Source
 
@@ -80,16 +80,19 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                          + (f"; {listed(others)} not used" if others else ""))
         elif signal in wanted and groups:
             names = " or ".join(listed([name for _, name in groups[rest]], 7) for rest in choices)
-            raise RecordingError(f"{source.path}: which columns are the {signal}, {names}? Say it with "
-                                 f"{signal} = [...] in the mapping", where=f"log.{signal}")
+            first = [name for _, name in groups[choices[0]]]
+            raise RecordingError(f"{source.path}: which columns are the {signal}, {names}? Choose with "
+                                 f"{column_option(signal, first, count)}", where=f"log.{signal}")
         elif signal in wanted:
             if signal == "torque" and "current" in found:
-                raise RecordingError(f"{source.path}: has currents but no torques; set current = [...] and "
-                                     f"drive_gain, the torque per unit of current, in the mapping",
-                                     where="log.current")
-            raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}; say it with "
-                                 f"{signal} = [...] in the mapping, or {signal} = {{file = \"...\"}} where another "
-                                 f"file has them; the columns are {listed(known)}", where=f"log.{signal}")
+                currents = [name for group in found["current"].values() for _, name in group]
+                raise RecordingError(f"{source.path}: has currents but no torques. Name them and the torque per unit "
+                                     f"of current of each joint: {column_option('current', currents, count)}, and "
+                                     "--set 'log.drive_gain=[...]'", where="log.current")
+            raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
+                                 f"{listed(known)}. Map them with {column_option(signal, (), count)}; or, where "
+                                 "another file has them, "
+                                 f"with {signal} = {{file = \"...\"}} under [log] in a run file", where=f"log.{signal}")
         elif groups:
             notes.append(f"several groups of columns could be the {signal}, so none was taken")
     if "time" in wanted:
@@ -183,8 +186,9 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
              count: int | None) -> Match:
     owners = [reading.joint for reading, _ in group]
     if len(set(owners)) < len(owners):
-        raise RecordingError(f"{source.path}: which columns are the {signal}, {listed([name for _, name in group])}? "
-                             f"Say it with {signal} = [...] in the mapping", where=f"log.{signal}")
+        names = [name for _, name in group]
+        raise RecordingError(f"{source.path}: which columns are the {signal}, {listed(names)}? Choose with "
+                             f"{column_option(signal, names, count)}", where=f"log.{signal}")
     if owners == [None] or (len(group) == 1 and count == 1):
         return Match((group[0][1],))
     numbered = {reading.joint: name for reading, name in group if isinstance(reading.joint, int)}

@@ -148,7 +148,8 @@ class Recording:
         return to_frame(self)
 
     @staticmethod
-    def from_frame(frame: Any, **columns: str) -> Recording:
-        """From a pandas table; columns: see `dynid.recording.frames.from_frame`."""
+    def from_frame(frame: Any, mapping: Any = None, robot: Any = None, **overrides: Any) -> Recording:
+        """From a pandas table, whose columns are found as `dynid.read` finds them; see
+        `dynid.recording.frames.from_frame`."""
         from dynid.recording.frames import from_frame
-        return from_frame(frame, **columns)
+        return from_frame(frame, mapping, robot, **overrides)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid import html_tables
 from dynid.arrays import Array, Bools, Ints, first_not_finite
 from dynid.errors import RecordingError
 from dynid.recording.preparation import Preparation
@@ -200,6 +201,15 @@ class Samples:
         time = np.arange(n) / rate if t is None else np.ascontiguousarray(t, dtype=float)
         return Samples(time, q, dq, ddq, tau, np.ones(q.shape, dtype=bool), np.array([[0, n]]), rate, source=source,
                        steps=("used as given",))
+
+    def _repr_html_(self) -> str:
+        names = self.joints or tuple(str(j + 1) for j in range(self.dof))
+        rows = [(name, *(f"{float(np.abs(signal[:, j]).max(initial=0.0)):.3g}" for signal in
+                         (self.q, self.dq, self.ddq, self.tau)), str(int(self.keep[:, j].sum())))
+                for j, name in enumerate(names)]
+        head = ("joint", "|q| max", "|dq| max", "|ddq| max", "|tau| max", "rows used")
+        return html_tables.card(f"Samples of {self.source}: {len(self)} rows", html_tables.table(head, rows),
+                                *(html_tables.paragraph(step) for step in self.steps))
 
     def to_frame(self) -> Any:
         """A pandas table with a row a sample, see `dynid.recording.frames`."""

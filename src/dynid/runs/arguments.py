@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,11 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     model.python is the user's own and may.
     """
     if logs:
+        if kind_of(source) == "log" and any(Path(log).suffix.lower() in _ROBOTS for log in logs):
+            robots = [log for log in logs if Path(log).suffix.lower() in _ROBOTS]
+            others = [source, *(log for log in logs if log not in robots)]
+            raise DynidError(f"'{source}' is a log and '{robots[0]}' a robot: the robot comes first",
+                             f"dynid identify {shlex.join([robots[0], *others])}")
         values: dict[str, Any] = {"robot": source, "logs": list(logs)}
     else:
         kind = kind_of(source)

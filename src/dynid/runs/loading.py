@@ -14,6 +14,7 @@ from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.findings import Finding
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
+from dynid.recording.check import find_jumps
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
@@ -87,8 +88,23 @@ class Loaded:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings on logs that were left out."""
-        return tuple(map(left_out_finding, self.left_out))
+        """Findings on logs that were left out, and on positions that jump."""
+        return (*map(left_out_finding, self.left_out), *filter(None, map(jump_finding, self.problem.recordings)))
+
+
+def jump_finding(recording: Recording) -> Finding | None:
+    """A finding on a log whose positions jump, None where they do not."""
+    jumps = find_jumps(recording.t, recording.q)
+    if jumps is None:
+        return None
+    times = len(jumps.times)
+    joint = recording.joints[jumps.joint] if recording.joints else f"joint {jumps.joint + 1}"
+    return Finding("positions-jump", "suspicious", "warning", (
+        f"Positions of {recording.source} jump {f'{times} times, first' if times > 1 else 'once,'} at "
+        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} in one row: several runs were probably "
+        "joined into one file. Give each run as a log of its own, or one of them by --start and --stop, in seconds."),
+        f"jumps ({joint})", (joint,), logs=(str(recording.source),),
+        evidence={"jumps": float(times), "time": jumps.times[0], "size": jumps.size})
 
 
 def open_dataset(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,

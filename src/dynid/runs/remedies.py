@@ -94,5 +94,4 @@ REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
     "residual-follows-velocity-sign": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-offset": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-acceleration": lambda finding, run: "--rotor",
-    "residual-outliers": lambda finding, run: "--method irls",
-    "cutoff-dependent": lambda finding, run: "--cutoff HZ"}
+    "residual-outliers": lambda finding, run: "--method irls"}

@@ -35,8 +35,9 @@ MAX_TITLES = 2  # reasons that a headline names
 # Findings by what they change. Wrong data: no number of the result means anything until they are corrected.
 WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "positions-swapped", "torque-unit",
                         "degrees-for-radians", "gravity-removed", "torque-zero", "torque-constant"})
-# A scale or a mounting: the result is biased, and worthless only where it explains most of the misfit.
-WRONG_SCALE = frozenset({"time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
+# A scale, a mounting, or runs joined into one log: the result is biased, and worthless only where that explains most
+# of the misfit.
+WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
 # Values that no machine has. They are consequences where a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
@@ -155,7 +156,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
     limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED]
     grade: Grade = "good"
     if worthless or error is None or error > USABLE_ERROR:
-        grade, limits = "not usable", worthless
+        grade = "not usable"
+        limits = [one for one in findings if one in worthless or one.code in WRONG_SCALE]
     elif limits or error > GOOD_ERROR or (unseen == "none" and error >= EXACT_ERROR):
         grade = "usable"
     chosen = ("method",) if "choice" in estimate.diagnostics else ()

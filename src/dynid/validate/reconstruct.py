@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid import html_tables
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
@@ -66,6 +67,14 @@ class Reconstruction:
     total: TorqueFit
     series: tuple[Residuals, ...]
     entries: Mapping[Piece, Array] | None = field(default=None, repr=False)
+
+    def _repr_html_(self) -> str:
+        def cell(value: float | None, digits: str = ".3g") -> str:
+            return "-" if value is None else format(value, digits)
+        rows = [(one.name, cell(one.relative_error), cell(one.rms), cell(one.r2, ".4f"), f"{one.rows:,}")
+                for one in (self.total, *self.joints)]
+        return html_tables.card(f"Torques of {', '.join(self.sources)} by {self.estimate.method}", html_tables.table(
+            ("joint", "relative error, %", "RMS, N m or N", "R2", "equations"), rows))
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -76,6 +76,18 @@ class Verdict:
         """Headline and sentences, one a line."""
         return "\n".join([self.headline, *(f"- {finding.text}" for finding in self.findings)])
 
+    def plot(self) -> Any:
+        """A plotly figure of what one standard error of each parameter changes in the torque of the joint it acts on
+        most, percent, by how well the data excite it."""
+        from plotly.graph_objects import Bar, Figure
+
+        made = Figure()
+        for status in ("identified", "weak", "poorly-determined", "not-excited"):
+            own = [one for one in self.excitation.parameters if one.status == status]
+            made.add_trace(Bar(x=[one.name for one in own], y=[one.doubt for one in own], name=status))
+        made.update_layout(title=self.summary.lines[0], yaxis_title="one standard error, % of the joint's torque")
+        return made
+
     def _repr_html_(self) -> str:
         urgent = [(one.title, one.text) for one in self.findings if one.kind in ("suspicious", "not-excited")]
         others = [(one.title, one.text) for one in self.findings if one.kind in ("identified", "validation")]

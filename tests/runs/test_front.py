@@ -1,0 +1,88 @@
+"""The first calls of a newcomer: files in, a run out; results opened again; names, plots and pages of notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import one_arm
+import pytest
+
+import dynid
+from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.runs import Run
+from dynid.runs.results import save
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("front")
+    settings = one_arm.written(folder)
+    run = dynid.identify(settings["robot"], settings["logs"][0], friction="viscous", prepare={"cutoff": 20.0})
+    save(run, folder / "out", report=False)
+    return folder, run
+
+
+def test_paths_give_what_a_run_gives(found):
+    folder, run = found
+    again = dynid.run(dynid.RunSettings.of({**one_arm.written(folder), "method": "auto"}))
+    assert isinstance(run, Run) and run.estimate.method == again.estimate.method
+    np.testing.assert_array_equal(run.estimate.values, again.estimate.values)
+    assert run.verdict.grade == again.verdict.grade
+
+
+def test_a_result_is_opened_again(found):
+    folder, run = found
+    np.testing.assert_array_equal(dynid.load(folder / "out").values, run.estimate.values)
+    with pytest.raises(DynidError):
+        dynid.load(folder / "nothing")
+
+
+def test_a_parameter_is_found_by_its_name(found):
+    estimate = found[1].estimate
+    assert estimate["Fv1"] == estimate.values[estimate.names.index("Fv1")] == pytest.approx(0.4, rel=0.01)
+    with pytest.raises(ModelError, match="no base parameter 'Fv9'; there are .*Fv1"):
+        estimate["Fv9"]
+
+
+def test_wrong_types_are_a_sentence(found):
+    _, run = found
+    samples = run.samples[0]
+    with pytest.raises(ModelError, match="identify takes a model, not a robot; call"):
+        dynid.identify(run.robot, samples)
+    with pytest.raises(ModelError, match="identified from samples or recordings, not from a str"):
+        dynid.identify(run.model, "log.csv")
+    with pytest.raises(ModelError, match="goes with logs that are files, not with a Samples"):
+        dynid.identify("arm3r", samples)
+    with pytest.raises(ModelError, match="not a int"):
+        dynid.identify(3, samples)
+    assert dynid.identify(run.model, samples, method="wls").method == "wls"
+
+
+def test_plots_show_every_parameter(found):
+    _, run = found
+    drawn = {name for trace in run.estimate.plot().data for name in trace.x}
+    assert drawn == set(np.array(run.estimate.names)[run.estimate.identified])
+    assert {name for trace in run.verdict.plot().data for name in trace.x} == set(run.estimate.names)
+
+
+def test_notebooks_show_tables_and_no_raw_arrays(found):
+    _, run = found
+    for shown in (run.model, run.samples[0], run.problem, run.reconstruction):
+        page = shown._repr_html_()
+        assert "<table" in page and "array(" not in page and len(page) < 20_000
+    assert "viscous" in run.model._repr_html_() and ">j<" in run.reconstruction._repr_html_()
+
+
+def test_columns_of_a_table_are_found_as_those_of_a_file(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    t = np.arange(300) / 100.0
+    q, tau = np.sin(np.outer(t, [1.0, 2.0, 3.0])), np.cos(np.outer(t, [1.0, 2.0, 3.0]))
+    frame = pandas.DataFrame({"timestamp_ms": 1e3 * t} | {f"q{j + 1}": q[:, j] for j in range(3)}
+                             | {f"tau{j + 1}": tau[:, j] for j in range(3)})
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    robot = dynid.Robot.load("arm3r")
+    here, there = dynid.Recording.from_frame(frame, robot=robot), dynid.read(tmp_path / "log.csv", robot=robot)
+    for name in ("t", "q", "tau"):
+        np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-12)
+    assert here.joints == there.joints
+    with pytest.raises(RecordingError, match="a table: cannot tell which columns are the torque"):
+        dynid.Recording.from_frame(frame.drop(columns=["tau1", "tau2", "tau3"]), robot=robot)
