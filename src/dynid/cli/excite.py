@@ -55,6 +55,17 @@ def command(
     noise: motion_output.Noise = "",
     limits: motion_output.LimitsFile = None,
     margin: motion_output.Margin = None,
+    box: Annotated[str, typer.Option(metavar="X1,Y1,Z1,X2,Y2,Z2", show_default=False,
+                                     help="Box that all links stay inside of, m, base frame: its two corners.")] = "",
+    floor: Annotated[float | None, typer.Option(metavar="Z", show_default=False,
+                                                help="Height of the floor, m, base frame.")] = None,
+    radius: Annotated[float | None, typer.Option(metavar="M", show_default=False,
+                                                 help="Radius of the links, m, where the robot file has no collision "
+                                                      "shapes: they then do not touch each other.")] = None,
+    speed: Annotated[float | None, typer.Option(metavar="SHARE", show_default="0.6",
+                                                help="Largest speed as a share of the joints' top speeds.")] = None,
+    full_range: Annotated[bool, typer.Option("--full-range", help="Use the whole joint ranges although collisions are "
+                                                                  "not fully checked.")] = False,
     only: Only = "",
     lock: Lock = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
@@ -67,7 +78,8 @@ def command(
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
     motion_output.check_outputs(output, report, force)
-    posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
+    posture, noises, corners = numbers(home, "--home"), numbers(noise, "--noise"), numbers(box, "--box")
+    space_box = None if corners is None else tuple(corners)
 
     from dynid.excitation import Search
     from dynid.excitation.trajectories import family_named
@@ -75,6 +87,7 @@ def command(
     from dynid.runs.arguments import lock_table
     from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
     from dynid.runs.models import part_of
+    from dynid.runs.safe_motion import Safety
 
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     seconds = BUDGET if budget is None and rounds is None else budget
@@ -84,7 +97,8 @@ def command(
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
             home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
-            family=family_named(kind.value, duration, harmonics), command=typed_command(), trust=trust), tell)
+            family=family_named(kind.value, duration, harmonics), command=typed_command(), trust=trust,
+            safety=Safety(space_box, floor, radius, speed, full_range)), tell)
         written = motion_output.write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})

@@ -61,6 +61,8 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation
+    if data.unchecked:
+        to.print(f"{data.unchecked}: watch the first run at low speed, hand on the stop.", markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
     to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, "

@@ -26,7 +26,7 @@ from dynid.excitation import (
 )
 from dynid.excitation.exciting_motion import nominal_base_values
 from dynid.excitation.information import SPEED_POWER
-from dynid.excitation.limits.limits_file import LimitsTable, limits_of, space_notes
+from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
@@ -39,6 +39,7 @@ from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import part_of
 from dynid.runs.results import REGRESSION, SETTINGS, load
+from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
 from dynid.validate.data_excitation import deviations
 
@@ -77,7 +78,7 @@ class MotionRequest:
     free, the limits file's or 5 % unless given. improve: folder of an earlier result. criterion: 'condition', or
     'largest' to improve a result, unless given. noise: deviation of the torques, N m, one number or (dof,). home:
     posture (dof,) to come from and go back to. rate: of the log to come, Hz. command: repeats it at the command line.
-    trust: as `load` has.
+    trust: as `load` has. safety: of a motion without a limits file.
     """
 
     friction: tuple[str, ...] = ()
@@ -93,6 +94,7 @@ class MotionRequest:
     rate: float = 100.0
     command: str = ""
     trust: bool = False
+    safety: Safety = field(default_factory=Safety)
 
 
 def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
@@ -108,8 +110,11 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is a result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}")
-    limits, margin_note = limits_for(robot, request.limits, request.margin)
+    limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     home = None if request.home is None else checked_posture(request.home, limits)
+    care: tuple[str, ...] = ()
+    if request.limits is None:  # a file of limits is what the user asks for
+        limits, care = careful(limits, robot, request.safety, home)
     if past is None:
         data = _for_model(robot, limits, request)
     elif isinstance(past.estimate.model, FlexibleModel):
@@ -118,8 +123,8 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
         data = _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)
     notes = (*found.report.unchecked, *(_INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
-             *speed_notes(found), *data.notes, *margin_note)
-    return replace(data, excitation=found, notes=notes)
+             *speed_notes(found), *data.notes, *care, *margin_note)
+    return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
 
 
 def _told(request: MotionRequest, tell: Progress) -> Search:
@@ -189,9 +194,14 @@ def _locked_as(robot: Robot, folder: Path) -> Robot:
     return part_of(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
 
 
-def limits_for(robot: Robot, file: str | Path | None, margin: float | None) -> tuple[Limits, tuple[str, ...]]:
+def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
+               safety: Safety | None = None) -> tuple[Limits, tuple[str, ...]]:
     """What to stay inside, and a note on the margin kept of the robot's own limits. file: limits over these."""
-    limits = limits_of(LimitsTable(), robot, margin, MARGIN) if file is None else read_limits(
+    safety = safety or Safety()
+    if file is not None and safety.asked:
+        raise DynidError("a limits file states the space itself", "put box, floor and radius under [space] in it as "
+                         "inside, table and radius, or leave the file out")
+    limits = limits_of(safety.table(), robot, margin, MARGIN) if file is None else read_limits(
         file, robot, margin, MARGIN)
     kept = (f"{100 * limits.margin:g} % of the robot's own velocities and torques, and of its ranges at both ends, are "
             f"kept free; --margin changes it")
@@ -361,7 +371,8 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
     found = data.excitation
     before = [None] * len(found.base) if data.before is None else data.before.tolist()
     return {
-        "robot": data.robot.name, "criterion": found.criterion, "value": finite(found.value),
+        "robot": data.robot.name, "unchecked": data.unchecked,
+        "criterion": found.criterion, "value": finite(found.value),
         "condition": finite(found.condition), "duration": found.trajectory.duration,
         "seconds": found.elapsed, "starts": found.starts, "seed": found.seed, "interrupted": found.interrupted,
         "rate": found.rate, "noise": found.noise.tolist(),

@@ -20,7 +20,8 @@ class MotionData:
     """What the page shows. values (base,): what deviations are relative to, nan where not known. theta (parameters,):
     to compute torques with, or None; whose: in words, whose parameters these are. before (base,): deviations that
     earlier logs gave, or None. notes: what to know. command: repeats it at the command line. sizes (base,):
-    what is large of each parameter, which deviations were judged by, or None."""
+    what is large of each parameter, which deviations were judged by, or None. unchecked: what the motion was not
+    checked against, in words."""
 
     title: str
     robot: Robot
@@ -32,6 +33,7 @@ class MotionData:
     notes: tuple[str, ...] = ()
     command: str = ""
     sizes: Array | None = None
+    unchecked: str = ""
 
     @property
     def joints(self) -> tuple[str, ...]:

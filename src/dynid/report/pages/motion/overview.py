@@ -18,7 +18,8 @@ def gather(data: MotionData) -> Mapping[str, Any]:
     found = data.excitation
     way = "" if found.trajectory is found.core else \
         f", {seconds(found.trajectory.duration)} including the approach from and to home"
-    ends = "interrupted: best motion found so far" if found.interrupted else "inside all limits"
+    ends = "interrupted: best motion found so far" if found.interrupted else (
+        f"inside the joint limits, {data.unchecked}" if data.unchecked else "inside all limits")
     return {"headline": f"{data.robot.name} moves for {seconds(found.core.duration)}{way}: {ends}.",
             "cards": cards(data), "notes": data.notes}
 

@@ -1,0 +1,94 @@
+"""What a designed motion was checked against, and how carefully it moves where it was not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.excitation import Limits
+from dynid.excitation.limits.limits_file import BoxTable, LimitsTable, SpaceTable
+from dynid.robot import Robot
+
+SPEED_SHARE = 0.6  # of each joint's top speed: a person can still follow and stop the robot
+RANGE_SHARE = 0.5  # of each joint's range, around the home posture
+MAX_REACH = 0.8  # rad from home, some 45 degrees: no link of an arm that stands upright reaches the floor
+
+
+@dataclass(frozen=True)
+class Safety:
+    """How a motion is kept safe.
+
+    Attributes:
+        box: lower and upper corner (6 numbers, m, base frame) that all links stay inside of.
+        floor: height of the floor, m, base frame; links stay above it.
+        radius: m, of capsules along the links of a robot without collision shapes; they must not touch each other.
+        speed: share of each joint's top speed, `SPEED_SHARE` unless given.
+        full_range: use the whole range of the joints although collisions are not checked.
+    """
+
+    box: tuple[float, ...] | None = None
+    floor: float | None = None
+    radius: float | None = None
+    speed: float | None = None
+    full_range: bool = False
+
+    def table(self) -> LimitsTable:
+        """The limits of space that these options mean, as a limits file has them."""
+        if self.box is not None and len(self.box) != 6:
+            raise DynidError(f"a box has six numbers, its lower and its upper corner, got {len(self.box)}",
+                             "--box X1,Y1,Z1,X2,Y2,Z2, in metres")
+        if self.box is None and self.floor is None and self.radius is None:
+            return LimitsTable()
+        inside = None if self.box is None else BoxTable(lower=self.box[:3], upper=self.box[3:])
+        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius or 0.0))
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything about space is given."""
+        return self.box is not None or self.floor is not None or self.radius is not None
+
+
+def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
+    """Return limits with a moderate speed, and a part of the ranges where collisions are not checked; and notes."""
+    share = SPEED_SHARE if safety.speed is None else safety.speed
+    if not 0.0 < share <= 1.0:
+        raise DynidError(f"the speed is a share of the top speed, above 0 and at most 1, got {share:g}")
+    top = robot.limit("velocity")
+    limits = replace(limits, velocity=np.minimum(limits.velocity, share * top))
+    notes = [] if safety.speed is not None else [f"speeds stay below {100 * share:g} % of the joints' top speeds; "
+                                                 "--speed changes it"]
+    if safety.full_range or not unchecked(limits):
+        return limits, tuple(notes)
+    lower, upper = part_of_range(limits, robot, home)
+    notes.append(f"positions stay within {100 * RANGE_SHARE:g} % of each range and {MAX_REACH:g} rad from home, since "
+                 "collisions are not fully checked; --full-range uses all of it")
+    return replace(limits, lower=lower, upper=upper), tuple(notes)
+
+
+def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple[Array, Array]:
+    """Lower and upper positions (dof,) around home: zero where that is inside the limits, else the middle of them."""
+    lower, upper = limits.lower, limits.upper
+    middle = np.where(np.isfinite(lower + upper), 0.5 * (lower + upper), 0.0)
+    centre = np.where((lower < 0.0) & (upper > 0.0), 0.0, middle) if home is None else np.asarray(home, dtype=float)
+    turning = np.array([not joint.prismatic for joint in robot.joints])
+    reach = np.minimum(0.5 * RANGE_SHARE * (upper - lower), np.where(turning, MAX_REACH, np.inf))
+    centre = np.clip(centre, lower + reach, upper - reach)  # a home near a limit still leaves room to move
+    return centre - reach, centre + reach
+
+
+def unchecked(limits: Limits) -> str:
+    """What a motion inside these limits was not checked against, in words; empty where it was checked against all."""
+    space = limits.space
+    itself = space is not None and len(space.pairs) > 0
+    around = space is not None and len(space.planes) > 0
+    if itself and around:
+        return ""
+    if itself:
+        return "NOT checked against the floor and objects around it (--floor, --box)"
+    if around:
+        return "NOT checked against the robot itself (--radius, or collision shapes in the URDF)"
+    return "NOT checked against the robot itself, the floor and objects around it (--box, --floor, --radius)"
