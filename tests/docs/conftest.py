@@ -12,6 +12,7 @@ from documentation import DOCS
 
 import dynid
 from dynid.recording.write import write_csv
+from dynid.runs.demo import true_parameters
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +24,13 @@ def desk(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         runpy.run_path("make_logs.py", run_name="__main__")
-        robot = dynid.Robot.builtin("kuka-lwr4")
+        robot = dynid.Robot.builtin("franka-panda")
         model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous", "coulomb", "offset")))
         for seed, name in enumerate(("exciting", "other")):
             a, b = 0.4 * np.random.default_rng(seed).normal(size=(2, robot.dof, 5))
             t = np.arange(0.0, 20.0, 0.005)
             motion = dynid.trajectories.FourierSeries(a, b, np.zeros(robot.dof), 20.0).at(t)
-            tau = model.inverse_dynamics(model.parameters.nominal, motion.q, motion.dq, motion.ddq)
+            tau = model.inverse_dynamics(true_parameters(model), motion.q, motion.dq, motion.ddq)
             write_csv(dynid.Recording(t, motion.q, tau, joints=robot.joint_names), Path("dynid-demo") / f"{name}.csv")
     return folder
 
