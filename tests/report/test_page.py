@@ -189,7 +189,8 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     parts = tuple(replace(part, source=f"logs/{bad}.csv", steps=(bad,)) for part in own.samples)
     series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
     spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
-    found = replace(lwr.verdict, headline=bad, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
+    said = replace(lwr.verdict.summary, method=bad, reasons=(bad,))
+    found = replace(lwr.verdict, summary=said, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
     theirs = replace(robot, name=bad, joints=joints, bodies=bodies, source=bad)
     estimate = replace(lwr.estimate, method=bad, model=replace(lwr.estimate.model, robot=theirs))
     hostile = replace(lwr, title=bad, robot=theirs, estimate=estimate, verdict=found, notes=(bad,), command=bad,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -65,16 +65,13 @@ def command(
 def _print(found: FoundPayload, written: dict[str, str]) -> None:
     """What people see: the body with its intervals, where the deviation comes from, findings, what to type in."""
     to, body = console(), found.payload
-    low, high = body.conf_int().T
-    rows: list[tuple[Any, ...]] = [("mass, kg", f"{body.mass:.4g}", f"{body.mass_std:.2g}",
-                                    f"{low[0]:.4g} to {high[0]:.4g}")]
-    if body.seen:
-        rows += [(f"centre {axis}, m", f"{body.centre[k]:.4f}", f"{body.centre_std[k]:.2g}",
-                  f"{low[1 + k]:.4f} to {high[1 + k]:.4f}") for k, axis in enumerate("xyz")]
-    head = ["", "value", "deviation", "95 %"]
+    head = ["", "value", "standard error", "95 %"]
+    rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
+            for name, unit, value, std, low, high in body.rows()]
     to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, method: {body.way}"))
-    to.print("Contributions to the standard deviation of the mass: " + ", ".join(
-        f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
+    if body.has_mass:
+        to.print("Standard error of the mass from " + ", ".join(
+            f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
     to.print(f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % with it.")
     for finding in body.findings:
         to.print(f"- {finding.text}", markup=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,12 +37,16 @@ class Scripts:
         return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
-    def command(self, name: str | None, every: bool, json: bool) -> None:
-        """List them, or run one or all, and print the results."""
+    def command(self, name: str | None, every: bool, json: bool, options: Mapping[str, Any]) -> None:
+        """List them, or run one or all, and print the results. options: of the one that is named."""
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
             module = self.load(one)
-            results[one] = self.run(module, one)
+            taken = signature(module.run).parameters
+            refused = next((key for key in options if every or key not in taken), None)
+            if refused is not None:
+                raise DynidError(f"{self.noun} '{one}' has no option '{refused}'", "leave it out")
+            results[one] = self.run(module, one, **options)
             if not json:
                 self.show(module, one, results[one])
         if json and results:

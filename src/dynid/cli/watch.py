@@ -109,11 +109,10 @@ def _view_payload(look: PayloadLook) -> Any:
                         f"{live.samples} rows, {live.left_out} not used, "
                         f"changes: {len(live.restarts)}", *(f"- {one.text}" for one in live.events[-5:])]
     if body is not None:
-        rows = [("mass, kg", f"{body.mass:.4g}", f"{body.mass_std:.2g}")]
-        if body.seen:
-            rows += [(f"centre {axis}, m", f"{value:.4f}", f"{std:.2g}")
-                     for axis, value, std in zip("xyz", body.centre, body.centre_std, strict=True)]
-        parts.append(table(["", "value", "deviation"], rows, numbers=["value", "deviation"]))
+        head = ["", "value", "standard error", "95 %"]
+        parts.append(table(head, [
+            (f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
+            for name, unit, value, std, low, high in body.rows()], numbers=head[1:]))
         parts.append(f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % "
                      "with it.")
         parts += [f"- {finding.text}" for finding in body.findings]

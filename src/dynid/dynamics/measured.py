@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import ALLOCATING
@@ -15,6 +14,7 @@ from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.loop_kernels import CLOSED, close_kernel, factor, solve_factored
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import NotPossibleError
+from dynid.kernel_store import njit
 from dynid.robot import Robot
 from dynid.robot.followers import Followers
 

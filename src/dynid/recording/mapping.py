@@ -75,7 +75,8 @@ class Mapping(BaseModel):
     target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
     torque_scale: N m (or N) for one unit of `torque`, where the log has another: 1e-3 for mN m, the rated torque over
     1000 for permille of it.
-    gain_deviation: relative deviation of drive gains or torque sensors, one sigma, for what is said of payloads.
+    gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads: one
+        number, one a joint, or their covariance as a list of rows, in the order of the joints.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
@@ -111,7 +112,7 @@ class Mapping(BaseModel):
     torque_scale: PerJoint | None = None
     current: Names | Place | None = None
     drive_gain: str | PerJoint | None = None
-    gain_deviation: PerJoint | None = None
+    gain_deviation: PerJoint | list[list[float]] | None = None
     reference: Names | Place | None = None
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None

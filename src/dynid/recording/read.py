@@ -84,7 +84,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
     if rules.gain_deviation is not None:
         given = rules.gain_deviation
-        each = given if isinstance(given, int | float) else per_joint(
+        is_covariance = isinstance(given, list) and any(isinstance(row, list) for row in given)
+        each: Any = given if is_covariance or isinstance(given, int | float) else per_joint(
             given, rules.joints or found.joints or None, found.dof, "gain_deviation", str(paths[0]))
         found = replace(found, gain_deviation=gain_covariance(each, found.dof))
     if rules.commanded:

@@ -139,7 +139,8 @@ class Load(_Fed):
             return {}
         found = self._live.estimate(consistent=True)
         return {"relative_error": plain(found.relative_error),
-                "payload": {"frame": found.frame, "mass": plain(found.mass), "mass_std": plain(found.mass_std),
+                "payload": {"frame": found.frame, "mass": plain(found.mass if found.identified[9] else None),
+                            "mass_std": plain(found.mass_std),
                             "centre": plain(found.centre), "centre_std": plain(found.centre_std)}}
 
 
