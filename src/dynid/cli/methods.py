@@ -34,7 +34,8 @@ def command(every: Annotated[bool, typer.Option("--all", help="List all methods,
     if json:
         print_json({"methods": {name: {
             "title": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
-            "depends_on": sorted(one.depends_on), "options": list(one.options), "recommended_for": RECOMMENDED.get(name)}
+            "depends_on": sorted(one.depends_on), "options": list(one.options),
+            "recommended_for": RECOMMENDED.get(name)}
             for name, one in found.items()}})
         return
     if not every:

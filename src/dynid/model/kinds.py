@@ -46,8 +46,8 @@ OTHER = Kind("parameter")
 BODY = (INERTIA, PRODUCT, PRODUCT, INERTIA, PRODUCT, INERTIA, MOMENT, MOMENT, MOMENT, MASS)  # of its ten numbers
 
 
-# Meaning of each symbol in a parameter's name; {k} is the number in symbols such as Ft4_. Symbols that are not listed have
-# the words of their kind, such as D, which is a delay or a damping.
+# Meaning of each symbol in a parameter's name; {k} is the number in symbols such as Ft4_. A symbol that is not listed
+# has the words of its kind, such as D, which is a delay or a damping.
 SYMBOLS = {
     "XX": "moment of inertia about x", "YY": "moment of inertia about y", "ZZ": "moment of inertia about z",
     "XY": "product of inertia xy", "XZ": "product of inertia xz", "YZ": "product of inertia yz",
