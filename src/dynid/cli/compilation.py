@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PATIENCE = 2.0  # s of compiling after which a word is due
-SENTENCE = "Compiling for this machine, at the first use after installation only: half a minute or so."
+SENTENCE = "Compiling for this machine (only at the first use after installation): about half a minute."
 
 
 @contextmanager
