@@ -13,7 +13,7 @@ from dynid.model import complete
 _ROWS = 600  # of each log that the nominal model is held against
 _BLOCKS = 8
 _UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
-_MANY = 0.5  # share of the joints that the nominal model has to explain
+_MANY = 0.5  # share of the joints below which the nominal model explains few
 _FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
 _BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
 _HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
@@ -81,13 +81,16 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
-    """The factors of the joints that the nominal model knows, where these are half of all and most of them are off by
-    more than any drive or file is."""
+    """The factors of the joints that the nominal model knows, where they are off by more than any drive or file is.
+
+    Errors of a file are its bodies' own, so the fewer joints it explains, the farther off these have to be.
+    """
     known = np.array([value for value in factors if value is not None])
-    if not len(known) or len(known) < _MANY * len(factors):
+    if not len(known):
         return None
-    off = np.abs(np.log(np.maximum(np.abs(known), 1e-12))) > np.log(_UNIT)
-    return tuple(map(float, known)) if off.mean() > 0.5 else None
+    least = np.log(_UNIT) * np.sqrt(max(1.0, _MANY * len(factors) / len(known)))
+    off = np.abs(np.log(np.maximum(np.abs(known), 1e-12)))
+    return tuple(map(float, known)) if float(np.median(off)) > least else None
 
 
 def load_on_log(problem: Problem, sheet: Sheet | None) -> Load | None:

@@ -91,3 +91,10 @@ def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
 def own_score(trial: Trial, noise: Array) -> float:
     """The same of each joint fitted alone: what no joint's wrong scale can spoil."""
     return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))
+
+
+def mean_log_share(trial: Trial) -> float:
+    """Return the mean over joints of the logarithm of what is left of their torque on blocks left out, in squares and
+    as a share of the torque: a measure that neither scales nor exchanged columns change."""
+    share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
+    return float(np.mean(np.log(share + FLOOR ** 2)))

@@ -26,7 +26,7 @@ from dynid.validate.hypotheses.motions import (
     worth_of_delay,
 )
 from dynid.validate.hypotheses.screen import Screen
-from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, fold_logs, own_score, score, try_out
+from dynid.validate.hypotheses.trial import BLOCKS, Trial, fold_logs, mean_log_share, own_score, score, try_out
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
 _SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
@@ -158,7 +158,8 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     """Return the logs, or where they are long the excerpt that hypotheses are weighed on."""
-    return excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
+    some = excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
+    return logs if len(some) == len(logs) and all(one is log for one, log in zip(some, logs, strict=True)) else some
 
 
 def _rivals(hypotheses: list[tuple[float, Hypothesis]], before: float) -> tuple[Hypothesis, ...]:
@@ -187,8 +188,7 @@ def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     yardstick for hypotheses that give joints the torques of others."""
     model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
-    share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
-    return float(np.mean(np.log(share + FLOOR ** 2)))
+    return mean_log_share(trial)
 
 
 def _motions(screen: Screen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
