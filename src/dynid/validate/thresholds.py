@@ -26,3 +26,6 @@ DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported
 # -- signals -----------------------------------------------------------------------------------------------
 NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of the positions where a cut-off is too
 #                           high
+
+# -- certainty ---------------------------------------------------------------------------------------------
+RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."

@@ -40,7 +40,7 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, UNRELATED_SHARE
-from dynid.validate.words import joint_label, joints_listed, listed
+from dynid.validate.words import inside, joint_label, joints_listed, listed
 
 _MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
 _SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
@@ -346,10 +346,12 @@ def _weighed(state: Explained) -> Explained:
     if best is None:
         return state
     finding = FINDINGS[best.cause](case, best, gravity)
+    weight = found.weighed[0].weight if found.weighed and found.weighed[0].cause == best.cause else 1.0
     if found.rivals:
-        also = listed([NAMES[one.cause] for one in found.rivals])
-        text = f"{finding.text.rstrip('.')}; the data cannot tell this from {also}."
+        also = "; ".join(f"{NAMES[one.cause]} ({100 * share:.0f} %)" for one, share in found.rivals)
+        text = f"One of: {inside(finding.text).rstrip('.')} ({100 * weight:.0f} %); {also}."
         finding = replace(finding, text=text)
+    finding = replace(finding, evidence={**finding.evidence, "weight": weight})
     return _with(state, finding, best)
 
 
