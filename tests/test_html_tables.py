@@ -42,7 +42,8 @@ def shown():
     robot = replace(plain, name=EVIL, joints=joints, source=EVIL, warnings=(EVIL,))
     model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous",)))
     t = np.arange(0.0, 5.0, 0.005)
-    motion = dynid.FourierSeries(*0.4 * np.random.default_rng(0).normal(size=(2, 3, 5)), np.zeros(3), 5.0).at(t)
+    shares = 0.4 * np.random.default_rng(0).normal(size=(2, 3, 5))
+    motion = dynid.trajectories.FourierSeries(*shares, np.zeros(3), 5.0).at(t)
     theta = [0.3 if one.symbol == "Fv" else one.nominal for one in model.parameters]
     tau = model.inverse_dynamics(theta, motion.q, motion.dq, motion.ddq)
     tau[:, 0] *= -1.0

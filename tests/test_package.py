@@ -20,11 +20,23 @@ def test_every_public_name_loads():
         assert name in dir(dynid)
 
 
+@pytest.mark.parametrize("namespace", ["terms", "controllers", "trajectories", "literature"])
+def test_every_name_of_a_namespace_loads_and_is_not_at_the_top(namespace):
+    place = getattr(dynid, namespace)
+    assert namespace in dir(dynid)
+    assert all(getattr(place, name) is not None for name in place.__all__)
+    assert not set(place.__all__) & set(dynid.__all__)
+
+
+def test_the_top_has_few_names():
+    assert len(dynid.__all__) <= 70
+
+
 def test_type_checkers_see_the_same_names():
     tree = ast.parse(Path(dynid.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.asname: node.module for node in block.body if isinstance(node, ast.ImportFrom)
-            for alias in node.names}
+            for alias in node.names if node.module != "dynid"}
     assert seen == dynid._MODULES
 
 

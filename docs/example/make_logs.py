@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid import FourierSeries, Model, Recording, Reference, Robot, VirtualRobot, make_terms
+from dynid import Model, Recording, Reference, Robot, VirtualRobot, make_terms
 from dynid.robot.inertia import from_central, symmetric
 from dynid.simulation import Cascade
+from dynid.trajectories import FourierSeries
 
 RATE = 500.0  # Hz
 TRUE_LINKS = [  # mass, centre of mass, inertia about it: ixx ixy ixz iyy iyz izz

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from docutils import nodes
@@ -105,7 +106,7 @@ class Api(SphinxDirective):
 
         found: list[nodes.Node] = []
         for name in " ".join(self.content).split():
-            found += self.entry(name, getattr(dynid, name))
+            found += self.entry(name, attrgetter(name)(dynid))
         return found
 
     def entry(self, name: str, thing: Any) -> list[nodes.Node]:

@@ -23,7 +23,7 @@ def main() -> None:
     model, truth = true_arm(EXAMPLE / "arm.urdf")
     t = np.arange(0.0, 16.0, 1.0 / RATE)
     rng = np.random.default_rng(3)
-    motion = dynid.FourierSeries(*0.3 * rng.uniform(-1.0, 1.0, (2, 3, 5)), np.zeros(3), 8.0).at(t)
+    motion = dynid.trajectories.FourierSeries(*0.3 * rng.uniform(-1.0, 1.0, (2, 3, 5)), np.zeros(3), 8.0).at(t)
     reference = dynid.Reference.of(motion.q, motion.dq, motion.ddq, rate=RATE)
     base = dynid.base_parameters(model)
     true = base.matrix @ truth

@@ -12,7 +12,7 @@ RATE = 200.0
 
 def motion(seconds: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     t = np.arange(0.0, seconds, 1.0 / RATE)
-    found = dynid.FourierSeries(*0.35 * rng.normal(size=(2, 3, 5)), np.zeros(3), 10.0).at(t)
+    found = dynid.trajectories.FourierSeries(*0.35 * rng.normal(size=(2, 3, 5)), np.zeros(3), 10.0).at(t)
     return found.q, found.dq, found.ddq
 
 
@@ -21,7 +21,8 @@ def fall(model: dynid.Model, theta: np.ndarray, ticks: int = 300) -> tuple[np.nd
     while True:
         none = np.zeros((ticks, 3))
         try:
-            motion = dynid.simulate(model, theta, dynid.TorqueDriven(none), dynid.Reference(none, none, none, RATE))
+            law, reference = dynid.controllers.TorqueDriven(none), dynid.Reference(none, none, none, RATE)
+            motion = dynid.simulate(model, theta, law, reference)
             return np.arange(len(motion.q)) / RATE, motion.q[:, 1]
         except dynid.NotPossibleError:
             ticks -= 2

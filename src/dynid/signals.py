@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from scipy.linalg import solve_banded
 
 from dynid.arrays import Array
+from dynid.kernel_store import njit
 
 _NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed together: 16 MB, and twice as much of spectra
 

@@ -67,3 +67,12 @@ def test_an_installed_package_has_no_benchmarks(dynid, folder, monkeypatch):
 def test_the_benchmarks_of_this_source_tree_are_well_formed(dynid):
     listed = json.loads(dynid("bench", "--json").out)["benchmarks"]
     assert all(listed.values())
+
+
+def test_options_reach_the_benchmark_that_has_them(dynid, folder):
+    (folder / "parts.py").write_text('"""Has parts."""\ndef run(progress, only=(), machines=200):\n'
+                                     '    return {"only": list(only), "machines": machines}\n')
+    shown = dynid("bench", "parts", "--only", "a,b", "--machines", "3", "--json")
+    assert json.loads(shown.out) == {"only": ["a", "b"], "machines": 3}
+    refused = dynid("bench", "small", "--machines", "3")
+    assert refused.code == 2 and "benchmark 'small' has no option 'machines'" in refused.err

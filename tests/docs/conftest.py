@@ -28,7 +28,7 @@ def desk(tmp_path_factory):
         for seed, name in enumerate(("exciting", "other")):
             a, b = 0.4 * np.random.default_rng(seed).normal(size=(2, robot.dof, 5))
             t = np.arange(0.0, 20.0, 0.005)
-            motion = dynid.FourierSeries(a, b, np.zeros(robot.dof), 20.0).at(t)
+            motion = dynid.trajectories.FourierSeries(a, b, np.zeros(robot.dof), 20.0).at(t)
             tau = model.inverse_dynamics(model.parameters.nominal, motion.q, motion.dq, motion.ddq)
             write_csv(dynid.Recording(t, motion.q, tau, joints=robot.joint_names), Path("dynid-demo") / f"{name}.csv")
     return folder

@@ -89,8 +89,8 @@ def test_the_example_of_the_readme_runs(at_desk, capsys):
 
 def documented():
     """Public names and what their classes define, each with its docstring."""
-    for name in dynid.__all__:
-        thing = getattr(dynid, name)
+    spaces = [dynid, dynid.terms, dynid.controllers, dynid.trajectories, dynid.literature]
+    for name, thing in ((name, getattr(space, name)) for space in spaces for name in space.__all__):
         if getattr(thing, "__doc__", None) and callable(thing):
             yield name, thing
 

@@ -64,6 +64,8 @@ def test_equations_are_mathml(site):
 def test_every_public_name_and_command_is_described_once(site):
     text = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
     names = [name for name in dynid.__all__ if name != "__version__"]
+    for namespace in ("terms", "controllers", "trajectories", "literature"):
+        names += [f"{namespace}.{name}" for name in getattr(dynid, namespace).__all__]
     assert [name for name in names if text.count(f'id="dynid.{name}"') != 1] == []
     commands = (site / "commands.html").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f"Usage: dynid {name}" not in commands] == []

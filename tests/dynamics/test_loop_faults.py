@@ -68,7 +68,7 @@ def test_the_loop_that_leaves_no_freedom_or_too_much() -> None:
                   length=0.01)
     loose = closed(robot.followers.tree, [robot.followers.loops.closures[0], rod], robot.followers.following,
                    dict(zip(robot.followers.tree.joint_names, robot.followers.loops.posture, strict=True)))
-    with pytest.raises(RobotError, match="loop 'rod-b' .* leaves 1 of the joints that follow undetermined: coupler-b"):
+    with pytest.raises(RobotError, match="loop 'rod-b' .* leaves 1 of the dependent joints undetermined: coupler-b"):
         chain_of(loose)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from online.streams import arm, motion
 
-from dynid import Poles, Problem, Recording, Reference, Samples, VirtualRobot, identify, prepare
+from dynid import Problem, Recording, Reference, Samples, VirtualRobot, identify, prepare
+from dynid.controllers import Poles
 from dynid.errors import ModelError
 from dynid.estimate.recursive.sequential import owners
 

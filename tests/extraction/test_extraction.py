@@ -39,14 +39,14 @@ def central(numbers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     return m, c, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (c @ c * np.eye(3) - np.outer(c, c))
 
 
-def assert_within(bounds: dynid.Bounds, model: Model, theta: np.ndarray) -> None:
+def assert_within(bounds: dynid.literature.Bounds, model: Model, theta: np.ndarray) -> None:
     for k, columns in enumerate(model.parameters.bodies.values()):
         m, c, inertia = central(theta[columns])
         values = np.array([m, *c, *inertia[np.triu_indices(3)]])
         assert np.all(values >= bounds.low[k] - 1e-12) and np.all(values <= bounds.high[k] + 1e-12), values
 
 
-def conditions_of(model: Model, bounds: dynid.Bounds) -> Conditions:
+def conditions_of(model: Model, bounds: dynid.literature.Bounds) -> Conditions:
     return Conditions(Consistency(model.parameters, margin=0.0), bounds)
 
 
@@ -190,12 +190,12 @@ def test_options_and_tables_that_are_wrong_are_refused(tmp_path) -> None:
         extract(given, "normal", search="magic")
     with pytest.raises(ModelError, match="no option 'speed'"):
         extract(given, "normal", speed=3)
-    with pytest.raises(ModelError, match="follows from those before"):
+    with pytest.raises(ModelError, match="depends linearly on those before"):
         BaseValues.of_expressions(model, {"MX1 + M2": 1.0, "M2 + MX1": 1.0})
     with pytest.raises(ModelError, match="no parameter 'QQ9'"):
         BaseValues.of_expressions(model, {"QQ9": 1.0})
     (tmp_path / "a.csv").write_text("combination,value\nMX1 M2,3\n")
-    with pytest.raises(ModelError, match="cannot read 'M2'"):
+    with pytest.raises(ModelError, match="cannot parse 'M2'"):
         BaseValues.load(tmp_path / "a.csv", model)
     with pytest.raises(ModelError, match="at least 1"):
         ExtractionOptions(runs=0)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid import Coulomb, Model, Offset, RigidBodies, Robot, Samples, Viscous
+from dynid import Model, Robot, Samples
 from dynid.arrays import Array
 from dynid.regression import BaseParameters, base_parameters
+from dynid.terms import Coulomb, Offset, RigidBodies, Viscous
 
 
 def arm(name: str = "arm3r") -> Model:

@@ -304,7 +304,7 @@ def test_rows_that_add_little_are_left_out(data: Truth) -> None:
 
 
 def test_a_model_of_ones_own_and_lists_of_numbers_are_welcome() -> None:
-    model = dynid.Scara()
+    model = dynid.terms.Scara()
     q, dq, ddq = motion(400, 2)
     theta = np.arange(1.0, 1.0 + len(model.parameters))
     tau = model.regressor(q, dq, ddq) @ theta

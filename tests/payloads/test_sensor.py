@@ -49,7 +49,7 @@ def test_columns_are_the_wrench_that_pinocchio_gives():
 def test_what_hangs_behind_the_sensor(angles, sign):
     turn = Rotation.from_rotvec(angles).as_matrix()
     log = with_wrench(arm().log(11), turn, sign, 1)
-    found, mounting = dynid.sensor_payload(arm().model.robot, log, FRAME)
+    found, mounting = dynid.payloads.sensor_payload(arm().model.robot, log, FRAME)
     assert abs(found.mass - MASS) < 3.5 * found.mass_std < 0.05
     assert np.all(np.abs(found.centre - CENTRE) < np.maximum(3.5 * found.centre_std, 2e-4))
     assert mounting.sign == sign
@@ -63,7 +63,7 @@ def test_torques_and_sensor_together_are_at_least_as_sure_as_either():
     problem = dynid.Problem.of(machine.model, machine.log(1))
     log = with_wrench(machine.log(2, machine.loaded(LOAD)), np.eye(3), 1.0, 2)
     torques = dynid.payload(dynid.identify(problem, method="wls"), log, FRAME, unloaded=problem)
-    sensor, _ = dynid.sensor_payload(machine.model.robot, log, FRAME)
+    sensor, _ = dynid.payloads.sensor_payload(machine.model.robot, log, FRAME)
     both = fused(torques, sensor)
     assert both.mass_std <= min(torques.mass_std, sensor.mass_std) * (1 + 1e-9)
     assert abs(both.mass - MASS) < 4 * both.mass_std
@@ -84,10 +84,10 @@ def test_preparation_carries_the_wrench():
 def test_what_is_missing_is_said():
     log = arm().log(1)
     with pytest.raises(ModelError, match="no wrench of a force-torque sensor"):
-        dynid.sensor_payload(arm().model.robot, log, FRAME)
+        dynid.payloads.sensor_payload(arm().model.robot, log, FRAME)
     still = dynid.Samples.of(np.tile(log.q[:1], (50, 1)), *(np.zeros((50, 7)),) * 3)
     with pytest.raises(NotPossibleError, match="does not turn enough"):
-        dynid.sensor_payload(arm().model.robot, replace(still, wrench=np.ones((50, 6))), FRAME)
+        dynid.payloads.sensor_payload(arm().model.robot, replace(still, wrench=np.ones((50, 6))), FRAME)
 
 
 @pytest.mark.parametrize("seed", range(10))

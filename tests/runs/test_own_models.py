@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import dynid
 from dynid.model.terms import joint_parameter
 
-@dynid.register_term
+@dynid.terms.register_term
 @dataclass(frozen=True)
 class Drag:
     """Torque that grows with the square of speed at every joint."""

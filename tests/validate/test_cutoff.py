@@ -94,7 +94,7 @@ def test_without_noise_in_sight_the_spectrum_stays_near_the_motion(tmp_path: Pat
     model, theta = light(tmp_path)
     log = made(model, theta, 1, noise=2e-3)
     samples = prepare(log)
-    assert any("no noise in sight" in step for step in samples.steps)
+    assert any("no noise is visible" in step for step in samples.steps)
     assert samples.settings["cutoff"] < 20.0  # the motion ends at 0.5 Hz, a tenth of the rate is 50
 
 
@@ -162,7 +162,7 @@ def test_dependence_in_json_and_report(tmp_path: Path) -> None:
     assert one["deviations"][0] == pytest.approx(moved / found.estimate.std[place], rel=1e-6)
     assert one["percent"][0] == pytest.approx(100 * moved / abs(found.estimate.values[place]), rel=1e-6)
     page = write_report(report_data(found, "", ""), tmp_path / "report.html").read_text(encoding="utf-8")
-    assert 'id="cutoff"' in page and "Error on blocks of time left out over the cut-off" in page
+    assert 'id="cutoff"' in page and "Cross-validation error over the cut-off frequency" in page
     again = run(RunSettings.load(save(found, tmp_path / "out")["settings"]))
     assert again.choice is None and again.dependence is not None and found.dependence is not None
     assert again.dependence.at == pytest.approx(found.dependence.at, rel=1e-6)  # what followed the cut-off follows it

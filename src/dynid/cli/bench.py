@@ -13,9 +13,18 @@ FOLDER = SOURCE / "benchmarks"
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Which benchmark; without it, the list of them.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Run all of them, one after the other.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Name of the benchmark. Default: list all benchmarks.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run all benchmarks, one after the other.")] = False,
+    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False,
+                                      help="Parts of the benchmark, comma-separated, where it has parts, such as "
+                                           "machines of `defaults`.")] = "",
+    machines: Annotated[int | None, typer.Option("--machines", min=1, show_default=False,
+                                                 help="Number of simulated machines, where it simulates some.")] = None,
+    first: Annotated[int | None, typer.Option("--seed", min=0, show_default=False,
+                                              help="Seed of the first of them.")] = None,
     json: Json = False,
 ) -> None:
     """Compare dynid's speed with its peers', in one process."""
-    Scripts("benchmark", FOLDER, "compares with").command(name, every, json)
+    options = {"only": tuple(only.split(",")) if only else None, "machines": machines, "first": first}
+    given = {key: value for key, value in options.items() if value is not None}
+    Scripts("benchmark", FOLDER, "compares with").command(name, every, json, given)

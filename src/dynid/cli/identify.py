@@ -26,6 +26,8 @@ from dynid.cli.options import (
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 
+NOT_USABLE = 3  # exit code of --strict for a model that is not usable; 1 and 2 are errors
+
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
@@ -81,6 +83,7 @@ def command(
                                                help="Folder in which compressed logs are kept: with many logs, the "
                                                     "next run reads only new ones.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if the model is graded not usable.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
     trust: Trust = False,
     json: Json = False,
@@ -108,11 +111,13 @@ def command(
         check_output(output, force)
     with progress("identify") as tell:
         result = run(chosen, tell, workers=Workers(workers or 1, scheduler, tls_files(tls)), store=folds)
-        written = {}
+        written, notes = {}, list[str]()
         if output is not None:
             tell("writing the results")
-            written = save(result, output, typed_command(), force=force)
+            written = save(result, output, typed_command(), force=force, tell=notes.append)
     if json:
         print_json({**facts(result), "outputs": written})
     else:
-        print_run(result, written, full)
+        print_run(result, written, full, notes)
+    if strict and result.verdict.grade == "not usable":
+        raise typer.Exit(NOT_USABLE)

@@ -78,7 +78,8 @@ class _LazyGroup(TyperGroup):
 def _finite(context: Any, parameter: Any, value: Any) -> Any:
     """A value of an option as it is; no option of any command takes a number that no quantity has."""
     if isinstance(value, float) and not is_physical(value):
-        raise typer.BadParameter(f"{value} is no number that a quantity can have", ctx=context, param=parameter)
+        raise typer.BadParameter(f"{value} is not a plausible value of a physical "
+                                 "quantity", ctx=context, param=parameter)
     return value
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,17 +32,21 @@ class Scripts:
         """Name, with dashes, -> file. An underscore at the end of a file's name, which keeps it from hiding an
         installed package, is none of the script's."""
         if not self.folder.is_dir():
-            raise NotPossibleError(f"the {self.noun}s come with dynid's source, not with the installed package: "
-                                   "run this from an editable install of a clone, as 'make bench' makes one")
+            raise NotPossibleError(f"the {self.noun}s are part of the source repository, not of the installed "
+                                   "package: run this from an editable install of a clone, as created by 'make bench'")
         return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
-    def command(self, name: str | None, every: bool, json: bool) -> None:
-        """List them, or run one or all, and print the results."""
+    def command(self, name: str | None, every: bool, json: bool, options: Mapping[str, Any]) -> None:
+        """List them, or run one or all, and print the results. options: of the one that is named."""
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
             module = self.load(one)
-            results[one] = self.run(module, one)
+            taken = signature(module.run).parameters
+            refused = next((key for key in options if every or key not in taken), None)
+            if refused is not None:
+                raise DynidError(f"{self.noun} '{one}' has no option '{refused}'", "leave it out")
+            results[one] = self.run(module, one, **options)
             if not json:
                 self.show(module, one, results[one])
         if json and results:
@@ -102,5 +108,5 @@ class Scripts:
         return result
 
     def _not_there(self, name: str, error: ModuleNotFoundError) -> NotPossibleError:
-        return NotPossibleError(f"{self.noun} '{name}' {self.missing} '{error.name}', which is not installed; "
-                                "pip install 'dynid[dev]' brings it")
+        return NotPossibleError(f"{self.noun} '{name}' {self.missing} '{error.name}', which is not installed: run pip "
+                                "install 'dynid[dev]'")

@@ -76,8 +76,8 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
         theta[columns] = ten.from_pseudo_inertia(pseudo)
     whole = float(sum(pseudo[3, 3] for pseudo in matrices))
     if whole > consistency.heaviest:
-        raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, which contradicts the limit that the whole "
-                               f"robot weighs no more than {consistency.heaviest:g} kg; are its numbers in grams?")
+        raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, above the limit of "
+                               f"{consistency.heaviest:g} kg for the whole robot; are its masses in grams?")
     return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
 
 
@@ -160,7 +160,7 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
         elif fallen >= 3 and one.evidence < best.evidence - _NEGLIGIBLE:
             break
     if best is None:
-        raise ModelError("there is no fit to choose a strength from")
+        raise ModelError("there is no fit from which a regularisation strength could be chosen")
     return best
 
 

@@ -8,7 +8,9 @@ from dynid.estimate.essential import Essential, essential
 from dynid.estimate.essential_rules import Removal
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_choice import FrictionChoice, choose_terms
+from dynid.estimate.iterations import Iteration
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
-__all__ = ["Essential", "Estimate", "FrictionChoice", "Method", "Problem", "Removal", "choice", "choose_terms",
-           "consistent", "consistent_ridge", "essential", "identify", "least_squares", "method", "methods", "ridge"]
+__all__ = ["Essential", "Estimate", "FrictionChoice", "Iteration", "Method", "Problem", "Removal", "choice",
+           "choose_terms", "consistent", "consistent_ridge", "essential", "identify", "least_squares", "method",
+           "methods", "ridge"]

@@ -20,7 +20,7 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
               evaluations: int = 20000, seed: int = 0) -> Estimate:
     """Base values of method `of`, and of all robots that have them one inside bounds (Simionato, s. 2.3).
 
-    bounds: "loose", "normal", "tight" or a bounds file; the others as in `dynid.ExtractionOptions`.
+    bounds: "loose", "normal", "tight" or a bounds file; the others as in `dynid.literature.ExtractionOptions`.
     """
     if of == "extract":
         raise ModelError("method 'extract' takes base values of another method; give of = 'wls' or the like")

@@ -15,7 +15,8 @@ from dynid.excitation.trajectories.families import Family, Fourier
 from dynid.model import FlexibleModel, LinearModel
 from dynid.robot import Robot
 
-_RIGID = "joints are taken as rigid: how far they bend, and the speed and torque of their swing, are not counted"
+_RIGID = ("joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not "
+          "included")
 _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
 
 
@@ -32,7 +33,8 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     parameters, scales. search: time, rounds, seed.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
-    >>> found = dynid.excite(model, family=dynid.Fourier(5.0, 3), search=dynid.Search(budget=None, rounds=1))
+    >>> from dynid.trajectories import Fourier, Search
+    >>> found = dynid.excite(model, family=Fourier(5.0, 3), search=Search(budget=None, rounds=1))
     >>> found.report.ok, bool(found.condition < 100)
     (True, True)
     """

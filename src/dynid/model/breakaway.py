@@ -22,7 +22,7 @@ class BreakawayFriction:
     """Fc sign(dq) in motion; at rest up to Fc + Fb, until the joint breaks away (Ardiani, fig. 1.4d).
 
     Rows in motion tell Fc and nothing of Fb, which shows in the last instant before a joint starts: see
-    `dynid.breakaway`. Fb is not below zero.
+    `dynid.terms.breakaway`. Fb is not below zero.
     """
 
     kind = "breakaway"

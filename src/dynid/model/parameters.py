@@ -40,8 +40,8 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not self.bounds[0] < self.bounds[1] or not self.ridge >= 0.0:
-            raise ModelError(f"parameter '{self.name}' needs a lower bound below its upper one and a ridge not below "
-                             f"zero, got {self.bounds} and {self.ridge}")
+            raise ModelError(f"parameter '{self.name}' needs a lower bound below its upper bound and a ridge that is "
+                             f"not negative, got {self.bounds} and {self.ridge}")
         if not self.symbol:
             object.__setattr__(self, "symbol", self.name.rstrip("0123456789") or self.name)
 
@@ -62,7 +62,7 @@ class Parameters:
         seen: set[str] = set()
         for name in (item.name for item in self.items):
             if name in seen:
-                raise ModelError(f"parameter '{name}' stands twice in the model: two of its terms give the same one")
+                raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it")
             seen.add(name)
 
     def __len__(self) -> int:

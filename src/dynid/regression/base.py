@@ -155,10 +155,11 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     """
     parameters = model.parameters
     if by not in ("qr", "svd"):
-        raise ModelError(f"base parameters are found by 'qr' or 'svd', not by '{by}'")
+        raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'")
     if model.dof > _MOST_JOINTS:
-        raise NotPossibleError(f"the robot has {model.dof} moving joints, and base parameters are found for up to "
-                               f"{_MOST_JOINTS}", "fix the joints that are not to be identified")
+        raise NotPossibleError(f"the robot has {model.dof} moving joints, "
+                               "but base parameters are computed for up "
+                               f"to {_MOST_JOINTS}", "lock the joints that are not to be identified")
     if priority is None:
         order = list(range(len(parameters)))
     elif all(isinstance(item, str) for item in priority):

@@ -42,7 +42,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
-    >>> folded = dynid.fold(dynid.TorqueEquations.of(model, samples))
+    >>> folded = dynid.fold(dynid.regression.TorqueEquations.of(model, samples))
     >>> [factor.r.shape for factor in folded.factors]
     [(16, 16), (15, 15), (8, 8)]
     """
@@ -54,7 +54,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
     work = equations.pieces(max(1, blocks))
     if not work:
-        raise NotPossibleError("there is not a single sample to learn from")
+        raise NotPossibleError("the data contain no samples")
     found: dict[tuple[int, int], list[Block]] = {}
     for piece, factors in zip(work, side_by_side(one, work, threads), strict=True):
         found.setdefault((piece.log, piece.stretch), []).append(Block((span_of(equations, piece),), factors))

@@ -50,7 +50,7 @@ def _template(page: Page[Data], section: Section[Data]) -> Template:
     except TemplateNotFound:
         raise DynidError(f"section '{section.name}' has no template; give its text as Section(template=...)") from None
     except TemplateError as error:
-        raise DynidError(f"the template of section '{section.name}' is no Jinja template: {error}") from None
+        raise DynidError(f"the template of section '{section.name}' is not a valid Jinja template: {error}") from None
 
 
 @lru_cache(maxsize=1)

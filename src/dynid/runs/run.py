@@ -200,7 +200,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
     if loaded.friction is not None:
-        said = replace(said, headline=f"{said.headline} Friction was chosen: {loaded.friction.text}.")
+        said = replace(said, summary=replace(said.summary, chosen=(*said.summary.chosen, "friction")))
     validation_logs = [LogFacts.from_recording(one, "validation") for one in recordings]
     logs = [*loaded.logs, *validation_logs]
     notes += [log.sentence for log in validation_logs if log.dropped]

@@ -116,8 +116,8 @@ def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int
     for j in np.flatnonzero(np.any(hit, axis=0)):
         wide = widened(hit[:, j], margin, segments)
         limit = " and ".join(f"{x:.4g}" for x in (lower[j], upper[j]) if np.isfinite(x))
-        steps.append(f"dropped {int(np.sum(keep[:, j] & wide))} rows of {names[j]}: its torque is at its limit of "
-                     f"{limit} in {int(np.sum(hit[:, j]))} rows")
+        steps.append(f"dropped {int(np.sum(keep[:, j] & wide))} rows of {names[j]}: its torque is saturated at its "
+                     f"limit of {limit} in {int(np.sum(hit[:, j]))} rows")
         keep[:, j] &= ~wide
     return steps
 
@@ -148,7 +148,7 @@ def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...], all_jo
     keep &= np.all(fast, axis=1, keepdims=True) if all_joints else fast
     dropped = before - keep.sum(axis=0)
     what = ", ".join(f"{names[j]} {dropped[j]} below {slow[j]:.3g}" for j in np.flatnonzero(dropped))
-    whose = "the rows of all joints where one is" if all_joints else "each joint's own rows"
+    whose = "rows of all joints" if all_joints else "rows of each joint"
     steps = [f"dropped {whose} in slow motion (rad/s or m/s): {what}"] if what else []
     kept = [names[j] for j in np.flatnonzero((slow == 0.0) & np.any(dq != 0.0, axis=0))]
     return [*steps, f"rows in slow motion are kept for {', '.join(kept)}"] if kept else steps

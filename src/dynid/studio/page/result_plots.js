@@ -31,5 +31,5 @@ export function forest(parameters) {
       x: shown.map((one, i) => one.value / scale[i]), y: shown.map((one) => one.name), type: "scatter", mode: "markers", hovertext: shown.map((one) => `${one.name} = ${one.value} ± ${one.std} ${one.unit}`), hoverinfo: "text",
       marker: { color: clear.map((now) => (now ? color(0) : color(1))), size: 7 },
       error_x: { type: "data", array: shown.map((one, i) => 2 * one.std / scale[i]), color: color(7), thickness: 1.4, width: 3 } }],
-    layout: { xaxis: { title: { text: "value ± two deviations, own scale" }, range: [-2.2, 2.2] }, yaxis: { autorange: "reversed", tickfont: { size: 11 }, automargin: true, type: "category" }, hovermode: "closest", showlegend: false } };
+    layout: { xaxis: { title: { text: "value ± two standard errors, normalised" }, range: [-2.2, 2.2] }, yaxis: { autorange: "reversed", tickfont: { size: 11 }, automargin: true, type: "category" }, hovermode: "closest", showlegend: false } };
 }

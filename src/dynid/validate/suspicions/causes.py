@@ -44,6 +44,8 @@ from dynid.validate.words import inside, joint_label, joints_listed, listed
 
 _MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
 _SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
+MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
+MILLI_UNIT = "they look like N mm (or mN m), not N m"
 _ALIKE = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
 
 
@@ -309,7 +311,8 @@ def _unit(state: Explained) -> Explained:
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
     alike = float(np.ptp(np.log(sizes))) < 2.0 * _ALIKE
-    text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: check their unit"
+    text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
+            f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
             if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, each "
             "joint by another factor: they look like raw counts or currents; give drive gains and gear ratios")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]

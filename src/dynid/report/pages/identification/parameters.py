@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate
-from dynid.estimate.estimate import HARDLY_KNOWN
+from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.estimate.problem import method_title
 from dynid.estimate.summary import UNCERTAINTY
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
@@ -46,12 +46,12 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.cov_type], "others": others,
             "titles": {one.method: method_title(one.method) for one in others},
             "chart": chart(estimate, others, source),
-            "identified": int(known.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
+            "identified": int(estimate.well_determined.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "notes": [note.text for note in estimate.notes],
-            "good": GOOD, "poor": HARDLY_KNOWN,
+            "good": GOOD, "poor": WELL_DETERMINED,
             "well": int(np.sum(known & (estimate.relative_std < GOOD))),
-            "hardly": int(estimate.hardly_known.sum())}
+            "hardly": int(estimate.poorly_determined.sum())}
 
 
 def nominal_values(estimate: Estimate) -> Array | None:

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
 from dynid.report.card import Card
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import percent
 from dynid.validate.data_excitation import LONGER_LOG, Status
+from dynid.validate.grade import Grade, ranked
 from dynid.validate.verdict import LACKS
+
+COLOURS: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,9 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     known = {group.kind for group in GROUPS}
     kinds = dict.fromkeys(finding.kind for finding in data.verdict.findings if finding.kind not in known)
     groups = [*GROUPS, *(Group(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
-    shown = [(group, data.verdict.of(group.kind)) for group in groups]
-    return {"headline": data.verdict.headline, "groups": [(group, distinct(found)) for group, found in shown if found],
+    shown = [(group, tuple(ranked(data.verdict.of(group.kind)))) for group in groups]
+    return {"lines": data.verdict.summary.lines, "grade": COLOURS[data.verdict.grade],
+            "groups": [(group, distinct(found)) for group, found in shown if found],
             "cards": cards(data), "good": data.verdict.good, "remedies": remedies(data), "improve": data.improve}
 
 
@@ -86,10 +91,9 @@ def cards(data: ReportData) -> list[Card]:
         found.append(Card("validation error", percent(data.cross_validation.mean),
                           "on blocks of time left out, on average"))
     count = len(estimate.values)
-    known, hardly = int(estimate.identified.sum()), int(estimate.hardly_known.sum())
-    sharp = int(np.sum(estimate.identified & (estimate.relative_std < 10.0)))
-    found.append(Card("base parameters", f"{known} of {count}", f"identified, {sharp} to better than 10 %"
-                      + (f", {hardly} hardly known" if hardly else "")))
+    sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 10.0)))
+    found.append(Card("base parameters", f"{int(estimate.well_determined.sum())} of {count}",
+                      f"well determined: standard error at most {WELL_DETERMINED:g} %; {sharp} to better than 10 %"))
     inflation = estimate.uncertainty.facts.get("deviation_inflation")
     if inflation is not None:
         words = ("wider than naive ones: rows are not independent" if float(inflation) > 1.05

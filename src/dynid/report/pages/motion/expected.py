@@ -59,12 +59,12 @@ def expected_figure(data: MotionData) -> Figure | None:
     low, high = np.log10(every.min()), np.log10(every.max())
     layout = {"xaxis": axis("base parameter", type="category", tickangle=-90 if len(names) > 12 else 0,
                             tickfont={"size": 11 if len(names) > 12 else 13}, dtick=1),
-              "yaxis": axis("expected deviation, %", type="log", dtick=1, exponentformat="none",
+              "yaxis": axis("expected standard error, %", type="log", dtick=1, exponentformat="none",
                             range=[float(np.floor(low - 0.1)), float(high + 0.15)]),
               "shapes": [level(value, GREY, "dot") for value in (GOOD, POOR)], "bargap": 0.25,
               "showlegend": data.before is not None}
-    return Figure(traces, layout, "Expected relative deviations of the base parameters", 380,
+    return Figure(traces, layout, "Expected relative standard errors of the base parameters", 380,
                   120 + _PER_NAME * len(names))
 
 
-SECTION = Section("expected", "What it should tell", gather)
+SECTION = Section("expected", "Expected accuracy", gather)

@@ -1,0 +1,146 @@
+"""Error of `dynid identify` with nothing named on unseen data, in ratio to a plain weighted least-squares fit.
+
+Real machines: every split of the data folder, from log to log, half to half, slow to fast, and from the first seconds.
+Simulated machines: logs of 5, 20 and 60 s, predicted on another motion.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from _open_machines import MACHINES, splits
+from _plain_fit import PlainFit, relative_error, residual_of, rows_of
+from _random_machines import random_machine
+
+from dynid.datasets import Dataset
+from dynid.errors import DynidError
+from dynid.estimate import Estimate, Problem, identify
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.robot import Robot
+from dynid.runs.choices import choose
+from dynid.runs.models import make_model
+from dynid.runs.settings import RunSettings
+
+LENGTHS = (5.0, 20.0, 60.0)  # s, of simulated logs
+SIMULATED_CUTOFF = 8.0  # Hz, of the plain fit and the rows that are predicted
+SIMULATED_MACHINES = 200
+FIRST_JUDGED_SEED = 10_000  # rules are chosen on lower seeds
+REAL = "real"  # in `only`: all real machines
+SIMULATED = "simulated"
+
+
+def run(progress: Callable[[str], None], only: Sequence[str] = (), machines: int = SIMULATED_MACHINES,
+        first: int = FIRST_JUDGED_SEED) -> dict[str, Any]:
+    """Return the ratios.
+
+    Args:
+        only: machines of the data folder by name, "real" or "simulated"; all of them by default.
+        machines: number of simulated machines.
+        first: seed of the first one of them.
+    """
+    found: dict[str, Any] = {}
+    named = [name for name in only if name not in (REAL, SIMULATED)]
+    if not only or named or REAL in only:
+        found["splits"] = [one for one in _real(progress, () if REAL in only else named)]
+        found["real"] = _by_machine(found["splits"])
+    if not only or SIMULATED in only:
+        found["simulated"] = _simulated(progress, machines, first)
+    return found
+
+
+def _real(progress: Callable[[str], None], named: Sequence[str]) -> list[dict[str, Any]]:
+    results = []
+    for split in splits(named):
+        progress(f"{split.machine}: {split.name}")
+        one = compared(split.robot, split.fitted, split.tested, split.cutoff)
+        results.append({"machine": split.machine, "split": split.name, "is_short": split.is_short, **one})
+    return results
+
+
+def _by_machine(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return geometric mean and worst ratio of each machine, and over machines; long splits, then all."""
+    found: dict[str, Any] = {"failures": sum("failure" in one for one in results), "machines": {}}
+    for name in dict.fromkeys(one["machine"] for one in results):
+        own = [one for one in results if one["machine"] == name and "ratio" in one]
+        long = [one["ratio"] for one in own if not one["is_short"]]
+        short = [one["ratio"] for one in own if one["is_short"]]
+        found["machines"][name] = {"ratio": _mean(long), "worst": max(long, default=None), "short_ratio": _mean(short),
+                                   "short_worst": max(short, default=None)}
+    known = [one["ratio"] for one in found["machines"].values() if one["ratio"] is not None]
+    worst = [one["worst"] for one in found["machines"].values() if one["worst"] is not None]
+    return {**found, "median": float(np.median(known)) if known else None, "worst": max(worst, default=None)}
+
+
+def _mean(ratios: Sequence[float]) -> float | None:
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
+
+
+def _simulated(progress: Callable[[str], None], count: int, first: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for seconds in LENGTHS:
+        each = []
+        for k in range(count):
+            progress(f"simulated logs of {seconds:g} s: machine {k + 1} of {count}")
+            machine = random_machine(first + k, seconds)
+            one = compared(machine.robot, (machine.fitted,), (machine.tested,), SIMULATED_CUTOFF)
+            each.append({"seed": first + k, "friction": list(machine.friction), "has_rotor": machine.has_rotor, **one})
+        ratios = [one["ratio"] for one in each if "ratio" in one]
+        found[f"{seconds:g} s"] = {"mean": float(np.mean(ratios)), "worst": float(np.max(ratios)),
+                                   "above_1.3": int(np.sum(np.array(ratios) > 1.3)),
+                                   "failures": count - len(ratios), "machines": each}
+    return found
+
+
+def compared(robot: Robot, fitted: Sequence[Recording], tested: Sequence[Recording], cutoff: float) -> dict[str, Any]:
+    """Return the errors of dynid's default and of the plain fit on unseen logs, their ratio, and what was chosen."""
+    bodies = Model(robot, make_terms(robot)[:1])
+    rows = [rows_of(log, cutoff) for log in tested]
+    plain = PlainFit.of(bodies, fitted, cutoff)
+    error = relative_error([plain.residual(one) for one in rows], rows)
+    start = time.process_time()
+    try:
+        estimate, choice = default_estimate(robot, fitted)
+    except DynidError as problem:
+        return {"plain_error": error, "failure": str(problem), "cpu_s": time.process_time() - start}
+    seconds = time.process_time() - start
+    own = relative_error([residual_of(estimate, one) for one in rows], rows)
+    return {"ratio": own / error, "error": own, "plain_error": error, "cpu_s": seconds, **choice}
+
+
+def default_estimate(robot: Robot, logs: Sequence[Recording]) -> tuple[Estimate, dict[str, Any]]:
+    """Return the estimate that a run with nothing named makes, and its choices."""
+    settings = RunSettings(robot=robot.name, logs=tuple(log.source for log in logs))
+    chosen = choose(settings, robot, Dataset.from_recordings(logs))
+    problem = Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset, blocks=settings.blocks)
+    estimate = identify(problem, method=settings.method)
+    return estimate, {"cutoff_hz": None if chosen.cutoff is None else chosen.cutoff.cutoff, "method": estimate.method,
+                      "friction": None if chosen.friction is None else chosen.friction.text,
+                      "rotor": any(table.get("kind") == "rotor" for table in chosen.settings.model.terms)
+                      or chosen.settings.model.rotor}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = [("fit -> test", "ratio", "error", "plain", "CPU s", "Hz", "method", "rotor")]
+    for one in result.get("splits", ()):
+        head = f"{one['machine']}: {one['split']}"
+        if "failure" in one:
+            rows.append((head, "failed", "", f"{one['plain_error']:.2f} %", f"{one['cpu_s']:.1f}", "", "", ""))
+            continue
+        rows.append((head, f"{one['ratio']:.2f}", f"{one['error']:.2f} %", f"{one['plain_error']:.2f} %",
+                     f"{one['cpu_s']:.1f}", f"{one['cutoff_hz'] or 0:g}", one["method"],
+                     "yes" if one["rotor"] else "no"))
+    real = result.get("real")
+    if real is not None:
+        for name in (name for name in MACHINES if name in real["machines"]):
+            one = real["machines"][name]
+            short = "" if one["short_ratio"] is None else f"{one['short_ratio']:.2f} (worst {one['short_worst']:.2f})"
+            rows.append((f"{name}: mean, worst; short", "" if one["ratio"] is None else f"{one['ratio']:.2f}",
+                         "" if one["worst"] is None else f"{one['worst']:.2f}", short, "", "", "", ""))
+    for length, one in result.get("simulated", {}).items():
+        rows.append((f"simulated, {length}: mean", f"{one['mean']:.2f}", f"worst {one['worst']:.2f}",
+                     f"{one['above_1.3']} above 1.3", "", "", "", f"{one['failures']} failures"))
+    return rows

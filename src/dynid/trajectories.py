@@ -1,0 +1,13 @@
+"""Families of excitation trajectories, and how the search for a good one is set up."""
+
+from dynid.excitation import Fourier, FourierPlusQuintic, FourierSeries, Measurement, PriorKnowledge, Search, Splines
+
+__all__ = [
+    "Fourier",
+    "FourierPlusQuintic",
+    "FourierSeries",
+    "Measurement",
+    "PriorKnowledge",
+    "Search",
+    "Splines",
+]
