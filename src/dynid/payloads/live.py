@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.recursive import Recursion
+from dynid.lapack import solve_triangular
 from dynid.model import Model, Payload
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions

@@ -1,4 +1,4 @@
-"""Identification of a built-in robot with known true parameters: logs, several methods, and a report."""
+"""The whole job on a robot whose true parameters are known: logs, identification by several methods, a report."""
 
 from __future__ import annotations
 

@@ -82,11 +82,16 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
 
 
 def names_friction(settings: RunSettings, robot: Robot) -> bool:
-    """Whether a run says which friction there is, "auto" or "none" among it, or the robot's own file does."""
+    """Whether a run says which friction there is, "auto" or "none" among it.
+
+    Friction that the robot's file lists is where a choice starts, not its end, unless it is of a kind that no choice
+    replaces.
+    """
     wanted = settings.model
-    if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is False:
+    if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is not None:
         return True
-    return any(table.get("kind") in FRICTION for table in (*wanted.terms, *robot.terms))
+    return any(table.get("kind") in FRICTION for table in wanted.terms) or any(
+        table.get("kind") in FRICTION and table.get("kind") not in REPLACED for table in robot.terms)
 
 
 def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
@@ -98,9 +103,10 @@ def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
 
 
 def with_usual_friction(settings: RunSettings) -> RunSettings:
-    """The settings with viscous and dry friction and offsets in place of "auto", or beside what the robot's own file
-    has where friction is not named."""
-    usual = settings.model.model_copy(update={"friction": USUAL, "own_terms": AUTO not in settings.model.friction})
+    """The settings with viscous and dry friction, offsets and rotor inertia in place of "auto", or beside what the
+    robot's own file has where friction is not named."""
+    wanted = settings.model
+    usual = wanted.model_copy(update={"friction": USUAL, "own_terms": AUTO not in wanted.friction, "rotor": True})
     return settings.model_copy(update={"model": usual})
 
 

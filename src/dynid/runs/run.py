@@ -27,7 +27,6 @@ from dynid.runs.earlier import from_prior, with_earlier
 from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
-from dynid.simulation import joint_inertia
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -217,6 +216,8 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
     if not estimate.iterations or not problem.recordings or any(one.reference is None for one in problem.recordings):
         return None
     from dynid.estimate.controller_fit import identify_controller
+    from dynid.simulation import joint_inertia
+
     try:
         inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _POSTURES)])
                           for one in problem.recordings], axis=0)
