@@ -159,7 +159,7 @@ def test_full_parameters_that_cannot_exist(dynid, tmp_path):
     found = check(dynid, tmp_path / "run" / "out")
     assert not found["consistent"] and found["base_possible"] is False
     assert {"l2", "Fv1"} <= {problem["link"] for problem in found["problems"]}
-    assert found["remarks"] == ["no links that keep to these conditions have these torques"]
+    assert found["remarks"] == ["no links with these torques satisfy these conditions"]
 
 
 def test_what_the_data_do_not_show_is_left_out(dynid, tmp_path):

@@ -71,7 +71,7 @@ class Choice:
         return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
 
 
-@method(AUTO, "the method that predicts blocks of time left out best", needs={"blocks"}, gives={"theta"})
+@method(AUTO, "the method with the best cross-validation error", needs={"blocks"}, gives={"theta"})
 def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
               options: Mapping[str, Mapping[str, Any]] | None = None) -> Estimate:
     """The estimate of the method that predicts left-out blocks of time best, its name in `method`.
@@ -91,7 +91,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     for name in (*names, *given):
         find_method(name)
     if not names or AUTO in names:
-        raise ModelError("method 'auto' chooses among one method or more by name, itself not among them")
+        raise ModelError("method 'auto' needs the names of one or more other methods to choose from")
     fits: dict[str, Estimate] = {}
     failures: dict[str, str] = {}
     for name in names:
@@ -143,8 +143,9 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
         first = preferred(fits)
         only = len(fits) == 1
         reason = "no other method gave an estimate" if only and failed else "there is no other method for this model" \
-            if only else "there are too few blocks of time to leave out, and this one can exist" \
-            if first.startswith("pc-") else "there are too few blocks of time to leave out"
+            if only else ("there are too few blocks of time for cross-validation, and this one is physically "
+                          "consistent") \
+            if first.startswith("pc-") else "there are too few blocks of time for cross-validation"
         return Choice(first, reason, tuple(Candidate(name, failure=failed.get(name)) for name in names))
     judged = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:
@@ -187,9 +188,10 @@ def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, boo
 
 def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:
     if len(compared) == 1:
-        return "no other method could be tried on blocks of time left out"
-    blocks = "blocks of time left out" + (", as the references see them," if "iv" in compared else "")
+        return "no other method could be cross-validated"
+    blocks = "cross-validation" + (" with the motion of the references" if "iv" in compared else "")
     if chosen == best:
-        return f"it predicts {blocks} best"
-    why = "asks nothing of the robot's file" if best.startswith("pc-") or not chosen.startswith("pc-") else "can exist"
-    return f"it {why}, and {blocks} do not tell it from the best, {best}"
+        return f"it has the best error in {blocks}"
+    why = "does not depend on the nominal model" if best.startswith("pc-") or not chosen.startswith("pc-") else \
+        "is physically consistent"
+    return f"it {why} and is not significantly worse than the best method, {best}, in {blocks}"

@@ -172,7 +172,7 @@ def _compared(folds: CutoffFolds, yardstick: float, rate: float) -> tuple[Array,
         raise NotPossibleError("the log is too short or its rate too low to try several")
     blocks = [b for b, block in enumerate(judge.blocks) if block.rows]
     if len(blocks) < MIN_BLOCKS_FOR_CHOICE:
-        raise NotPossibleError("there are too few blocks of time to leave some out")
+        raise NotPossibleError("there are too few blocks of time for cross-validation")
     squares = joint_weights(judge) ** 2
     power = float(squares @ [factor.power for factor in judge.factors]) / len(judge.blocks) or 1.0
     tried, losses = [], []

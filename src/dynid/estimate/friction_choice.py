@@ -94,9 +94,9 @@ class JointChoice:
     left: tuple[Worth, ...]
 
     def __str__(self) -> str:
-        taken = ", ".join(map(str, self.taken)) or "viscous and dry friction alone"
+        taken = ", ".join(map(str, self.taken)) or "viscous and Coulomb friction only"
         left = ", ".join(map(str, self.left))
-        return f"{self.joint}: {taken}" + (f"; left: {left}" if left else "")
+        return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class FrictionChoice:
         """What was taken, in a clause, joints that have the same together."""
         alike: dict[str, list[str]] = {}
         for one in self.joints:
-            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and dry alone", []).append(
+            alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and Coulomb only", []).append(
                 one.joint)
         return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
 
@@ -161,7 +161,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
     problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS, threads=threads)
     if sum(block.rows > 0 for block in problem.regression.blocks) < FEWEST_BLOCKS:
-        raise NotPossibleError("the data have too few stretches of time to leave out in turn for a choice of friction",
+        raise NotPossibleError("the data have too few blocks of time for a choice of friction by cross-validation",
                                "name the friction with --friction, or record a longer motion")
     base = problem.base
     groups = _groups(base, has_rotor)

@@ -113,7 +113,7 @@ def suspect(code: str, title: str, about: str, text: str, *, severity: Severity 
 
 def of_second_fit(finding: Finding, method: str) -> Finding:
     """The finding as one of a second fit by a method, which it says: its numbers are not those of the result."""
-    return replace(finding, text=f"In a second fit by {method}, not in the result: {inside(finding.text)}",
+    return replace(finding, text=f"In a second fit by {method}, which is not the result: {inside(finding.text)}",
                    second_fit=True)
 
 

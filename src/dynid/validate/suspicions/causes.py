@@ -204,7 +204,7 @@ def _swapped(state: Explained) -> Explained:
     names = case.problem.regression.joints
     joints = [names[j] for j in moved]
     finding = suspect("torques-swapped", "torques swapped", joints_listed(joints),
-                      f"the torques of {joints_listed(joints)} stand in each other's columns: "
+                      f"the torques of {joints_listed(joints)} are exchanged, each in the column of another joint: "
                       + listed([f"the equations of {joint_label(names[j])} explain the torque logged for "
                                 f"{joint_label(names[order[j]])}" for j in moved], 3), joints=joints)
 
@@ -263,13 +263,14 @@ def _signs(state: Explained) -> Explained:
             return model, logs
 
         finding = suspect("position-sign", "position sign", joints_listed(names),
-                          f"the positions of {joints_listed(names)} are counted the other way round: friction and "
-                          "inertia come out below zero, and the other joints' torques agree only so", joints=names)
+                          f"the positions of {joints_listed(names)} have the opposite sign: friction "
+                          "and inertia are negative, and only the opposite sign agrees with the torques "
+                          "of the other joints", joints=names)
         return _with(state, finding, Hypothesis("position-sign", inverted, change))
     who = "all torques have" if len(names) == dof and dof > 1 else f"the torque of {joints_listed(names)} has" \
         if len(names) == 1 else f"the torques of {joints_listed(names)} have"
     finding = suspect("torque-sign", "torque sign", "all joints" if len(names) == dof > 1 else joints_listed(names),
-                      f"{who} the wrong sign: friction and inertia come out below zero", joints=names,
+                      f"{who} the wrong sign: friction and inertia are negative", joints=names,
                       evidence=evidence)
     return _with(state, finding, torques)
 
@@ -313,8 +314,9 @@ def _unit(state: Explained) -> Explained:
     alike = float(np.ptp(np.log(sizes))) < 2.0 * _ALIKE
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
-            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, each "
-            "joint by another factor: they look like raw counts or currents; give drive gains and gear ratios")
+            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, with "
+                          "another factor for each joint: they are probably raw counts or currents; give drive gains "
+                          "and gear ratios")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
@@ -329,8 +331,8 @@ def _too_heavy(state: Explained) -> Explained:
         return state
     return _with(state, suspect(
         "torque-unit", "torque unit", "torques",
-        f"the unit of the torques is in doubt: what gravity shows of the links is {times:.2g} times what a bar of "
-        "solid steel of the robot's length would weigh; check for mN m, raw counts or currents",
+        f"the unit of the torques is doubtful: the weight of the links by gravity is {times:.2g} times what a bar of "
+        "solid steel of the robot's length would weigh; check for N mm, raw counts or currents",
         evidence={"times_solid_steel": times}), None)
 
 
@@ -385,9 +387,9 @@ def _load(state: Explained) -> Explained:
         return state
     mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"
     finding = suspect("payload", "payload", load.body,
-                      f"the robot carries a load{mass} on {load.body} that its file knows nothing of: it explains "
-                      f"{100 * load.explained:.0f} % of what the nominal model leaves, and makes up to "
-                      f"{100 * load.share:.0f} % of a joint's torque", evidence={
+                      f"the robot carries a load{mass} on {load.body} that the robot file does not "
+                      f"contain: it explains {100 * load.explained:.0f} % of the residual of the nominal "
+                      f"model, and is up to {100 * load.share:.0f} % of a joint's torque", evidence={
                           "explained": load.explained, "share": load.share,
                           **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})
     return _with(state, finding, None)

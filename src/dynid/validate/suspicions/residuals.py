@@ -73,8 +73,8 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
     late = [1e3 * (one.coefficient or 0.0) for one in causes]
     if causes[0].candidate != "delay":
         return causes[0].hint
-    return (f"their torques come {span([abs(ms) for ms in late], 'ms')} later than the motion says" if max(late) < 0
-            else "torque and motion are out of step in time")
+    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion" if max(late) < 0
+            else "torque and motion are not synchronised")
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
@@ -87,9 +87,11 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
-        yield suspect("residuals-coloured", "coloured residual", who,
-                      f"the {which} of {who} {are} coloured: {shares} of {them} can be predicted from the past, so "
-                      "something is not modelled", joints=[*found], evidence={"predictable": each([*found.values()])})
+        yield suspect("residuals-coloured", "autocorrelated residual", who,
+                      f"the {which} of {who} {are} autocorrelated: "
+                      f"{shares} of {them} can be predicted from the "
+                      "past, so some dynamics are not modelled",
+                      joints=[*found], evidence={"predictable": each([*found.values()])})
 
 
 def residual_outliers(case: Case) -> Iterator[Finding]:
@@ -104,8 +106,8 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
-                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) "
-                      "predicts stretches of time left out better",
+                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) has a "
+                      "better cross-validation error",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
 
 
@@ -123,7 +125,7 @@ def torques_unexplained(case: Case) -> Iterator[Finding]:
     if found:
         who, shares = joints_listed([*found]), span([100 * max(r2, 0.0) for r2 in found.values()])
         yield suspect("low-r2", "low R2", who,
-                      f"the model explains only {shares} of the variation of the torque of {who}", joints=[*found],
+                      f"the model explains only {shares} of the variance of the torque of {who}", joints=[*found],
                       evidence={"r2": each([*found.values()])})
 
 

@@ -62,13 +62,15 @@ def _why(case: Case, other: Reconstruction) -> Finding:
     if found.what == "load":
         slopes = f" ({listed([f'{x:.2f}' for x in scaled.values()])} times the predicted torque)" if scaled else ""
         return suspect("load-changed", "load", log,
-                       f"on {log} the robot carries another load: ten numbers of the last body explain "
-                       f"{100 * found.explained['load']:.0f} % of the difference, seen by "
+                       f"on {log} the robot probably carries another load: the "
+                       "inertial parameters of the last body explain "
+                       f"{100 * found.explained['load']:.0f} % of the "
+                       "difference, affecting "
                        f"{joints_listed([*scaled] or list(own.names))}{slopes}", joints=[*scaled] or list(own.names),
                        logs=other.sources, evidence={**evidence, "slope": each([*scaled.values()])})
     if found.what == "friction":
         return suspect("friction-changed", "friction", log,
-                       f"on {log} friction is another one (temperature, lubrication, wear): it explains "
+                       f"on {log} friction differs (temperature, lubrication, wear): it explains "
                        f"{100 * found.explained['friction']:.0f} % of the difference between the logs",
                        logs=other.sources, evidence=evidence)
     return suspect("another-machine", "another machine", log,
@@ -129,10 +131,12 @@ def odd_block(case: Case) -> Iterator[Finding]:
         which, span = f"block {worst + 1}", block.spans[0]
         evidence = {"block": float(worst + 1), "error": float(most), "typical": float(typical),
                     "start": span.start, "end": block.spans[-1].stop}
-        yield suspect("odd-block", "odd block of time", which,
-                      f"{which} of {len(blocks)} ({block}) is predicted to {most:.1f} % of the torques by the others, "
-                      f"{most / typical:.1f} times the usual: its motion is found nowhere else, or there was a contact "
-                      "or disturbance", logs=[span.source], evidence=evidence)
+        yield suspect("odd-block", "unusual block of time", which,
+                      f"{which} of {len(blocks)} ({block}) is predicted from "
+                      f"the others with an error of {most:.1f} %, "
+                      f"{most / typical:.1f} times the usual: its motion "
+                      "occurs nowhere else, or there was a contact or "
+                      "disturbance", logs=[span.source], evidence=evidence)
 
 
 def logs_differ(case: Case) -> Iterator[Finding]:
@@ -143,11 +147,12 @@ def logs_differ(case: Case) -> Iterator[Finding]:
     odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_itself, one.from_itself + 1.0)]
     if odd:
         names = [one.source for one in odd]
-        what = listed([f"{one.source} to {one.from_others:.1f} % (its own other blocks: {one.from_itself:.1f} %)"
+        what = listed([f"{one.source} with an error of {one.from_others:.1f} % (from its own other blocks: "
+                       f"{one.from_itself:.1f} %)"
                        for one in odd])
         yield suspect("logs-differ", "logs differ", listed(names),
-                      f"the other logs predict {what}: the robot changed between them (temperature, load, drift), or "
-                      "their motions have little in common",
+                      f"the other logs predict {what}: the robot probably changed between them (temperature, load, "
+                      "drift), or their motions have little in common",
                       logs=names, evidence={"from_others": each([one.from_others for one in odd]),
                                             "from_itself": each([one.from_itself for one in odd])})
 
@@ -157,8 +162,8 @@ def parameters_not_constant(case: Case) -> Iterator[Finding]:
     cross = case.cross
     if cross is not None and cross.mean >= _ROUNDING and cross.ratio is not None and cross.ratio > _NOT_CONSTANT:
         yield suspect("parameters-not-constant", "parameters not constant", "parameters",
-                      f"between blocks of time parameters move {cross.ratio:.1f} times as far as their stated "
-                      "deviations: the model is too simple or the robot changes (temperature, load)",
+                      f"between blocks of time, parameters vary by {cross.ratio:.1f} times their standard errors: the "
+                      "model is too simple or the robot changes (temperature, load)",
                       evidence={"ratio": cross.ratio})
 
 
