@@ -1,4 +1,4 @@
-"""Texts for users are in standard terms: no private words in messages, help, reports, the studio and the documentation."""
+"""Texts for users are in standard terms: no private words in messages, help, reports, studio and documentation."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ def test_the_documentation_has_no_private_words():
                                   "one a joint", "as the log says"])
 def test_the_check_finds_private_words(text, tmp_path):
     (tmp_path / "a.py").write_text(f'"""Doc: deviations."""\nraise ValueError("{text}")\n')
-    assert bool([1 for _, one in visible(tmp_path / "a.py") for p in PRIVATE if re.search(p, one)]) == (text != "met to")
+    hits = [pattern for _, one in visible(tmp_path / "a.py") for pattern in PRIVATE if re.search(pattern, one)]
+    assert bool(hits) == (text != "met to")
 
 
 def test_every_symbol_of_a_parameter_is_in_the_glossary():

@@ -113,7 +113,8 @@ def test_a_candidate_that_fails_is_listed_and_does_not_end_the_choice() -> None:
 def test_wrong_candidates_are_one_sentence() -> None:
     problem = noisy(6, seconds=5.0)
     for options, words in (({"candidates": ["wsl"]}, "no method 'wsl'"), ({"candidates": ["auto"]}, "other methods"),
-                           ({"candidates": []}, "one or more other methods"), ({"options": {"wsl": {}}}, "no method 'wsl'")):
+                           ({"candidates": []}, "one or more other methods"),
+                           ({"options": {"wsl": {}}}, "no method 'wsl'")):
         with pytest.raises(ModelError, match=words):
             identify(problem, method="auto", **options)
     with pytest.raises(ModelError, match="sls"):
