@@ -33,7 +33,7 @@ def robot(page: Any) -> None:
 def motion(page: Any) -> None:
     page.uncheck("text=Inertia ellipsoids")
     page.locator("#panel-motion [data-where='motion.seconds'] input").fill("8")
-    page.click("#panel-motion button:text-is('Search a motion')")
+    page.click("#panel-motion button:text-is('Optimise a motion')")
     finished(page)
     page.wait_for_selector("#panel-motion section[aria-label='The motion'] .main-svg")
     page.click("#progress button:text-is('Close')")
@@ -53,7 +53,7 @@ def log(page: Any) -> None:
 
 
 def run(page: Any) -> None:
-    page.check("text=Rotor inertias too")
+    page.check("text=Rotor inertias")
     page.click("#panel-run button:text-is('Identify')")
     page.wait_for_function("() => document.querySelector('#progress progress').value > 0.2", timeout=120_000)
 
@@ -61,7 +61,7 @@ def run(page: Any) -> None:
 def compare(page: Any) -> None:
     finished(page)
     open_step(page, "compare")
-    page.click("#panel-compare button:text-is('Compare these')")
+    page.click("#panel-compare button:text-is('Compare')")
     page.wait_for_selector("#progress[data-state='running']")
     finished(page)
     page.wait_for_selector("#panel-compare .best")

@@ -32,6 +32,11 @@ def choose_cache() -> None:
         sys.modules["numba"].config.CACHE_DIR = folder
 
 
+def cache_folder() -> str:
+    """The folder that the environment names, or else the one beside most kernels."""
+    return os.environ.get(VARIABLE) or _BESIDE
+
+
 def forgive_unkept_kernels() -> None:
     """Let a kernel that cannot be kept, on a full disk or under a limit of file sizes, be used all the same; for numba
     that is an error, after the kernel was compiled."""

@@ -54,7 +54,7 @@ def test_a_good_urdf(dynid, file):
     found = check(dynid, file(GOOD))
     assert found["consistent"] and found["problems"] == [] and found["certificate"] is None
     shown = dynid("check", file(GOOD))
-    assert (shown.code, shown.out) == (0, "two: every body can exist.\n")
+    assert (shown.code, shown.out) == (0, "two: every body is physically consistent.\n")
 
 
 @pytest.mark.parametrize(("mass", "com", "moments", "kind", "violation"), [
@@ -74,7 +74,7 @@ def test_each_kind_is_named_with_its_link_and_how_far(dynid, file, mass, com, mo
 
 def test_collision_shapes_can_be_left_out_of_it(dynid, file):
     path = file(urdf(link("l1", 2.0, (0, 0, 0.5), (0.03, 0.04, 0.05))))
-    assert "not where they are said to be" in dynid("check", path).out
+    assert "not at the given positions" in dynid("check", path).out
     found = check(dynid, path, "--no-shapes")
     assert found["consistent"] and "0.3 m outside" in found["remarks"][0]
 

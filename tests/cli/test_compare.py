@@ -42,7 +42,7 @@ def test_wrong_calls(dynid, tmp_path):
     outcome = dynid("compare", "--monte-carlo", "scara2", "log.csv")
     assert outcome.code == 2 and "the logs are simulated" in outcome.err
     outcome = dynid("compare", "scara2", "log.csv", "--repetitions", 5)
-    assert outcome.code == 2 and "belong to --monte-carlo" in outcome.err
+    assert outcome.code == 2 and "need --monte-carlo" in outcome.err
     outcome = dynid("compare", "--monte-carlo", "nobody")
     assert outcome.code == 2 and "nobody" in outcome.err
     (tmp_path / "bad.toml").write_text("robot = ")

@@ -157,7 +157,8 @@ def test_an_interrupted_search_keeps_the_best_motion(dynid, monkeypatch):
 
     monkeypatch.setattr(MultiStart, "_round", interrupted)
     shown = dynid("excite", "arm3r", "-o", "m.csv", "--rounds", "3", "--duration", "6")
-    assert shown.code == 0 and "Interrupted: this is the best motion so far" in shown.out and Path("m.csv").is_file()
+    assert shown.code == 0 and ("Interrupted: this is the best motion found so "
+                                "far") in shown.out and Path("m.csv").is_file()
 
 
 def test_people_see_deviations_and_limits(dynid):
@@ -169,7 +170,7 @@ def test_people_see_deviations_and_limits(dynid):
 
 @pytest.mark.parametrize(("arguments", "text", "code", "message"), [
     (("-o", "m.txt"), "", 2, "m.txt should end in .csv"),
-    (("-o", "m.csv", "--home", "0,x"), "", 2, "--home takes numbers"),
+    (("-o", "m.csv", "--home", "0,x"), "", 2, "--home takes comma-separated numbers"),
     (("-o", "m.csv", "--home", "0,0"), "", 2, "home posture must be 3 finite numbers"),
     (("-o", "m.csv", "--home", "0,0,9"), "", 2, "puts joint 'joint3' at 9, outside its limits"),
     (("-o", "m.csv", "--noise", "1,2"), "", 2, "one number above zero or 3"),

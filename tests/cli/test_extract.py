@@ -41,7 +41,7 @@ def test_sets_of_a_table_their_files_and_their_comparison(dynid, table, tmp_path
         assert found["comparison"]["sets"][one["name"]]["torque_error"] < 1e-6
     assert found["comparison"]["by_reason"]["feasible"]["sets"] == ["tight, full", "loose, full"]
     page = (tmp_path / "sets" / "report.html").read_text()
-    assert all(words in page for words in ("Forces inside", "Torques on a new motion", "tight, partial"))
+    assert all(words in page for words in ("Reaction forces", "Torques on a new motion", "tight, partial"))
     assert json.loads((tmp_path / "sets" / "extraction.json").read_text())["robot"] == "arm3r"
     again = dynid("extract", "arm3r", "--base", table, "-o", tmp_path / "sets")
     assert again.code == 2 and "--force" in again.err

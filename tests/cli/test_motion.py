@@ -37,7 +37,7 @@ def test_through_points_of_a_file_with_its_page(dynid, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (("through",), "needs the file of these points"),
-    (("null-space",), "it needs a seventh"),
+    (("null-space",), "at least seven joints"),
     (("points", "--home", "1,2"), "home posture must be 3 finite numbers"),
 ])
 def test_bad_calls(dynid, tmp_path, monkeypatch, arguments, said):

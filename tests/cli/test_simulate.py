@@ -97,7 +97,7 @@ def test_what_a_file_does_not_say_is_said(dynid):
     (("bad.csv", "-o", "log.csv"), 2, "bad.csv is not a motion"),
     (("few.csv", "-o", "log.csv"), 2, "has no column 'q_joint2'"),
     (("uneven.csv", "-o", "log.csv"), 2, "not evenly spaced"),
-    (("m.csv", "-o", "log.csv", "--encoder", "fine"), 2, "--encoder takes numbers"),
+    (("m.csv", "-o", "log.csv", "--encoder", "fine"), 2, "--encoder takes comma-separated numbers"),
     (("m.csv", "-o", "log.csv", "--encoder", "1,2"), 2, "one finite number or 3"),
     (("m.csv", "-o", "log.csv", "--rate", "0"), 2, "the rate of a simulation must be between"),
     (("m.csv", "-o", "log.csv", "--truth", "."), 2, "holds no result"),

@@ -106,7 +106,7 @@ def test_a_killed_watch_goes_on(dynid, log: Path, tmp_path: Path) -> None:
     widths = {line.count(",") for line in history.read_text().splitlines()}
     assert len(widths) == 1
     page = (tmp_path / "record" / "report.html").read_text()
-    assert "Over time" in page and "What was excited when" in page and "the source has ended" in page
+    assert "Over time" in page and "Excitation over time" in page and "the source has ended" in page
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

@@ -148,9 +148,9 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     free = recording(2)
     with pytest.raises(RobotError, match="no frame 'hand'"):
         ExternalWrench(estimate(), "hand", free=outside().free)
-    with pytest.raises(ModelError, match="felt by no joint"):
+    with pytest.raises(ModelError, match="causes no joint torque"):
         ExternalWrench(estimate(), ROBOT.base, free=outside().free)
-    with pytest.raises(ModelError, match="states no covariance"):
+    with pytest.raises(ModelError, match="has no covariance"):
         ExternalWrench(estimate().with_covariance(np.zeros_like(estimate().covariance)), free=free)
     six = replace(free, q=free.q[:, :6], tau=free.tau[:, :6], joints=())
     with pytest.raises(ModelError, match="is it another robot"):

@@ -141,7 +141,7 @@ def test_what_cannot_be_written_says_what_to_do(panda: Robot, tmp_path: Path) ->
     three, truth = arm()
     with pytest.raises(RobotError, match="'arm3r' does not come from a URDF.*`source`, or write MJCF"):
         estimate_of(three, truth).to_urdf(path)
-    with pytest.raises(RobotError, match="URDF is not that of robot 'arm3r'"):
+    with pytest.raises(RobotError, match="URDF does not belong to robot 'arm3r'"):
         estimate_of(three, truth).to_urdf(path, source=panda.text.decode())
     assert estimate_of(three, truth).to_mjcf(tmp_path / "arm.xml")[0].startswith("MJCF has no place for Fo1")
     assert "<mujoco" in (tmp_path / "arm.xml").read_text()

@@ -74,15 +74,16 @@ def test_every_file_counts_the_same(tmp_path: Path) -> None:
         "friction": ["viscous", "coulomb", "offset"], "rotor": True}})
     found = run(settings)
     said, kept = json.loads(json.dumps(facts(found))), tomllib.loads(parameters_text(found))
-    good, hardly = int(found.estimate.identified.sum()), int(found.estimate.hardly_known.sum())
+    good, poor = int(found.estimate.well_determined.sum()), int(found.estimate.poorly_determined.sum())
     [counted] = [one for one in found.verdict.findings if one.code == "identified"]
-    assert good == len(found.estimate.values) - 3
-    assert {name for name, one in said["parameters"].items() if not one["identified"]} == set(STILL)
+    assert good + poor == len(found.estimate.values) - 3
+    assert {name for name, one in said["parameters"].items()
+            if not one["identified"] and not one["poorly_determined"]} == set(STILL)
     for numbers in (said, kept["result"], counted.evidence):
-        assert numbers["identified"] == good and numbers["hardly_known"] == hardly
+        assert numbers["identified"] == good and numbers["poorly_determined"] == poor
     assert sum(one["identified"] for one in kept["base"].values()) == good
-    assert sum(one["hardly_known"] for one in kept["base"].values()) == hardly
-    assert found.verdict.headline.startswith(f"{good} of {len(found.estimate.values)} ")
+    assert sum(one["poorly_determined"] for one in kept["base"].values()) == poor
+    assert found.verdict.summary.lines[1].startswith(f"{good} of {len(found.estimate.values)} ")
     assert [one.joints for one in found.verdict.findings if one.code == "joint-at-rest"] == [("joint3",)]
 
 

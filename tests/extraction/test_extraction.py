@@ -190,12 +190,12 @@ def test_options_and_tables_that_are_wrong_are_refused(tmp_path) -> None:
         extract(given, "normal", search="magic")
     with pytest.raises(ModelError, match="no option 'speed'"):
         extract(given, "normal", speed=3)
-    with pytest.raises(ModelError, match="follows from those before"):
+    with pytest.raises(ModelError, match="depends linearly on those before"):
         BaseValues.of_expressions(model, {"MX1 + M2": 1.0, "M2 + MX1": 1.0})
     with pytest.raises(ModelError, match="no parameter 'QQ9'"):
         BaseValues.of_expressions(model, {"QQ9": 1.0})
     (tmp_path / "a.csv").write_text("combination,value\nMX1 M2,3\n")
-    with pytest.raises(ModelError, match="cannot read 'M2'"):
+    with pytest.raises(ModelError, match="cannot parse 'M2'"):
         BaseValues.load(tmp_path / "a.csv", model)
     with pytest.raises(ModelError, match="at least 1"):
         ExtractionOptions(runs=0)

@@ -75,9 +75,9 @@ def test_as_rigid_the_motors_sit_on_the_links() -> None:
 
 @pytest.mark.parametrize(("terms", "friction", "message"), [
     ((RigidBodies(), RotorInertia()), ("viscous",), "Jm"),
-    ((RigidBodies(), FrictionCurve()), ("viscous",), "takes something from the data"),
-    (make_terms(ROBOT, friction=["dahl"]), ("viscous",), "takes something from the data"),
-    ((RigidBodies(),), ("vicous",), "no friction called 'vicous'"),
+    ((RigidBodies(), FrictionCurve()), ("viscous",), "depends on the data"),
+    (make_terms(ROBOT, friction=["dahl"]), ("viscous",), "depends on the data"),
+    ((RigidBodies(),), ("vicous",), "no friction term 'vicous'"),
 ])
 def test_what_cannot_be_is_refused(terms, friction, message) -> None:
     with pytest.raises(ModelError, match=message):

@@ -205,6 +205,73 @@ def test_no_load_is_found_as_none(machine, unloaded):
     assert not np.isfinite(found.centre_std).any()
 
 
+@pytest.fixture(scope="module")
+def wrist() -> tuple[Arm, Problem, Estimate]:
+    """An arm whose last joint alone moves: it shows a moment across its axis, and no mass."""
+    machine = arm()
+    problem = Problem.of(machine.model, held_but_last(machine, 1))
+    return machine, problem, identify(problem, method="wls")
+
+
+def held_but_last(machine: Arm, seed: int, theta: np.ndarray | None = None) -> Samples:
+    """A log in which only joint 7 moves; its axis is level, so that it carries weight."""
+    rng, t = np.random.default_rng(seed), np.arange(0.0, 20.0, 0.01)
+    q, phases = np.tile([0.0, 0.9, 0.0, -0.5, 0.0, 1.4, 0.0], (len(t), 1)), rng.uniform(0, 6, 4)
+    q[:, 6] = sum(0.5 * np.sin(2 * np.pi * (0.13 + 0.21 * k) * t + phase) for k, phase in enumerate(phases))
+    dq = np.gradient(q, 0.01, axis=0)
+    ddq = np.gradient(dq, 0.01, axis=0)
+    tau = machine.model.inverse_dynamics(machine.theta if theta is None else theta, q, dq, ddq)
+    tau += 0.05 * rng.normal(size=tau.shape)
+    keep = np.zeros(q.shape, dtype=bool)
+    keep[:, 6] = True
+    samples = dynid.prepare(dynid.Recording(t, q, tau, joints=machine.model.joint_names, source=f"wrist {seed}"),
+                            cutoff=8.0)
+    return replace(samples, keep=samples.keep & keep[:len(samples)])
+
+
+def test_a_load_whose_mass_does_not_show_is_seen_by_its_moment(wrist):
+    """One joint shows two moments and an inertia of the load: the mass has bounds, and is never made up."""
+    machine, problem, estimate = wrist
+    offset = ten.from_central(0.5, [0.06, 0.02, 0.05], 1e-4 * np.eye(3))
+    found = dynid.payload(estimate, held_but_last(machine, 2, machine.loaded(offset, "link7")), "link7",
+                          unloaded=problem, gain_deviation=0.0)
+    assert found.seen
+    assert not found.has_mass
+    assert found.chance < 1e-6
+    known = found.identified[6:9]
+    assert known[:2].all()
+    assert not known[2]
+    low, high = found.moment_int()[known].T
+    assert np.all((low < offset[6:9][known]) & (offset[6:9][known] < high))
+    assert np.all(high - low < 0.02)
+    least, most = found.mass_bounds()
+    assert 0.0 < least < 0.5 < most
+    assert codes(found)[0] == "payload-mass-not-determined"
+    assert found.mass < 10.0  # of the size of the moment, not of a regularisation
+    stated = found.to_dict()
+    assert stated["mass"]["value"] is None
+    assert stated["mass"]["at_least"] == least
+    assert "inf" not in " ".join(one.text for one in found.findings)
+    assert [name for name, *_ in found.rows()] == ["mass", "first moment x", "first moment y"]
+
+
+def test_no_load_is_not_seen_by_moments_either(wrist):
+    machine, problem, estimate = wrist
+    chances = [dynid.payload(estimate, held_but_last(machine, seed), "link7", unloaded=problem, gain_deviation=0.0)
+               for seed in range(10, 20)]
+    assert not any(one.seen for one in chances)
+    assert "kg with" not in chances[0].findings[0].text
+
+
+def test_advice_is_not_repeated_after_it_was_followed(unloaded, log):
+    problem, estimate = unloaded
+    free, calibrated = (dynid.payload(estimate, log, FRAME, unloaded=problem, gain_deviation=gains)
+                        for gains in (None, 0.05))
+    texts = [next(one.text for one in found.findings if one.code == "gains-decide") for found in (free, calibrated)]
+    assert "dynid gains" in texts[0]
+    assert "dynid gains" not in texts[1]
+
+
 def test_without_the_unloaded_data_the_covariance_stands_for_them(unloaded, log):
     _, estimate = unloaded
     found = dynid.payload(estimate, log, FRAME, gain_deviation=0.05)

@@ -1,4 +1,4 @@
-"""Closed chains whose encoders sit on other joints than their motors: positions brought onto the own joints, and the
+"""Closed chains whose encoders sit on other joints than their motors: positions converted to the own joints, and the
 same parameters from any choice of measured joints on one motion."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_the_same_parameters_from_any_measured_joints(name: str, measured: tuple
     log = recording_of_measured(robot.measuring(measured), t, of_tree(robot, measured, q), tau)
     np.testing.assert_allclose(log.q, q, atol=1e-10)
     assert log.joints == robot.joint_names and log.measured == robot.measuring(measured).measured
-    assert any("brought onto" in note for note in log.notes)
+    assert any("converted to" in note for note in log.notes)
     first, second = (identify(Problem.of(model, Samples.of(one, dq, ddq, tau), blocks=1), method="ols")
                      for one in (q, log.q))
     scale = np.abs(first.values).max()
@@ -160,15 +160,16 @@ def of_own(machine: VirtualRobot, q: Array, dq: Array, ddq: Array) -> Array:
 
 def test_what_cannot_be_is_said() -> None:
     robot = Robot.builtin("four-bar")
-    with pytest.raises(RobotError, match="no joint 'nose' that could be measured; it has crank, coupler, rocker"):
+    with pytest.raises(RobotError, match="no joint 'nose', which is listed as measured; its joints are crank, "
+                                         "coupler, rocker"):
         robot.measuring(["nose"])
-    with pytest.raises(RobotError, match="do not say where its own"):
+    with pytest.raises(RobotError, match="do not determine the positions"):
         Robot.builtin("palletiser").measuring(["turn", "elbow", "wrist"])
-    with pytest.raises(NotPossibleError, match="do not tell where motor1, motor2, motor3 are"):
+    with pytest.raises(NotPossibleError, match="do not determine motor1, motor2, motor3"):
         own_positions(Robot.builtin("delta").measuring(["swing1", "swing2", "swing3"]), np.zeros((1, 3)))
     rocker = robot.measuring(["rocker"])
     turning = np.linspace(1.0, 6.0, 400)[:, None]
-    with pytest.raises(NotPossibleError, match="rocker .* hardly move with its own in sample .*, at crank"):
+    with pytest.raises(NotPossibleError, match="rocker .* are at a turning point in sample .*, at crank"):
         own_positions(rocker, of_tree(rocker, ("rocker",), turning))
     beyond = of_tree(rocker, ("rocker",), turning[:5]) + np.array([[0.0], [0.0], [0.0], [2.0], [0.0]])
     with pytest.raises(NotPossibleError, match="rocker .* of sample 3|in sample 3"):

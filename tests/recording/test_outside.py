@@ -54,7 +54,7 @@ def made(folder: Path, kind: str, name: str, *, matlab: bool = False) -> Path:
 def test_hdf5_that_lies_elsewhere_is_refused_by_its_content(tmp_path: Path, kind: str, name: str) -> None:
     path = made(tmp_path, kind, name)
     for look in (read, check_contained):
-        with pytest.raises(RecordingError, match="takes its numbers from other files"):
+        with pytest.raises(RecordingError, match="refers to data in other files"):
             look(path)
 
 
@@ -62,7 +62,7 @@ def test_hdf5_that_lies_elsewhere_is_refused_by_its_content(tmp_path: Path, kind
 def test_matlab_7_3_that_lies_elsewhere(tmp_path: Path, kind: str) -> None:
     path = made(tmp_path, kind, "l.mat", matlab=True)
     for look in (read, check_contained):
-        with pytest.raises(RecordingError, match="takes its numbers from other files"):
+        with pytest.raises(RecordingError, match="refers to data in other files"):
             look(path)
 
 

@@ -60,7 +60,7 @@ def test_noise_is_held_down_by_the_cutoff_it_chose(method: str) -> None:
     used = samples.keep.all(axis=1)
     error = (samples.ddq - motion(samples.t, 2))[used]
     assert np.std(error) < 0.06 * np.std(motion(samples.t, 2))
-    assert any("cut-off" in step and "chosen from the positions' spectra" in step for step in samples.steps)
+    assert any("cut-off" in step and "chosen from the spectra of the positions" in step for step in samples.steps)
     assert set(samples.spectrum) == set(JOINTS)
     assert len(samples.spectrum["elbow"]["f"]) <= 200
 
@@ -143,7 +143,7 @@ def test_the_measured_velocity_is_judged_and_said() -> None:
     degrees = replace(recording, dq=np.degrees(motion(recording.t, 1)))
     assert prepare(degrees).settings["velocity"] == "differentiate"
     assert any("57.3 times the derivative" in step for step in prepare(degrees).steps)
-    assert any("as asked, although" in step for step in prepare(degrees, velocity="measured").steps)
+    assert any("as requested, although" in step for step in prepare(degrees, velocity="measured").steps)
 
 
 def test_gaps_and_borders() -> None:
@@ -168,7 +168,7 @@ def test_a_segment_too_short_is_left_out_and_said() -> None:
     gone[4000:4300] = gone[4350:4600] = False
     samples = prepare(Recording(whole.t[gone], whole.q[gone], whole.tau[gone]), cutoff=10.0)
     assert len(samples.segments) == 2
-    assert any("1 segments shorter than 201 samples were left out (50 samples)" in step for step in samples.steps)
+    assert any("1 segments shorter than 201 samples were ignored (50 samples)" in step for step in samples.steps)
     assert not np.any(samples.keep[4000:4050])
 
 
@@ -188,7 +188,7 @@ def test_saturated_rows_are_dropped_with_their_neighbours() -> None:
     hit = tau[:, 1] == top
     assert not np.any(samples.keep[hit, 1])
     assert np.sum(~samples.keep[:, 1]) > np.sum(~samples.keep[:, 0]) + np.sum(hit)
-    assert any("of elbow: its torque is at its limit" in step for step in samples.steps)
+    assert any("of elbow: its torque is saturated at its limit" in step for step in samples.steps)
     given = prepare(recording, cutoff=10.0, slow=0.0, saturation=[float("inf"), float(top)])
     assert not np.any(given.keep[recording.tau[:, 1] > top, 1])
 
@@ -219,23 +219,23 @@ def test_one_moving_joint_is_no_error() -> None:
 
 def test_one_joint_without_torque_is_said() -> None:
     samples = prepare(with_joint(1, tau=lambda t: 0.0), cutoff=10.0)
-    assert "the torque of elbow is zero throughout" in samples.steps
+    assert "the torque of elbow is always zero" in samples.steps
     assert "the torque of elbow never changes" in prepare(with_joint(1, tau=lambda t: 2.0), cutoff=10.0).steps
 
 
 @pytest.mark.parametrize(("recording", "options", "error", "words"), [
     (log(seconds=0.018), {}, NotPossibleError, "log.csv: 9 samples are too few to filter"),
     (log(seconds=0.1), {}, NotPossibleError, "log.csv: the longest run without a gap has 50 samples"),
-    (log(seconds=0.1), {"cutoff": 5.0}, NotPossibleError, "50 samples .0.1 s., but a filter at 5 Hz needs 401"),
-    (replace(log(), q=np.zeros((10000, 2))), {}, NotPossibleError, "log.csv: no joint moves, the widest range is 0"),
+    (log(seconds=0.1), {"cutoff": 5.0}, NotPossibleError, "50 samples .0.1 s.; a filter at 5 Hz needs 401"),
+    (replace(log(), q=np.zeros((10000, 2))), {}, NotPossibleError, "log.csv: no joint moves; the widest range is 0"),
     (replace(log(), tau=np.zeros((10000, 2))), {}, NotPossibleError, "the torque of every joint is zero in all 10000"),
     (log(), {"cutoff": 300.0}, NotPossibleError, "a cut-off of 300 Hz needs a rate of more than 600 Hz"),
     (log(), {"torque_cutoff": 250.0}, NotPossibleError, "a torque cut-off of 250 Hz"),
-    (log(), {"cutoff": 5.0, "slow": 100.0}, NotPossibleError, "no row is left after dropping"),
+    (log(), {"cutoff": 5.0, "slow": 100.0}, NotPossibleError, "no row remains after dropping"),
     (log(), {"velocity": "measured"}, RecordingError, "but the log has none"),
-    (log(), {"slow": [0.1, 0.2, 0.3]}, RecordingError, "'slow' has 3 values, expected one or one for each of the 2"),
+    (log(), {"slow": [0.1, 0.2, 0.3]}, RecordingError, "'slow' has 3 values; expected one or one for each of the 2"),
     (log(), {"method": "savitzky-golay", "window": 0.004}, NotPossibleError, "too few for a polynomial of degree 4"),
-    (log(), {"cutof": 3.0}, RecordingError, "there is no option 'cutof' .*did you mean 'cutoff'"),
+    (log(), {"cutof": 3.0}, RecordingError, "option 'cutof'.*did you mean 'cutoff'"),
     (log(), {"cutoff": -3.0}, RecordingError, "option 'cutoff' cannot be -3.0"),
     (log(), {"slow": [-1.0, 0.0]}, RecordingError, "option 'slow' cannot be -1.0"),
     (log(), {"torque_cutoff": "low"}, RecordingError, "'torque_cutoff' cannot be 'low', input should be 'same'"),

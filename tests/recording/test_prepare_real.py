@@ -104,7 +104,7 @@ def test_emps_gives_the_published_parameters(data: Data, options: dict[str, Any]
 def test_tx40_gives_the_reference_table(data: Data) -> None:
     samples = prepare(tx40(data), cutoff=100.0, decimate=10, stages=2,
                       slow=(0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222))
-    assert any("uniform at 5000 Hz: left as it is" in step for step in samples.steps)
+    assert any("sampled uniformly at 5000 Hz: not resampled" in step for step in samples.steps)
     plain = arm(data("tx40", "tx40_mdh_modified.urdf"), rotors=True)
 
     def columns(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ def test_what_is_said_of_the_pandas_clock(data: Data) -> None:
     samples = prepare(panda(data))
     said = " ".join(samples.steps)
     assert "intervals 0.7 to 8.81 ms" in said and "jitter 19 %" in said
-    assert "were left out as not measured" in said and "(6.1 %)" in said
+    assert "were ignored as not measured" in said and "(6.1 %)" in said
     assert samples.settings["velocity_delay"] == pytest.approx(0.0054, abs=5e-4)
 
 

@@ -37,15 +37,15 @@ def write(path: Path, rows: list[list[str]], end: str = "\n") -> Path:
 
 
 @pytest.mark.parametrize(("cell", "column", "message"), [
-    ("1e282", 4, "column 'tau2' holds 1e\\+282, which is no torque"),
-    ("1e7", 1, "column 'q1' holds 1e\\+07, which is no position"),
-    ("nan", 2, "column 'q2' holds nan, which is not a finite number"),
-    ("inf", 3, "column 'tau1' holds inf, which is not a finite number"),
+    ("1e282", 4, "column 'tau2' has the value 1e\\+282, which is not a plausible torque"),
+    ("1e7", 1, "column 'q1' has the value 1e\\+07, which is not a plausible position"),
+    ("nan", 2, "column 'q2' has the value nan, which is not a finite number"),
+    ("inf", 3, "column 'tau1' has the value inf, which is not a finite number"),
     ("", 2, "column 'q2' is empty"),
-    ("abc", 1, "column 'q1' holds 'abc', which is not a number"),
-    ("1_0", 1, "column 'q1' holds '1_0', which is not a number"),
-    ("nan", 0, "column 't' holds nan, which is no time"),
-    ("1e282", 0, "column 't' holds 1e\\+282, which is no time"),
+    ("abc", 1, "column 'q1' contains 'abc', which is not a number"),
+    ("1_0", 1, "column 'q1' contains '1_0', which is not a number"),
+    ("nan", 0, "column 't' has the time nan, which is not plausible"),
+    ("1e282", 0, "column 't' has the time 1e\\+282, which is not plausible"),
 ])
 def test_a_bad_cell_is_named_or_its_row_dropped(tmp_path: Path, rows: list[list[str]], cell: str, column: int,
                                                 message: str) -> None:
@@ -56,7 +56,7 @@ def test_a_bad_cell_is_named_or_its_row_dropped(tmp_path: Path, rows: list[list[
     recording = read(path, bad_rows="drop")
     assert len(recording) == 199
     np.testing.assert_allclose(recording.t, np.delete(np.arange(200) * 0.01, 120))
-    assert any(note.startswith("1 of 200 rows left out: ") and "row 122" in note for note in recording.notes)
+    assert any(note.startswith("1 of 200 rows ignored: ") and "row 122" in note for note in recording.notes)
 
 
 def test_many_bad_rows_are_counted(tmp_path: Path, rows: list[list[str]]) -> None:
@@ -64,7 +64,7 @@ def test_many_bad_rows_are_counted(tmp_path: Path, rows: list[list[str]]) -> Non
         rows[i][3] = "nan"
     recording = read(write(tmp_path / "log.csv", rows), bad_rows="drop")
     assert len(recording) == 195
-    note = next(note for note in recording.notes if "left out" in note)
+    note = next(note for note in recording.notes if "ignored" in note)
     assert note.startswith("5 of 200") and "row 5" in note and "row 52" in note and note.endswith("and 2 more")
     for row in rows:
         row[1] = "nan"
@@ -80,7 +80,7 @@ def test_a_truncated_last_line(tmp_path: Path, rows: list[list[str]], cut: str) 
         read(path)
     recording = read(path, bad_rows="drop")
     assert len(recording) == 200
-    assert any("1 of 201 rows left out" in note and "row 202" in note for note in recording.notes)
+    assert any("1 of 201 rows ignored" in note and "row 202" in note for note in recording.notes)
 
 
 def test_two_rows_in_one_line_and_a_missing_line_end(tmp_path: Path, rows: list[list[str]]) -> None:
@@ -98,7 +98,7 @@ def test_rows_are_counted_as_an_editor_does(tmp_path: Path, rows: list[list[str]
             *(",".join(row) for row in rows[50:])]
     text[60] = "0.5x,1,1,1,1"
     (tmp_path / "log.csv").write_text("\n".join(text) + "\n")
-    with pytest.raises(RecordingError, match="log.csv row 61: column 't' holds '0.5x'"):
+    with pytest.raises(RecordingError, match="log.csv row 61: column 't' contains '0.5x'"):
         read(tmp_path / "log.csv")
 
 
@@ -119,7 +119,7 @@ def test_duplicated_stamps(tmp_path: Path, rows: list[list[str]]) -> None:
     copies[60] = [rows[59][0], "0.5", "0.5", "0.5", "0.5"]
     recording = read(write(tmp_path / "log.csv", copies))
     np.testing.assert_allclose(recording.q[59:61, 0], np.sin([0.59, 0.60]))
-    assert any("2 of them hold other values" in note for note in recording.notes)
+    assert any("2 of them have other values" in note for note in recording.notes)
     coarse = [[f"{float(row[0]) // 0.02 * 0.02:.2f}", *row[1:]] for row in rows]
     assert any("clock is too coarse: give the rate" in note for note in read(write(tmp_path / "c.csv", coarse)).notes)
 
@@ -136,7 +136,7 @@ def test_jitter_gaps_and_a_changing_rate_are_measured(tmp_path: Path, rows: list
     slow = [[repr(1000.0 * i), *row[1:]] for i, row in enumerate(rows)]
     with pytest.raises(RecordingError, match="rows come every 1000 s.*--set log.time_unit=us"):
         read(write(tmp_path / "slow.csv", slow))
-    assert any("check time_unit" in note for note in read(tmp_path / "slow.csv", time_unit="s").notes)
+    assert any("log.time_unit" in note for note in read(tmp_path / "slow.csv", time_unit="s").notes)
 
 
 def test_torque_all_zero_and_joints_that_stand_still(tmp_path: Path, rows: list[list[str]]) -> None:
@@ -162,11 +162,12 @@ def test_degrees_given_as_radians(tmp_path: Path, rows: list[list[str]]) -> None
     for row in rows:
         row[1], row[2] = (repr(100 * float(cell)) for cell in row[1:3])
     path = write(tmp_path / "log.csv", rows)
-    with pytest.raises(RecordingError, match=r'joint elbow goes to 100 rad, .* look like degrees: set unit = "deg"'):
+    with pytest.raises(RecordingError, match="joint elbow goes to 100 rad, .* probably in degrees: add --set "
+                                             "log.unit=deg"):
         read(path, robot=robot(2.9))
     assert np.max(np.abs(read(path, robot=robot(2.9), unit="deg").q)) == pytest.approx(np.deg2rad(100), rel=1e-3)
-    assert any("look like degrees" in note for note in read(path, robot=robot(2.9), unit="rad").notes)
-    assert any("look like degrees" in note for note in read(path, robot=robot(np.inf)).notes)
+    assert any("probably in degrees" in note for note in read(path, robot=robot(2.9), unit="rad").notes)
+    assert any("probably in degrees" in note for note in read(path, robot=robot(np.inf)).notes)
     assert any("check unit, ratio and offset" in note for note in read(path, robot=robot(0.1)).notes)
 
 
@@ -179,10 +180,10 @@ def test_files_of_different_length(tmp_path: Path, rows: list[list[str]]) -> Non
     write(tmp_path / "a.csv", rows)
     path = write(tmp_path / "b.csv", rows[:150])
     rules = {"time": "t", "position": "q{i}", "torque": {"file": "a.csv", "columns": "tau{i}"}}
-    with pytest.raises(RecordingError, match=r"b.csv ends after 150 samples, .*a.csv goes on; set bad_rows"):
+    with pytest.raises(RecordingError, match="b.csv ends after 150 samples, .*a.csv continues; add --set log.bad_rows"):
         read(path, rules)
     recording = read(path, rules, bad_rows="drop")
-    assert len(recording) == 150 and any("the rest was left out" in note for note in recording.notes)
+    assert len(recording) == 150 and any("the remaining rows are ignored" in note for note in recording.notes)
 
 
 def test_flat_files(tmp_path: Path, rows: list[list[str]]) -> None:
@@ -191,8 +192,8 @@ def test_flat_files(tmp_path: Path, rows: list[list[str]]) -> None:
     rules = {"rate": 100, "position": {"file": "q.txt", "width": 2}, "torque": {"file": "tau.txt", "width": 2}}
     np.testing.assert_array_equal(read(tmp_path, rules).tau, np.array(rows, dtype=float)[:, 3:])
     lines = (tmp_path / "q.txt").read_text().splitlines()
-    for text, message in (("1e282", r"q.txt row 8: column 'values\[2\]' holds 1e\+282, which is no position"),
-                          ("x", r"q.txt row 8: column 'values\[2\]' holds 'x', which is not a number")):
+    for text, message in (("1e282", r"q.txt row 8: column 'values\[2\]' has the value 1e\+282"),
+                          ("x", r"q.txt row 8: column 'values\[2\]' contains 'x', which is not a number")):
         (tmp_path / "q.txt").write_text("\n".join([*lines[:7], text, *lines[8:]]) + "\n")
         with pytest.raises(RecordingError, match=message):
             read(tmp_path, rules)
@@ -215,7 +216,7 @@ def test_bad_samples_in_arrays(tmp_path: Path, rows: list[list[str]]) -> None:
     table = np.array(rows, dtype=float)
     table[30, 4] = np.nan
     np.savez(tmp_path / "log.npz", t=table[:, 0], q=table[:, 1:3], tau=table[:, 3:])
-    with pytest.raises(RecordingError, match=r"log.npz sample 31: column 'tau\[2\]' holds nan"):
+    with pytest.raises(RecordingError, match="log.npz sample 31: column 'tau.2.' has the value nan"):
         read(tmp_path / "log.npz")
     np.savez(tmp_path / "short.npz", t=table[:150, 0], q=table[:, 1:3], tau=table[:, 3:])
     with pytest.raises(RecordingError, match="'q' is 200 x 2, which does not fit the 150 samples"):

@@ -95,7 +95,7 @@ def test_text_with_comments_units_quotes_and_trailing_delimiters(tmp_path: Path,
             file.write(",".join(map(repr, row)) + ",\n" + ("# half\n\n" if i == 150 else ""))
     recording = read(path)
     check(recording, log)
-    assert any("row 4 holds no numbers" in note for note in recording.notes)
+    assert any("row 4 contains no numbers" in note for note in recording.notes)
     assert any("1 comment lines" in note for note in recording.notes)
 
 
@@ -107,7 +107,7 @@ def test_line_ends_of_windows_an_index_column_and_names_used_twice(tmp_path: Pat
     recording = read(path, time="t", position="q1#2", torque=4)
     np.testing.assert_array_equal(np.column_stack([recording.q, recording.tau]), [[9, 5], [8, 6], [7, 7]])
     np.testing.assert_array_equal(read(path, time=2, position=3, torque=4).q[:, 0], [1, 2, 3])
-    assert any("told apart" in note for note in recording.notes)
+    assert any("distinguished" in note for note in recording.notes)
 
 
 def test_savetxt_and_gzip(tmp_path: Path, log: SimpleNamespace, either: str) -> None:
@@ -131,7 +131,7 @@ def test_nanoseconds_since_1970_keep_every_digit(tmp_path: Path, log: SimpleName
         writer.writerows([stamp, *row] for stamp, row in zip(stamps.tolist(), numbers, strict=True))
     recording = read(path)
     np.testing.assert_array_equal(recording.t, (stamps - stamps[0]) * 1e-9)
-    assert any("in ns since 1970" in note for note in recording.notes)
+    assert any("ns since 1970" in note for note in recording.notes)
     assert any("2023-11-14" in note for note in recording.notes)
     check(read(path, time_unit="ns"), log, exact_time=False)
 
@@ -288,7 +288,8 @@ def test_a_bag_with_a_wrench_beside_the_joints(tmp_path: Path, log: SimpleNamesp
 
 def test_bag_topics_grippers_and_times_of_receipt(tmp_path: Path, log: SimpleNamespace) -> None:
     two = write_bag(tmp_path / "two.bag", log, "ros1", topics=("/left", "/right"))
-    with pytest.raises(RecordingError, match="several JointState topics, /left, /right; say which with topic"):
+    with pytest.raises(RecordingError, match="several JointState topics, /left, /right; choose one with --set "
+                                             "log.topic"):
         read(two, robot=ARM)
     with pytest.raises(RecordingError, match="no JointState topic '/joint_states'; it has /left, /right"):
         read(two, robot=ARM, topic="/joint_states")
@@ -296,8 +297,8 @@ def test_bag_topics_grippers_and_times_of_receipt(tmp_path: Path, log: SimpleNam
     gripper = read(write_bag(tmp_path / "gripper.bag", log, "ros1", gripper=True, stamped=False), robot=ARM)
     check(gripper, log, exact_time=False)
     text = " ".join(gripper.notes)
-    assert "300 messages of /joint_states name none of the joints" in text
-    assert "not used: finger" in text and "carry no stamp" in text
+    assert "300 messages of /joint_states contain none of the joints" in text
+    assert "not used: finger" in text and "have no time stamp" in text
     with pytest.raises(RecordingError, match="no position of joint 'ankle'; it has "):
         read(two, robot=Robot("leg", (Joint("ankle", "revolute", -1),), (Body("foot"),)), topic="/left")
 

@@ -53,8 +53,8 @@ def test_units_follow_the_kind_of_joint(two: tuple[Path, np.ndarray, np.ndarray]
     robot = Robot("scara", (Joint("a", "revolute", -1), Joint("b", "prismatic", 0)), (Body("a"), Body("b")))
     recording = read(path, COMMON, robot, unit="deg")
     np.testing.assert_allclose(recording.q, q * [np.pi / 180, 1.0], rtol=1e-15)
-    assert any("deg does not fit joint b, taken as m" in note for note in recording.notes)
-    with pytest.raises(RecordingError, match="unit deg does not fit joint 'b', which slides"):
+    assert any("deg does not fit joint b, which is read in m" in note for note in recording.notes)
+    with pytest.raises(RecordingError, match="unit deg does not fit joint 'b', which is prismatic"):
         read(path, COMMON, robot, unit=["deg", "deg"])
 
 
@@ -63,7 +63,7 @@ def test_times_in_milliseconds_or_counted(two: tuple[Path, np.ndarray, np.ndarra
     np.testing.assert_allclose(read(path, COMMON, time_unit="ms").t, np.arange(50) * 1e-5, rtol=1e-12)
     counted = read(path, position="q_{joint}", torque="i_{joint}", rate=250)
     np.testing.assert_array_equal(counted.t, np.arange(50) / 250)
-    assert any("counted at 250 Hz" in note for note in counted.notes)
+    assert any("rate of 250 Hz" in note for note in counted.notes)
 
 
 def test_current_gain_gears_sign_and_offset_by_hand(two: tuple[Path, np.ndarray, np.ndarray]) -> None:
@@ -137,7 +137,7 @@ def test_guesses_units_and_references_from_names(tmp_path: Path) -> None:
     np.testing.assert_allclose(recording.t, t * 0.004)
     np.testing.assert_allclose(recording.q[:, 0], np.deg2rad(2 * t))
     np.testing.assert_allclose(recording.dq[:, 0], np.deg2rad(t))
-    assert recording.reference is not None and any("velocity is taken in deg/s" in note for note in recording.notes)
+    assert recording.reference is not None and any("velocity is read in deg/s" in note for note in recording.notes)
     assert any("tau_filtered1 not used" in note for note in recording.notes)
 
 
@@ -170,12 +170,12 @@ def test_two_time_columns_prefer_the_plain_name(tmp_path: Path) -> None:
     ({"time": "t", "rate": 100}, "time or rate, not both"),
     ({"rate": -1}, "'rate': "),
     ({"current": "i"}, "current needs drive_gain"),
-    ({"torque": "i", "drive_gain": 2}, "drive_gain goes with current"),
+    ({"torque": "i", "drive_gain": 2}, "drive_gain applies to current"),
     ({"side": "motor"}, "needs ratio or coupling"),
-    ({"ratio": [50]}, 'set side = "motor"'),
+    ({"ratio": [50]}, "log.side=motor"),
     ({"sign": [2]}, "sign must be 1 or -1"),
     ({"unit": "inch"}, "'unit': "),
-    ({"joints": ["a", "a"]}, "names a joint twice"),
+    ({"joints": ["a", "a"]}, "lists a joint twice"),
     ({"delimiter": "||"}, "one character"),
 ])
 def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: str) -> None:
@@ -186,21 +186,21 @@ def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: str
 
 @pytest.mark.parametrize(("rules", "message"), [
     ({"position": "q_c"}, "no column 'q_c' for position; did you mean"),
-    ({"position": "x{i}"}, "no column fits 'x{i}' for position"),
+    ({"position": "x{i}"}, "no column matches 'x{i}' for position"),
     ({"position": "{joint}{i}"}, "both {joint} and {i}"),
     ({"unit": ["deg"]}, "unit has 1 entries for 2 joints"),
-    ({"sign": {"c": 1}}, "sign names joint 'c', the log has a, b"),
-    ({"side": "motor", "ratio": {"a": 50}}, "ratio says nothing of joint 'b'"),
-    ({"side": "motor", "ratio": [50, 0]}, "ratio cannot be inverted"),
+    ({"sign": {"c": 1}}, "sign contains joint 'c'; the joints of the log are a, b"),
+    ({"side": "motor", "ratio": {"a": 50}}, "ratio has no entry for joint 'b'"),
+    ({"side": "motor", "ratio": [50, 0]}, "ratio is singular"),
     ({"side": "motor", "coupling": [[1, 0]]}, "coupling must be 2 x 2"),
-    ({"side": "motor", "coupling": [[1, 2], [2, 4]]}, "coupling cannot be inverted"),
+    ({"side": "motor", "coupling": [[1, 2], [2, 4]]}, "coupling is singular"),
     ({"torque": None, "current": "i_{joint}", "drive_gain": "kt"}, "no value 'kt' for drive_gain"),
     ({"time": ["t", "q_a", "q_b"]}, "time must be one column"),
     ({"wrench": ["t", "q_a"]}, "wrench needs 6 columns"),
     ({"velocity": ["q_a"]}, "2 columns of position but 1 of velocity"),
     ({"joints": ["a", "b", "c"]}, "no position of joint 'c'"),
     ({"torque": {"file": "other.csv"}}, "other.csv: there is no such file"),
-    ({"position": {"width": 2}}, "width is for files of one number a line"),
+    ({"position": {"width": 2}}, "width applies to files with one number per line"),
 ])
 def test_mappings_that_do_not_fit_the_log(two: tuple[Path, np.ndarray, np.ndarray], rules: dict[str, object],
                                           message: str) -> None:
@@ -210,7 +210,7 @@ def test_mappings_that_do_not_fit_the_log(two: tuple[Path, np.ndarray, np.ndarra
 
 
 def test_counts_that_do_not_fit_the_robot(two: tuple[Path, np.ndarray, np.ndarray]) -> None:
-    with pytest.raises(RecordingError, match=r"has 2 position columns, robot 'arm' has 3 joints \(x, y, z\)"):
+    with pytest.raises(RecordingError, match="has 2 position columns, but robot 'arm' has 3 joints .x, y, z."):
         read(two[0], {"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"]}, arm(*"xyz"))
 
 

@@ -74,7 +74,7 @@ def test_the_axis_of_square_arrays_is_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("said", "message"), [
     ({"array": "date"}, "log.npz: has no array 'date' of rows and columns; it has data"),
     ({"array": "version"}, "log.npz: has no array 'version' of rows and columns"),
-    ({"array": "data", "axis": 2}, "'axis' must be 0 .a row a sample. or 1"),
+    ({"array": "data", "axis": 2}, "'axis' must be 0 .one row per sample. or 1"),
 ])
 def test_a_wrong_array_is_a_sentence(tmp_path: Path, said: dict[str, Any], message: str) -> None:
     path, _ = one_array(tmp_path / "log.npz", TABLE)
@@ -86,7 +86,7 @@ def test_arrays_are_not_asked_of_a_text_file(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     np.savetxt(path, TABLE, delimiter=",")
     for said in ({"array": "data"}, {"axis": 1}):
-        with pytest.raises(RecordingError, match=r"log.csv: (array|axis) is for files of arrays"):
+        with pytest.raises(RecordingError, match="log.csv: (array|axis) applies to files of arrays"):
             read(path, {**COLUMNS, **said})
 
 
@@ -133,9 +133,9 @@ def bag(path: Path, names: list[str]) -> Path:
 
 
 @pytest.mark.parametrize(("logged", "own", "note"), [
-    (["robot1/joint_1", "robot1/joint_2"], ("joint_1", "joint_2"), "with 'robot1/' before their names"),
-    (["joint1", "joint2"], ("panda_joint1", "panda_joint2"), "without 'panda_' before their names"),
-    (["joint2", "joint1"], ("panda_joint2", "panda_joint1"), "without 'panda_' before their names"),
+    (["robot1/joint_1", "robot1/joint_2"], ("joint_1", "joint_2"), "with the prefix 'robot1/'"),
+    (["joint1", "joint2"], ("panda_joint1", "panda_joint2"), "without the prefix 'panda_'"),
+    (["joint2", "joint1"], ("panda_joint2", "panda_joint1"), "without the prefix 'panda_'"),
 ])
 def test_joints_of_a_bag_by_prefix(tmp_path: Path, logged: list[str], own: tuple[str, ...], note: str) -> None:
     found = read(bag(tmp_path / "bag", logged), robot=robot(*own))
@@ -151,12 +151,12 @@ def test_joints_by_prefix_are_put_into_the_robots_order(tmp_path: Path) -> None:
     np.savez(path, time=T, q=TABLE[:, 1:3], tau=TABLE[:, 3:], joints=np.array(["r/b", "r/a"]))
     by_file = read(path, robot=robot("a", "b"))
     np.testing.assert_array_equal(by_file.q, TABLE[:, [2, 1]])
-    assert any("with 'r/' before" in note for note in by_file.notes)
+    assert any("with the prefix 'r/'" in note for note in by_file.notes)
 
 
 def test_two_robots_in_a_bag_are_asked_about(tmp_path: Path) -> None:
     path = bag(tmp_path / "bag", ["left/a", "left/b", "right/a", "right/b"])
-    with pytest.raises(RecordingError, match="position is there of several robots, 'left/' and 'right/'.*say which"):
+    with pytest.raises(RecordingError, match="position exists for several robots: 'left/' and 'right/'"):
         read(path, robot=robot("a", "b"))
     found = read(path, robot=robot("a", "b"), time="stamp", position="position/left/{joint}",
                  torque="effort/left/{joint}")
@@ -177,7 +177,7 @@ def test_a_velocity_that_one_joint_lacks_is_that_joints_alone(tmp_path: Path) ->
         found = read(path, at_once=at_once)
         assert len(found) == len(T) and found.dq is not None
         np.testing.assert_array_equal(found.dq[:, 0], dq[:, 0])
-        assert any("counts as not logged there" in note for note in found.notes)
+        assert any("is treated as not logged there" in note for note in found.notes)
     samples = prepare(found, cutoff=5.0)
     assert samples.settings["velocity"][1] == "differentiate"
     inside = samples.keep.all(axis=1)

@@ -61,7 +61,7 @@ def test_kuka_with_and_without_its_mapping(data: Data, number: int) -> None:
         assert log.duration == pytest.approx(25.1, abs=0.05) and log.rate == pytest.approx(200, rel=1e-3)
         steps = np.diff(log.t)
         assert steps.min() > 3.1e-3 and steps.max() < 6.9e-3
-        assert any("UTC) in the file and at 0 here" in note for note in log.notes)
+        assert any("UTC) in the file and is shifted to 0" in note for note in log.notes)
         assert any("time stamps jitter" in note for note in log.notes)
 
 

@@ -35,12 +35,12 @@ def first(count: int, damage: dict[int, str]) -> Callable[[Rows], Rows]:
 @pytest.mark.parametrize("at_once", [None, 100])
 @pytest.mark.parametrize(("damage", "why"), [
     (first(3, {0: "abc", 1: "x", 2: "y", 3: "z", 4: "w"}), "is not a number"),
-    (first(3, dict.fromkeys(range(5), "nan")), "which is no time"),
+    (first(3, dict.fromkeys(range(5), "nan")), "which is not plausible"),
     (first(3, {0: "", 1: "", 3: ""}), "is empty"),
-    (first(3, {0: "99999.5", 1: "1e30", 3: "1e20"}), "which is no position"),
-    (first(3, {0: "99999.5"}), "time stamp is at odds"),
-    (first(3, {0: "-1e8"}), "time stamp is at odds"),
-    (first(3, {1: "5000", 2: "-7000", 3: "80000"}), "far outside the range of all rows after it"),
+    (first(3, {0: "99999.5", 1: "1e30", 3: "1e20"}), "not a plausible position"),
+    (first(3, {0: "99999.5"}), "time stamp does not fit"),
+    (first(3, {0: "-1e8"}), "time stamp does not fit"),
+    (first(3, {1: "5000", 2: "-7000", 3: "80000"}), "far outside the range of all later rows"),
     (lambda rows: [row[:2] for row in rows[:3]] + rows[3:], "it has 2 of 5 cells"),
 ])
 def test_damaged_first_rows_are_dropped_and_listed(tmp_path: Path, damage: Callable[[Rows], Rows], why: str,
@@ -52,7 +52,7 @@ def test_damaged_first_rows_are_dropped_and_listed(tmp_path: Path, damage: Calla
     assert recording.dropped == 3
     assert [(one.file, one.row) for one in recording.dropped_rows] == [(str(path), row) for row in (2, 3, 4)]
     assert all(why in one.why for one in recording.dropped_rows)
-    assert any(note.startswith("3 of ") and "rows left out" in note and why in note for note in recording.notes)
+    assert any(note.startswith("3 of ") and "rows ignored" in note and why in note for note in recording.notes)
 
 
 def test_a_first_row_that_is_cut_off_does_not_decide_how_many_columns_there_are(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_damage_outside_the_window_does_not_matter(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", rows)
     recording = read(path, start=1.0, stop=3.0)
     assert len(recording) == 200 and recording.dropped == 0
-    with pytest.raises(RecordingError, match="row 402: column 'q2' holds nan"):
+    with pytest.raises(RecordingError, match="row 402: column 'q2' has the value nan"):
         read(path, start=1.0)
 
 
@@ -114,7 +114,7 @@ def test_damage_outside_the_window_does_not_matter(tmp_path: Path) -> None:
     ({"start": -1.0}, "'start'.*greater than or equal to 0"),
     ({"stop": float("nan")}, "'stop'"),
     ({"start": "soon"}, "'start'.*number"),
-    ({"start": 50.0, "stop": 60.0}, r"log.csv: has no row from 50 s to 60 s that can be used; it ends at 4.99 s"),
+    ({"start": 50.0, "stop": 60.0}, "log.csv: has no row from 50 s to 60 s that can be used; the log ends at 4.99 s"),
 ])
 def test_a_bad_window_is_a_sentence(tmp_path: Path, window: dict[str, float], message: str) -> None:
     path = write(tmp_path / "log.csv", cells())

@@ -76,7 +76,7 @@ def test_topics_at_other_rates_come_to_the_times_of_the_positions(tmp_path: Path
     assert "/jointCommanded has 333 Hz" in text and "/jointExternal has 80 Hz" in text and "gap" not in text
     assert found.signals == ("time", "position", "velocity", "torque", "reference", "reference_velocity", "wrench",
                              "target_torque", "external_torque")
-    assert "the log holds time, position, velocity, torque, reference" in text
+    assert "the log contains time, position, velocity, torque, reference" in text
 
 
 def test_rows_in_a_gap_of_another_topic_or_outside_it_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -110,15 +110,15 @@ def test_topics_that_are_not_there_are_named(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "log.bag", "ros1", {MEASURED: (t, signal(t, 1.0)), COMMANDED: (t, signal(t, 2.0))}, t)
     with pytest.raises(RecordingError, match="no JointState topic '/wrong' for reference; it has /jointCommanded"):
         read(path, {"position": {"topic": MEASURED}, "reference": {"topic": "/wrong"}}, ARM)
-    with pytest.raises(RecordingError, match="topic is one of the log's own bag"):
+    with pytest.raises(RecordingError, match="topic selects a topic of the log's own bag"):
         read(path, {"position": {"topic": MEASURED, "file": "x.bag"}}, ARM)
     log = tmp_path / "log.csv"
     log.write_text("time,q1,q2,tau1,tau2\n0,0,0,0,0\n1,0,0,0,0\n")
-    with pytest.raises(RecordingError, match="names topic '/x', and this file is no bag"):
+    with pytest.raises(RecordingError, match="names topic '/x', but this file is not a bag"):
         read(log, {"position": "q{i}", "torque": "tau{i}", "time": "time", "reference": {"topic": "/x"}}, ARM)
     outside = write_bag(tmp_path / "outside.bag", "ros1", {MEASURED: (t, signal(t, 1.0)),
                                                            EXTERNAL: (t, signal(t, 2.0))}, t)
-    with pytest.raises(RecordingError, match="outside torques"):
+    with pytest.raises(RecordingError, match="external torques"):
         read(outside, {"position": {"topic": MEASURED}, "torque": {"topic": EXTERNAL}}, ARM)
 
 

@@ -133,15 +133,15 @@ def test_unmeasured_joints_have_kernels_but_no_power():
 
 def test_what_does_not_go_together_is_refused():
     model, _, log = simulated("arm3r", seconds=8.0)
-    with pytest.raises(RecordingError, match="thinned by their kernel"):
+    with pytest.raises(RecordingError, match="decimated by their kernel"):
         prepare(log, equations="kernel", thin=4)
     with pytest.raises(RecordingError, match="equations"):
         prepare(log, equations="work")
     with pytest.raises(NotPossibleError, match="no kernel that suppresses"):
         prepare(log, equations="energy", suppress=50.0, cutoff=8.0)
-    with pytest.raises(NotPossibleError, match="less than a period"):
+    with pytest.raises(NotPossibleError, match="less than one period"):
         prepare(log, equations="kernel", suppress=3.0, kernel_window=0.1)
-    with pytest.raises(NotPossibleError, match="memory: a window of 0.003 s holds 3 samples"):
+    with pytest.raises(NotPossibleError, match="memory: a window of 0.003 s contains 3 samples"):
         prepare(log, equations="kernel", kernel_window=0.003)
     with pytest.raises(NotPossibleError, match="needs .* with its borders"):
         prepare(log, equations="kernel", kernel_window=9.0, cutoff=8.0)

@@ -129,7 +129,7 @@ def test_blocks_add_up_and_leaving_one_out_is_the_rest() -> None:
     left_out = Samples.of(*(np.delete(x, np.s_[400:800], axis=0)
                             for x in (samples.q, samples.dq, samples.ddq, samples.tau)))
     assert_same(regression.without(1), fold(TorqueEquations.of(model, left_out)))
-    with pytest.raises(ModelError, match="nothing left"):
+    with pytest.raises(ModelError, match="is empty without it"):
         regression.only(0).without(0)
 
 
@@ -306,7 +306,7 @@ def test_samples_of_another_robot_and_no_samples_are_refused() -> None:
     q, dq, ddq = fourier(2, seconds=1.0)
     with pytest.raises(ModelError, match="has 2 joints, the model has 3"):
         fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, q)))
-    with pytest.raises(NotPossibleError, match="not a single sample"):
+    with pytest.raises(NotPossibleError, match="contain no samples"):
         fold(TorqueEquations.of(model, []))
 
 

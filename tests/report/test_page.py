@@ -156,7 +156,7 @@ def test_simulations_with_and_without_feedback(emps: ReportData) -> None:
     labels = [label for label in page.having("aria-label") if "simulated" in label]
     assert labels == ["Measured and simulated position of carriage over time",
                       "Measured and simulated force of carriage over time"]
-    assert f"they are met to {closed.log.torque_error:.3g} %" in page.text and "every 0.5 s" in page.text
+    assert f"their error is {closed.log.torque_error:.3g} %" in page.text and "every 0.5 s" in page.text
 
 
 def test_what_cannot_be_simulated_is_said_once(emps: ReportData) -> None:
@@ -189,7 +189,8 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     parts = tuple(replace(part, source=f"logs/{bad}.csv", steps=(bad,)) for part in own.samples)
     series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
     spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
-    found = replace(lwr.verdict, headline=bad, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
+    said = replace(lwr.verdict.summary, method=bad, reasons=(bad,))
+    found = replace(lwr.verdict, summary=said, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
     theirs = replace(robot, name=bad, joints=joints, bodies=bodies, source=bad)
     estimate = replace(lwr.estimate, method=bad, model=replace(lwr.estimate.model, robot=theirs))
     hostile = replace(lwr, title=bad, robot=theirs, estimate=estimate, verdict=found, notes=(bad,), command=bad,

@@ -180,8 +180,8 @@ def _link(name: str, numbers: Array) -> str:
 
 @pytest.mark.parametrize(("mimic", "message"), [
     ('<mimic joint="nobody"/>', "mimics joint 'nobody', which is not in the file"),
-    ("<mimic/>", "does not name the joint"),
-    ('<mimic joint="b"/>', "follows it in turn"),
+    ("<mimic/>", "names no joint"),
+    ('<mimic joint="b"/>', "mimics it in turn"),
     ('<mimic joint="a" multiplier="x"/>', "must be a number"),
 ])
 def test_refusals(mimic: str, message: str) -> None:

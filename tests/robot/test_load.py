@@ -106,9 +106,9 @@ def changed(old: str, new: str) -> str:
 
 BAD = {
     "not toml": ("name = ", "not valid TOML"),
-    "no convention": (changed('convention = "mdh"', ""), 'must say convention = "dh", "mdh", "tree" or "urdf"'),
+    "no convention": (changed('convention = "mdh"', ""), 'must set convention = "dh", "mdh", "tree" or "urdf"'),
     "notation": (changed('angles = "degrees"', 'notation = "paul"'), "has notation 'paul'"),
-    "notation of dh": ('convention = "dh"\nnotation = "craig"', "only a modified table has one"),
+    "notation of dh": ('convention = "dh"\nnotation = "craig"', "only a modified DH table"),
     "angles": (changed('"degrees"', '"grad"'), "angles = \"radians\" or \"degrees\", got 'grad'"),
     "no joints": ('convention = "dh"', r"no \[\[joint\]\] tables"),
     "joint not a table": ('convention = "dh"\njoint = 3', r"no \[\[joint\]\] tables"),
@@ -152,9 +152,9 @@ def test_bad_files_give_one_sentence(case: str, tmp_path: Path) -> None:
 
 
 def test_names_and_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(RobotError, match="no built-in robot 'kuka-lwr'; did you mean kuka-lwr4"):
+    with pytest.raises(RobotError, match="unknown built-in robot 'kuka-lwr'; did you mean kuka-lwr4"):
         load("kuka-lwr")
-    with pytest.raises(RobotError, match="no built-in robot 'qqq'; there are arm3r, "):
+    with pytest.raises(RobotError, match="unknown built-in robot 'qqq'; there are arm3r, "):
         Robot.builtin("qqq")
     with pytest.raises(RobotError, match="does not exist"):
         load(tmp_path / "none.toml")
@@ -191,5 +191,5 @@ def test_the_largest_payload_of_a_file(tmp_path: Path) -> None:
     path.write_text(f'convention = "dh"\n{joint}')
     assert Robot.load(path).payload is None
     path.write_text(f'convention = "dh"\npayload = -1\n{joint}')
-    with pytest.raises(RobotError, match="largest mass it may carry, must be above zero"):
+    with pytest.raises(RobotError, match="largest mass the robot may carry, must be above zero"):
         Robot.load(path)

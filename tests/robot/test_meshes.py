@@ -43,10 +43,10 @@ def test_faces_with_more_corners_and_numbers_from_the_end(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "content", "words"), [
-    ("a.stl", b"", "damaged"), ("a.stl", b"\0" * 80 + struct.pack("<I", 9) + b"\0" * 50, "promises 9 triangles"),
-    ("a.stl", b"solid a\nfacet\nvertex 1 2 3\nendsolid", "three corners"), ("a.obj", b"f 1 2 3\n", "not there"),
+    ("a.stl", b"", "damaged"), ("a.stl", b"\0" * 80 + struct.pack("<I", 9) + b"\0" * 50, "states 9 triangles"),
+    ("a.stl", b"solid a\nfacet\nvertex 1 2 3\nendsolid", "three vertices"), ("a.obj", b"f 1 2 3\n", "does not exist"),
     ("a.obj", b"v 1 2 x\n", "damaged"), ("a.obj", b"v nan 0 0\nv 0 0 0\nv 1 1 1\nf 1 2 3\n", "finite"),
-    ("a.dae", b"<COLLADA/>", "a.dae"), ("a.glb", b"glTF", "none of"), ("a.obj", b"", "no triangles")])
+    ("a.dae", b"<COLLADA/>", "a.dae"), ("a.glb", b"glTF", "unknown format"), ("a.obj", b"", "no triangles")])
 def test_bad_meshes_are_a_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RobotError, match=words):

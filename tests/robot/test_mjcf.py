@@ -234,7 +234,7 @@ def test_a_held_joint_and_a_free_base() -> None:
     free = f'<mujoco><worldbody><body name="t"><freejoint/>{I}<body><joint/>{I}</body></body></worldbody></mujoco>'
     robot = read_mjcf(free)
     assert robot.joint_names == ("joint0",)
-    assert any("'t' is free to move" in warning for warning in robot.warnings)
+    assert any("'t' is a floating base" in warning for warning in robot.warnings)
 
 
 def test_what_mujoco_saves_is_read(tmp_path: Path) -> None:
@@ -263,9 +263,9 @@ def changed(old: str, new: str) -> str:
 BAD = {
     "no xml": ("<mujoco><worldbody>", "not well-formed"),
     "entities": ('<!DOCTYPE x [<!ENTITY a "b">]><mujoco/>', "DTD"),
-    "empty": ("<mujoco/>", "no <worldbody>"),
+    "empty": ("<mujoco/>", "<worldbody> is missing"),
     "still": ('<mujoco><worldbody><body name="a"/></worldbody></mujoco>', "nothing to identify"),
-    "include": ('<mujoco><include file="other.xml"/></mujoco>', "<include> is not read; give the file itself"),
+    "include": ('<mujoco><include file="other.xml"/></mujoco>', "<include> is not supported; give the file itself"),
     "ball": (f'<mujoco><worldbody><body name="a"><joint name="j" type="ball"/>{I}</body></worldbody></mujoco>',
              "joint 'j' has the type 'ball'"),
     "inner free": (f'<mujoco><worldbody><body name="a">{I}<body name="b"><freejoint/>{I}</body></body></worldbody>'
@@ -282,13 +282,15 @@ BAD = {
     "words": (changed("<joint", "<joint pos='a b c'"), "numbers"),
     "two turns": (changed("<body", "<body quat='1 0 0 0' euler='0 0 0'"), "body 'a' has both quat and euler"),
     "mass": (changed("mass", "weight"), "no attribute 'mass'"),
-    "deep": ("<mujoco><worldbody>" + "<body>" * 3000 + "</body>" * 3000 + "</worldbody></mujoco>", "more than is read"),
-    "twice": (f"<mujoco><worldbody>{BODY}{BODY}</worldbody></mujoco>", "two body elements are called 'a'"),
-    "no motors": (four_bar('<connect site1="end" site2="top"/>', "", ""), "no actuator says which joints are driven"),
+    "deep": ("<mujoco><worldbody>" + "<body>" * 3000 + "</body>" * 3000 + "</worldbody></mujoco>", "nested in more "
+                                                                                                   "than"),
+    "twice": (f"<mujoco><worldbody>{BODY}{BODY}</worldbody></mujoco>", "two body elements have the name 'a'"),
+    "no motors": (four_bar('<connect site1="end" site2="top"/>', "", ""), "no actuator specifies which joints are "
+                                                                          "driven"),
     "no site": (four_bar('<connect site1="end" site2="nowhere"/>'), "site 'nowhere', which is not in the file"),
     "cubic": (four_bar('<joint joint1="rocker" joint2="crank" polycoef="0 1 2 0 0"/>'), "polynomial of higher order"),
-    "flex": (four_bar('<flex flex="f"/>'), "<flex> .* is not read"),
-    "one body": (four_bar('<connect body1="a" body2="a" anchor="0 0 0"/>'), "two places of one body"),
+    "flex": (four_bar('<flex flex="f"/>'), "<flex> .* is not supported"),
+    "one body": (four_bar('<connect body1="a" body2="a" anchor="0 0 0"/>'), "two points of the same body"),
 }
 
 
@@ -335,7 +337,7 @@ def test_xacro_is_expanded_where_its_package_is(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "arm.urdf.xacro"
     path.write_text("<robot/>")
     monkeypatch.setitem(sys.modules, "xacro", None)
-    with pytest.raises(RobotError, match="package xacro that expands it is not installed"):
+    with pytest.raises(RobotError, match="package xacro, which expands it, is not installed"):
         Robot.load(path)
     urdf = ('<robot name="u"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
             '<child link="b"/></joint></robot>')

@@ -82,8 +82,8 @@ def test_a_model_in_several_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "words"), [
-    ("nowhere.xml", "nowhere.xml' does not exist"), ("../outside.xml", "not below the folder of the model"),
-    ("", "names '', which is not below"), ("scene.xml", "'scene.xml', which is included already"),
+    ("nowhere.xml", "nowhere.xml' does not exist"), ("../outside.xml", "not inside the folder of the model"),
+    ("", "names '', which is not inside"), ("scene.xml", "'scene.xml', which is included already"),
     ("broken.xml", "well-formed")])
 def test_files_that_cannot_be_included(tmp_path: Path, name: str, words: str) -> None:
     inside = tmp_path / "model"

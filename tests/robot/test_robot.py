@@ -31,7 +31,7 @@ def test_joints_by_name_and_number() -> None:
     assert robot.joint_index("j3") == 2 and robot.joint_index(3) == 2
     with pytest.raises(RobotError, match="no joint 'elbow'; it has j1, j2"):
         robot.joint_index("elbow")
-    with pytest.raises(RobotError, match="joints 1 to 5, there is no joint 0"):
+    with pytest.raises(RobotError, match="joints 1 to 5, but not joint 0"):
         robot.joint_index(0)
 
 
@@ -56,9 +56,9 @@ def test_what_is_no_robot() -> None:
     robot = tree()
     with pytest.raises(RobotError, match="5 joints but 4 bodies"):
         replace(robot, bodies=robot.bodies[:4])
-    with pytest.raises(RobotError, match="two body entries called 'b1'"):
+    with pytest.raises(RobotError, match="two body entries with the name 'b1'"):
         replace(robot, bodies=(robot.bodies[0], *robot.bodies[:4]))
-    with pytest.raises(RobotError, match="'j1' of robot 'tree' stands before its parent"):
+    with pytest.raises(RobotError, match="'j1' of robot 'tree' is listed before its parent"):
         replace(robot, joints=(replace(robot.joints[0], parent=3), *robot.joints[1:]))
     with pytest.raises(RobotError, match="no moving joint"):
         Robot("nothing", (), ())

@@ -82,10 +82,10 @@ def test_a_urdf_with_closures_is_the_same_robot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ('kind = "axis"', 'kind = "glue"', "closure 'loop' has kind 'glue', it must be one of point, axis, rigid, rod"),
-    ('kind = "axis"', 'kind = "rod"', "rod of length 0.0; give it a length above zero"),
+    ('kind = "axis"', 'kind = "glue"', "closure 'loop' has kind 'glue'; it must be one of point, axis, rigid, rod"),
+    ('kind = "axis"', 'kind = "rod"', "rod of length 0.0; give a length above zero"),
     ('first = {link = "b"', 'first = {link = "z"', "has no frame 'z'"),
-    ('parent = "a"', 'parent = "z"', "hangs on link 'z', which is none of those before it: base, a"),
+    ('parent = "a"', 'parent = "z"', "parent link 'z', which must be one of the links before it: base, a"),
     ("follows = true\nat = -0.5", "follow = true", "unknown key 'follow', did you mean 'follows'"),
     ("xyz = [0.2, 0, 0]", "xyz = [0.2, 0]", "xyz of .* must be 3 finite numbers"),
     ("xyz = [0.2, 0, 0]", "axis = [0, 0, 0]", "has a zero axis"),

@@ -245,7 +245,7 @@ def test_friction_goes_to_the_joint() -> None:
     notes: list[str] = []
     assert "<dynamics friction='3' damping='0.5'/>" in write(with_one, values={"Fv1": 0.5, "Fc1": -0.1},
                                                              tell=notes.append)
-    assert notes == ["Fc1 of joint 'j' is -0.1, and negative friction is not written"]
+    assert notes == ["Fc1 of joint 'j' is -0.1: negative friction is not written"]
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -263,10 +263,10 @@ def test_bodies_that_cannot_exist_are_refused(mass: float, moments: tuple[float,
 
 def test_other_robots_and_wrong_shapes_are_refused() -> None:
     text = f'{HEAD}<link name="arm"/>{JOINT}</robot>'
-    for other, reason in ((text.replace('"j"', '"k"'), "moves the joints j, the robot has k"),
-                          (text.replace('"arm"', '"leg"'), "moves the links arm, the robot has leg"),
-                          (text.replace("<axis", '<origin xyz="0 0 1"/><axis'), "'j' stands elsewhere"),
-                          (text.replace("revolute", "prismatic"), "'j' stands elsewhere")):
+    for other, reason in ((text.replace('"j"', '"k"'), "has the joints j, the robot has k"),
+                          (text.replace('"arm"', '"leg"'), "has the links arm, the robot has leg"),
+                          (text.replace("<axis", '<origin xyz="0 0 1"/><axis'), "'j' has another pose"),
+                          (text.replace("revolute", "prismatic"), "'j' has another pose")):
         with pytest.raises(RobotError, match=reason):
             urdf_with_inertias(text, read_urdf(other), BODY)
     with pytest.raises(ModelError, match="1 x 10 finite"):

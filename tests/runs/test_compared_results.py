@@ -126,10 +126,10 @@ def test_by_command(desk, capsys, tmp_path):
     assert len(said["torques"][0]["rms"]) == 7
     code, out, _ = _call(capsys, "compare", desk / "one", desk / "controller", desk / "two.npz")
     assert code == 0
-    assert "in deviations" in out
+    assert "in standard errors" in out
     assert "two.npz" in out.replace("\n", "")
-    for arguments, words in (((desk / "one",), "give the folder of another one"),
-                             ((desk / "one", desk / "two.npz"), "give the folder of another one"),
+    for arguments, words in (((desk / "one",), "give the folder of a second result"),
+                             ((desk / "one", desk / "two.npz"), "give the folder of a second result"),
                              ((desk / "one", desk / "two", "--methods", "ols"), "compared as they are")):
         code, out, err = _call(capsys, "compare", *arguments)
         assert (code, out) == (2, "")

@@ -65,7 +65,7 @@ def test_a_push_on_an_earlier_result(desk, tmp_path, capfd):
 
 def test_nothing_touches_free_motion(desk, capfd):
     code, out, _ = called(capfd, "contact", desk / "out", desk / "free.csv")
-    assert code == 0 and "nothing touched the robot" in " ".join(out.split())
+    assert code == 0 and "no contact detected" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("arguments, code, sentence", [
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_one_sentence(desk, capfd, arguments, code, sentence):
 
 def test_a_result_without_covariance_or_without_its_logs(desk, capfd):
     code, _, err = called(capfd, "contact", desk / "bare", desk / "pushed.csv")
-    assert code == 2 and "states no covariance" in err
+    assert code == 2 and "has no covariance" in err
     free = desk / "free.csv"
     free.rename(desk / "gone.csv")
     code, _, err = called(capfd, "contact", desk / "out", desk / "pushed.csv")

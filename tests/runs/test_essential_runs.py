@@ -42,7 +42,7 @@ def test_a_run_leaves_out_what_is_not_there_and_says_so(settings: dict[str, obje
     assert len(said["validation_before"]) == 1
     written = save(found, folder)
     text = Path(written["report"]).read_text()
-    assert "Essential parameters" in text and "left out, in this order" in text
+    assert "Essential parameters" in text and "removed, in this order" in text
     again, kept = load(folder)
     assert again.names == found.estimate.names and kept.essential is not None
     assert "Fc1" in (folder / "parameters.toml").read_text().split("[essential]")[1].split("[")[1]

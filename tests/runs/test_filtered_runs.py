@@ -58,13 +58,13 @@ def test_a_run_is_judged_by_torques(runs, kind):
 def test_results_repeat_and_show_the_response(runs, logs, tmp_path):
     written = save(runs["kernel"], tmp_path / "out")
     page = Path(written["report"]).read_text(encoding="utf-8")
-    assert "Rows without accelerations" in page and "Gain of the kernel" in page
+    assert "Equations without accelerations" in page and "Gain of the kernel" in page
     estimate, settings = load(tmp_path / "out")
     assert settings.prepare["equations"] == "kernel" and settings.prepare["kernel_window"] > 0
     np.testing.assert_array_equal(estimate.values, runs["kernel"].estimate.values)
     again = run(settings)
     np.testing.assert_allclose(again.estimate.values, estimate.values, rtol=1e-9)
-    assert "Rows without accelerations" not in Path(save(runs["torque"], tmp_path / "plain")["report"]).read_text()
+    assert "Equations without accelerations" not in Path(save(runs["torque"], tmp_path / "plain")["report"]).read_text()
 
 
 def test_streamed_logs_give_the_same(logs):

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ URDF = """<robot name="one"><link name="base"/>
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> tuple[Run, Run]:
-    """Two results of one log: the first has a robot.urdf, the second has none."""
+    """Two results of one log: the first has a robot.urdf, the second a robot.xml."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "one.urdf").write_text(URDF)
     robot = Robot.from_urdf(URDF)
@@ -41,7 +42,10 @@ def runs(tmp_path_factory) -> tuple[Run, Run]:
     write_npz(Recording(t, q, model.inverse_dynamics(truth, q, dq, ddq), joints=("j",)), folder / "log.npz")
     settings = RunSettings(robot=str(folder / "one.urdf"), logs=(str(folder / "log.npz"),), method="pc-wls",
                            model=ModelSettings(friction=("viscous",)), prepare={"cutoff": 20.0})
-    return run(settings), run(settings.model_copy(update={"method": "ols"}))
+    first, second = run(settings), run(settings.model_copy(update={"method": "ols"}))
+    shifted = replace(second.robot.joints[0], after=np.diag([1.0, -1.0, -1.0, 1.0]))  # which no plain URDF has
+    return first, replace(second, robot=replace(second.robot, text=None, joints=(shifted,)),
+                          estimate=replace(second.estimate, theta=first.estimate.theta))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -147,7 +151,7 @@ def test_files_of_the_user_survive_and_are_not_replaced_unasked(runs, tmp_path):
     save(runs[1], out, force=True, report=False)
     assert (out / "mine" / "log.csv").read_text() == "1" and not (out / "robot.urdf").exists()
     assert set(json.loads((out / MANIFEST).read_text())["files"]) == {"parameters.toml", "estimate.npz",
-                                                                      "regression.npz", "run.toml"}
+                                                                      "regression.npz", "robot.xml", "run.toml"}
 
 
 def test_a_run_with_the_robot_of_an_earlier_result_keeps_it(runs, tmp_path):

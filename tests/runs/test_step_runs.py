@@ -80,4 +80,4 @@ def test_the_report_shows_steps_to_choose_from_and_tracking_errors(found: tuple[
     assert sum(label.startswith("Value of") for label in labels) == len(result.estimate.values)
     assert sum(label.endswith("at one step") for label in labels) == 2 * steps
     assert sum(label.startswith("Tracking error") for label in labels) == 4
-    assert "poles, shown over given" in page and "references serve" in page
+    assert "poles, estimated / given" in page and "use of references" in page

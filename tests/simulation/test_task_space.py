@@ -146,7 +146,7 @@ def test_the_tools_velocity_and_drift_are_those_of_pinocchio(data: Callable[...,
 def test_what_cannot_be_is_said(arm: Model) -> None:
     frame, theta = arm.robot.body_names[-1], nominal(arm)
     three = Model(Robot.builtin("arm3r"), (RigidBodies(),))
-    with pytest.raises(ModelError, match="3 joints cannot hold the pose"):
+    with pytest.raises(ModelError, match="3 joints cannot control the pose"):
         TaskSpace(three, nominal(three), three.robot.body_names[-1], 1.0, 1.0)
     with pytest.raises(ModelError, match="position or pose"):
         TaskSpace(arm, theta, frame, 1.0, 1.0, task="turn")

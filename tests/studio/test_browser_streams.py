@@ -35,12 +35,12 @@ def test_methods_stand_side_by_side(loaded: Any) -> None:
     """The table shows the server's numbers, and the best at what it has not seen is marked."""
     page = loaded
     open_step(page, "compare")
-    page.click("#panel-compare button:text-is('Compare these')")
+    page.click("#panel-compare button:text-is('Compare')")
     page.wait_for_selector("#progress[data-state='running']")
     finished(page)
     page.wait_for_selector("#panel-compare .best")
     methods = asked(page, f"/api/results/{newest(page, 'compare')['id']}/curves.json")["methods"]
-    shown = page.locator("#panel-compare section[aria-label='Methods side by side'] table tbody tr").all()
+    shown = page.locator("#panel-compare section[aria-label='Comparison of methods'] table tbody tr").all()
     assert [row.locator("th").inner_text() for row in shown] == [one["name"] for one in methods]
     best = min(methods, key=lambda one: one["cross_error"])
     assert page.locator("#panel-compare .best th").inner_text() == best["name"]
@@ -51,11 +51,11 @@ def test_motion_is_searched_played_and_taken_away(loaded: Any, tmp_path: Path) -
     page = loaded
     open_step(page, "motion")
     page.locator("#panel-motion [data-where='motion.seconds'] input").fill("3")
-    page.click("#panel-motion button:text-is('Search a motion')")
+    page.click("#panel-motion button:text-is('Optimise a motion')")
     page.wait_for_selector("#progress[data-state='running']")
     finished(page)
-    page.wait_for_selector("#panel-motion section[aria-label='The motion']")
-    page.click("#panel-motion button:text-is('Play it')")
+    page.wait_for_selector("#panel-motion section[aria-label='Motion']")
+    page.click("#panel-motion button:text-is('Play')")
     page.wait_for_function("() => Number(document.querySelector('#transport input').value) > 0.2")
     with page.expect_download() as download:
         page.click("#panel-motion a:text-is('Download motion.csv')")

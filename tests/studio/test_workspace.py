@@ -36,7 +36,7 @@ def project(folder: Path) -> Path:
 
 def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     before = contents(project(tmp_path))
-    with pytest.raises(DynidError, match="is not empty and no folder of the studio"):
+    with pytest.raises(DynidError, match="is not empty and is not a folder of the studio"):
         open_studio(tmp_path)
     assert contents(tmp_path) == before
 

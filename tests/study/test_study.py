@@ -136,7 +136,7 @@ def test_a_file_says_the_same_as_the_arguments(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("changes", "words"), [
     ({"repetitions": 1}, "setting 'repetitions' is wrong: input should be greater than or equal to 2"),
     ({"repeat": 5}, "there is no setting 'repeat'; the settings are robot, methods"),
-    ({"methods": ["iv", "iv"]}, "two methods are called 'iv'; give each a label of its own"),
+    ({"methods": ["iv", "iv"]}, "two methods have the name 'iv'; give each its own label"),
     ({"methods": "iv"}, "methods are a list of names or tables"),
     ({"noise": {"encoder": -1.0}}, "setting 'noise.encoder"),
 ])
@@ -152,7 +152,7 @@ def test_wrong_settings_are_refused_in_words(changes, words):
     ({"controller": {"kind": "magic"}}, "no controller of kind 'magic'"),
     ({"methods": ["guess"]}, "no method 'guess'"),
     ({"methods": [{"name": "wls", "options": {"luck": 1}}]}, "method 'wls' has no option 'luck'"),
-    ({"methods": ["wls"], "prepare": {"cutof": 5}}, "method 'wls': there is no option 'cutof'"),
+    ({"methods": ["wls"], "prepare": {"cutof": 5}}, "method 'wls': unknown preparation option 'cutof'"),
 ])
 def test_what_cannot_run_is_refused_and_not_counted_as_a_failure(changes, words):
     with pytest.raises(DynidError, match=words):

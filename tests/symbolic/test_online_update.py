@@ -111,7 +111,7 @@ def test_in_float(tmp_path):
 
 
 def test_what_cannot_be_is_a_sentence():
-    with pytest.raises(ModelError, match="not there when parameters are fixed"):
+    with pytest.raises(ModelError, match="do not exist when parameters are fixed"):
         generate(ROBOT, ["online"], parameters="fixed")
     program = generate(ROBOT, ["online"])
     with pytest.raises(ModelError, match="one sample at a time"):

@@ -141,7 +141,7 @@ def test_friction_from_load_where_joints_follow_others():
 
 
 def test_what_a_term_does_not_allow_is_a_sentence():
-    with pytest.raises(ModelError, match="no term of the model remembers"):
+    with pytest.raises(ModelError, match="no term of the model has a memory"):
         generate(ROBOT, ["step"])
 
     class Drift(Delay):
@@ -150,7 +150,7 @@ def test_what_a_term_does_not_allow_is_a_sentence():
         def entries(self, robot, q, dq, ddq):
             yield 0, 0, q[:, 0]
 
-    with pytest.raises(ModelError, match="'my-drift' remembers"):
+    with pytest.raises(ModelError, match="'my-drift' has a memory"):
         generate(Model(ROBOT, (RigidBodies(), Drift())), ["friction"])
     text = generate(Model(ROBOT, (RigidBodies(), Delay())), ["inverse_dynamics"]).c()
-    assert "of a log and not of the machine: delay" in text
+    assert "belongs to a log and not to the robot: delay" in text

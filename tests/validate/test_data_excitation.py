@@ -120,7 +120,7 @@ def test_slow_motion_asks_for_acceleration_of_the_joint_that_carries_it(simulate
     problem, estimate = simulate("kuka-lwr4", speed=0.05, rows=3000).fitted()
     found = {p.name: p for p in data_excitation(problem, estimate).missing}
     inertia = found["ZZ7"]  # about the last axis: only the last joint's own acceleration shows it
-    assert inertia.status == "hardly-known" and inertia.lacking
+    assert inertia.status == "poorly-determined" and inertia.lacking
     assert inertia.remedy.joints == (6,) and inertia.remedy.kind == "harder"
     assert inertia.remedy.advice.code == "accelerate-harder"
     assert inertia.remedy.advice.evidence["limit"] == pytest.approx(5.24, abs=0.005)

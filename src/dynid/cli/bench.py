@@ -13,8 +13,8 @@ FOLDER = SOURCE / "benchmarks"
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Which benchmark; without it, the list of them.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Run all of them, one after the other.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Name of the benchmark. Default: list all benchmarks.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run all benchmarks, one after the other.")] = False,
     only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False,
                                       help="Parts of the benchmark, comma-separated, where it has parts, such as "
                                            "machines of `defaults`.")] = "",

@@ -12,12 +12,12 @@ from dynid.cli.output import Json, print_json, progress
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RESULT|ROBOT", show_default=False,
-                                          help="Folder of an earlier `dynid identify -o`; or a URDF, a robot TOML or "
-                                               "a built-in name.")],
+                                          help="Result folder of `dynid identify -o`, or a URDF, a robot TOML file "
+                                               "or the name of a built-in robot.")],
     shapes: Annotated[bool | None, typer.Option("--shapes/--no-shapes", show_default=False,
-                                                help="Whether a centre of mass outside the link's collision shapes "
-                                                     "counts; by default in a robot file, and in a result whose run "
-                                                     "asked for it.")] = None,
+                                                help="Check that centres of mass are inside the collision "
+                                                     "shapes of their links. Default: yes for a robot file, "
+                                                     "and for a result if its run asked for it.")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:

@@ -17,11 +17,11 @@ _METHODS, _STUDIED = "ols,wls,irls,tls", "wls,iv"
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|STUDY.toml|ROBOT|RESULT", show_default=False,
-                                          help="A run file; or a robot, followed by logs; with --monte-carlo a study, "
-                                               "or a robot alone; or the folder of a result, followed by another.")],
+                                          help="A run file; or a robot, followed by logs; with --monte-carlo a "
+                                               "study or a robot; or two result folders.")],
     logs: Annotated[list[str] | None, typer.Argument(metavar="[RESULT] LOG...", show_default=False,
-                                                     help="Logs, when no run file is given; for two results those "
-                                                          "whose torques they are compared on.")] = None,
+                                                     help="Logs, if no run file is given; for two results, "
+                                                          "the logs on which their torques are compared.")] = None,
     methods: Annotated[str | None, typer.Option(
         metavar="NAME,...", help="The methods to compare.",
         show_default=f"{_METHODS}; with --monte-carlo those of the study, or {_STUDIED}")] = None,
@@ -33,13 +33,14 @@ def command(
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Write the comparison as one HTML report here.")] = None,
-    monte_carlo: Annotated[bool, typer.Option("--monte-carlo", help="On many simulated logs whose truth is known: "
-                                              "bias, spread, coverage, time, share converged.")] = False,
-    repetitions: Annotated[int | None, typer.Option(min=2, show_default="those of the study, or 100",
-                                                    help="Logs at each noise level.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, show_default="that of the study, or 0",
-                                             help="All that is random depends on it.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes.")] = None,
+    monte_carlo: Annotated[bool, typer.Option("--monte-carlo", help="Monte Carlo study on simulated logs "
+                                                                    "with known parameters: bias, standard "
+                                                                    "deviation, coverage, time, convergence.")] = False,
+    repetitions: Annotated[int | None, typer.Option(min=2, show_default="of the study, or 100",
+                                                    help="Logs per noise level.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, show_default="of the study, or 0",
+                                             help="Seed of all random numbers.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, show_default="one per core", help="Processes.")] = None,
     scheduler: Scheduler = None,
     tls: Tls = "",
     trust: Trust = False,
@@ -48,21 +49,21 @@ def command(
     """Set several methods side by side, on the same data or on many simulated logs; or two earlier results."""
     if Path(source).is_dir():
         if monte_carlo or methods or only or lock or assignments or output is not None:
-            raise DynidError("two results are compared as they are: give both folders, and logs if torques are to be "
-                             "compared on other motions")
+            raise DynidError("two results are compared as they are: give both folders, and logs to compare their "
+                             "torques on other motions")
         _results(source, logs or [], (mapping, start, stop), trust, json)
         return
     if output is not None:
         try_file(output)
     if monte_carlo:
         if logs or mapping is not None or assignments or start is not None or stop is not None or only or lock:
-            raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, and nothing to read, "
-                             "to cut or to lock")
+            raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, without logs and "
+                             "without options to read, cut or lock")
         changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
         _study(source, changes, (workers, scheduler, tls_files(tls)), output, json)
         return
     if repetitions is not None or seed is not None or workers is not None or scheduler is not None:
-        raise DynidError("--repetitions, --seed, --workers and --scheduler belong to --monte-carlo")
+        raise DynidError("--repetitions, --seed, --workers and --scheduler need --monte-carlo")
     from dynid.cli.tables import print_comparison, print_dropped, print_outputs
     from dynid.report import write_report
     from dynid.runs.arguments import lock_table, log_table, run_settings
@@ -92,7 +93,7 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
     from dynid.runs.compared_results import compare_results
 
     if not others or not Path(others[0]).is_dir():
-        raise DynidError(f"{first} is the folder of a result; give the folder of another one to compare it with")
+        raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with")
     with progress("compare") as tell:
         found = compare_results(first, others[0], others[1:], log_table(*reading), tell, trust=trust)
     if json:

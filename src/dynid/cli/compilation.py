@@ -10,23 +10,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PATIENCE = 2.0  # s of compiling after which a word is due
-SENTENCE = "Compiling for this machine, at the first use after installation only: half a minute or so."
+SENTENCE = "Compiling for this machine (only at the first use after installation): about half a minute."
 
 
 @contextmanager
 def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
     """While it lasts, `say` is given one sentence as soon as kernels that numba's cache does not hold have taken
     `patience` seconds to compile; nothing where they come from the cache."""
-    from numba.core import event
+    from dynid.kernel_store import when_numba_is_loaded
 
-    event.Listener.register(CompilationWatch)
     watch = CompilationWatch(say, patience)
-    event.register("numba:compile", watch)
+    when_numba_is_loaded(watch.begin)
     try:
         yield
     finally:
-        event.unregister("numba:compile", watch)
-        watch.stop()
+        watch.end()
 
 
 @dataclass
@@ -43,6 +41,27 @@ class CompilationWatch:
     begun: float = 0.0
     spoken: threading.Event = field(default_factory=threading.Event)
     timer: threading.Timer | None = None
+
+    is_listening: bool = False
+    is_over: bool = False
+
+    def begin(self) -> None:
+        """Listen to numba, unless it is loaded too late."""
+        from numba.core import event
+
+        if not self.is_over:
+            event.Listener.register(CompilationWatch)
+            event.register("numba:compile", self)
+            self.is_listening = True
+
+    def end(self) -> None:
+        """Listen no more."""
+        self.is_over = True
+        if self.is_listening:
+            from numba.core import event
+
+            event.unregister("numba:compile", self)
+        self.stop()
 
     def notify(self, event: Any) -> None:
         """Called by numba when it begins and ends to compile a function that no cache holds."""

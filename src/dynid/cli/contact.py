@@ -20,28 +20,27 @@ _SHOWN = 12  # contacts of a log
 
 def command(
     result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
-                                           help="Folder of an earlier `dynid identify -o`.")],
+                                           help="Result folder of `dynid identify -o`.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
-                                              help="Logs in which something may have touched the robot.")],
+                                              help="Logs in which the robot may have been touched.")],
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
-                                       help="The frame, a link's name, at which wrenches are given.")] = "",
+                                       help="Frame (link name) at which wrenches are estimated.")] = "",
     axes: Annotated[str, typer.Option(metavar="FRAME", show_default="the base",
-                                      help="The frame in whose axes wrenches are given.")] = "",
+                                      help="Frame whose axes express the wrenches.")] = "",
     free: Annotated[list[str] | None, typer.Option("--free", metavar="LOG", show_default="the logs of the result",
-                                                   help="A log in which nobody touches the robot; may be "
-                                                        "repeated.")] = None,
+                                                   help="A log without contact; may be repeated.")] = None,
     way: Annotated[str, typer.Option(metavar="WAY", show_default="momentum",
-                                     help="momentum: a momentum observer; inverse: the filtered inverse model.")] = "",
+                                     help="momentum: momentum observer; inverse: filtered inverse dynamics.")] = "",
     window: Annotated[float, typer.Option(metavar="SECONDS",
-                                          help="Of the filter: longer is quieter and later.")] = 0.03,
-    prior: Annotated[str, typer.Option(metavar="N,N m", help="Deviations of forces and moments that are thought of at "
-                                                            "all.")] = "100,20",
-    alarms: Annotated[float, typer.Option(metavar="RATE", help="False alarms an hour that are allowed.")] = 1.0,
+                                          help="Length of the filter: longer means less noise and more delay.")] = 0.03,
+    prior: Annotated[str, typer.Option(metavar="N,N m", help="Prior standard deviations of forces (N) "
+                                                             "and moments (N m).")] = "100,20",
+    alarms: Annotated[float, typer.Option(metavar="RATE", help="Accepted number of false alarms per hour.")] = 1.0,
     mapping: OtherMapping = None,
     start: Start = None,
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
-                                                help="Folder for contacts, wrenches over time and a report.")] = None,
+                                                help="Folder for contacts, wrenches over time and the report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier contacts in that folder.")] = False,
     trust: Trust = False,
     json: Json = False,
@@ -70,10 +69,11 @@ def command(
 def _print(found: FoundContacts, written: dict[str, str]) -> None:
     """What people see: the contacts of each log with what they are, and findings."""
     to, free = console(), found.outside.free
-    to.print(f"Free motion of {free.seconds:.3g} s: an alarm at {free.level:.0f} squared deviations is false "
-             f"{free.alarms:g} times an hour; rows are {1e3 * found.logs[0].delay:.0f} ms late.")
+    to.print(f"Calibrated on {free.seconds:.3g} s of free motion. Detection threshold: {free.alarms:g} false alarms "
+             f"per hour expected (statistic above {free.level:.0f}). Detection delay: "
+             f"{1000.0 * found.logs[0].delay:.0f} ms.")
     for log in found.logs:
-        to.print(_table(log) if log.contacts else f"{log.source}: nothing touched the robot.", markup=False)
+        to.print(_table(log) if log.contacts else f"{log.source}: no contact detected.", markup=False)
         for finding in (*log.findings, *(one.finding for one in log.contacts[:_SHOWN])):
             to.print(f"- {finding.text}", markup=False)
     for what, path in written.items():
@@ -87,5 +87,5 @@ def _table(log: ContactLog) -> Any:
              one.finding.title) for one in log.contacts[:_SHOWN]]
     more = "" if len(log.contacts) <= _SHOWN else f", the first {_SHOWN}"
     many = f"{len(log.contacts)} contact{'s' * (len(log.contacts) > 1)}{more}"
-    title = f"{log.source}: {many}, forces at the link's frame in axes of the base"
+    title = f"{log.source}: {many}, forces at the frame of the link in base axes"
     return table(head, rows, numbers=head[:2] + head[3:6], title=title)

@@ -12,9 +12,9 @@ from dynid.cli.output import Json, print_json, progress
 
 def command(
     output: Annotated[Path, typer.Option("-o", "--output",
-                                         help="Folder for logs, run file and report.")] = Path("dynid-demo"),
-    seed: Annotated[int, typer.Option(help="Another seed makes other motions and other noise.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier demonstration in that folder.")] = False,
+                                         help="Folder for logs, run file and result; an earlier demonstration there is "
+                                              "replaced.")] = Path("dynid-demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the motions and the noise.")] = 0,
     json: Json = False,
 ) -> None:
     """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""
@@ -22,9 +22,9 @@ def command(
     from dynid.runs.demo import demo, demo_facts
 
     with progress("demo") as tell:
-        found = demo(output, tell, seed=seed, force=force)
+        found = demo(output, tell, seed=seed)
     facts = demo_facts(found)
     if json:
-        print_json({**facts, "outputs": {"report": str(found.report)}})
+        print_json({**facts, "outputs": found.written})
     else:
         print_demo(found, facts)

@@ -34,21 +34,23 @@ class CriterionName(StrEnum):
 def command(
     robot: motion_output.RobotName,
     output: motion_output.MotionFile,
-    duration: Annotated[float, typer.Option(help="Of the exciting part, s.")] = 20.0,
-    harmonics: Annotated[int, typer.Option(min=1, help="Of a Fourier series.")] = 5,
-    kind: Annotated[FamilyName, typer.Option(help="The family of motions.")] = FamilyName.fourier,
+    duration: Annotated[float, typer.Option(help="Duration of the exciting part, s.")] = 20.0,
+    harmonics: Annotated[int, typer.Option(min=1, help="Number of harmonics of the Fourier series.")] = 5,
+    kind: Annotated[FamilyName, typer.Option(help="Family of trajectories.")] = FamilyName.fourier,
     criterion: Annotated[CriterionName | None, typer.Option(
-        help="What to make small.", show_default="condition; largest with --improve")] = None,
+        help="Optimisation criterion.", show_default="condition; largest with --improve")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
+                                          help="Friction terms of every joint, comma-separated: viscous, "
+                                               "coulomb, offset, ...")] = "",
     rotor: motion_output.Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
-                                      help="Posture to come from and go back to, outside the duration.")] = "",
+                                      help="Start and end posture; the approach is not part of the duration.")] = "",
     budget: Annotated[float | None, typer.Option(
-        help="Time of the search, s; with --rounds there is none unless given.", show_default=f"{BUDGET:g}")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Rounds of four starts; the result then "
-                                               "depends on the seed alone.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes another search.")] = 0,
+        help="Time limit of the search, s. Default with --rounds: none.", show_default=f"{BUDGET:g}")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, show_default=False, help="Rounds of four starts; the "
+                                                                               "result then depends only on "
+                                                                               "the seed.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     rate: motion_output.Rate = 100.0,
     noise: motion_output.Noise = "",
     limits: motion_output.LimitsFile = None,
@@ -56,8 +58,8 @@ def command(
     only: Only = "",
     lock: Lock = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
-                                                 help="Folder of an earlier `dynid identify -o`, whose largest "
-                                                      "deviations to lower.")] = None,
+                                                 help="Result folder of `dynid identify -o` whose largest "
+                                                      "standard errors are to be reduced.")] = None,
     report: motion_output.MotionPage = None,
     force: motion_output.Force = False,
     trust: Trust = False,
@@ -76,7 +78,7 @@ def command(
 
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     seconds = BUDGET if budget is None and rounds is None else budget
-    with progress("excite, Ctrl-C takes the best so far") as tell:
+    with progress("excite (Ctrl-C keeps the best motion so far)") as tell:
         search = Search(seconds, rounds, seed)
         data = design_motion(machine, MotionRequest(
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,

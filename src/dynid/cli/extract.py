@@ -18,25 +18,26 @@ _MOST = 4  # reasons printed of one set
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RESULT|ROBOT", show_default=False,
-                                          help="Folder of an earlier `dynid identify -o`; or a robot, with --base.")],
+                                          help="Result folder of `dynid identify -o`; or a robot, with --base.")],
     bounds: Annotated[list[str] | None, typer.Option(metavar="loose|normal|tight|FILE", show_default="normal",
-                                                     help="Between what to look; may be repeated.")] = None,
+                                                     help="Bounds of the search; may be repeated.")] = None,
     loss: Annotated[list[str] | None, typer.Option(metavar="full|partial|inertia", show_default="full",
-                                                   help="What to ask for beside the bounds; may be repeated.")] = None,
+                                                   help="Conditions besides the bounds; may be repeated.")] = None,
     search: Annotated[str, typer.Option(metavar="NAME", help="annealing, dual-annealing, differential-evolution, "
                                                              "gradient.")] = "annealing",
-    form: Annotated[str, typer.Option(metavar="exact|penalty", help="Base values met exactly, or weighed against the "
-                                                                    "rest.")] = "exact",
-    one_step: Annotated[bool, typer.Option("--one-step", help="Measure the distance by the torques of the result's "
-                                                              "logs.")] = False,
-    nearest: Annotated[bool, typer.Option("--nearest", help="Where no robot has the base values, take those of the "
-                                                            "nearest that can exist.")] = False,
+    form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; "
+                                                                    "penalty: they are weighted against "
+                                                                    "the rest.")] = "exact",
+    one_step: Annotated[bool, typer.Option("--one-step", help="Measure the distance by the torques of the "
+                                                              "result's logs.")] = False,
+    nearest: Annotated[bool, typer.Option("--nearest", help="If no robot has these base values, use those "
+                                                            "of the nearest physically consistent robot.")] = False,
     base: Annotated[Path | None, typer.Option("--base", metavar="TABLE", show_default=False,
-                                              help="Base values from a CSV or TOML table: a combination and its "
-                                                   "value a row.")] = None,
-    runs: Annotated[int, typer.Option(help="At most so many runs.")] = 20,
-    evaluations: Annotated[int, typer.Option(help="Of the loss, each iteration of a run.")] = 20000,
-    seed: Annotated[int, typer.Option(help="Of the random numbers: another one, another set.")] = 0,
+                                              help="Base values from a CSV or TOML table, one combination "
+                                                   "and its value per row.")] = None,
+    runs: Annotated[int, typer.Option(help="Maximum number of runs.")] = 20,
+    evaluations: Annotated[int, typer.Option(help="Evaluations of the loss per iteration of a run.")] = 20000,
+    seed: Annotated[int, typer.Option(help="Seed; another seed gives another set.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the sets and their report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier sets in that folder.")] = False,
@@ -76,22 +77,24 @@ def _form(name: str) -> Literal["exact", "penalty"]:
 def _print(found: ExtractedSets, written: dict[str, str]) -> None:
     """What people see: each set, why it cannot exist, how far its base values and inner forces are off."""
     to, compared = console(), found.comparison
-    head = ["set", "can exist", "base values off", "bounds broken", "torques off, %", "forces off, N", "s"]
+    head = ["set", "consistent", "base value error", "bounds violated", "torque error, %", "force error, N", "s"]
     to.print(table(head, [
         (one.name, "yes" if one.feasible else f"no: {one.reason}", f"{one.distance:.1e}", len(one.outside),
          f"{compared.torque_error(one.name):.2g}", f"{compared.forces_apart(one.name).max():.1f}",
          f"{one.seconds:.2f}") for one in found.sets], numbers=head[2:],
-        title=f"{found.robot.name}, beside {compared.reference}"))
+        title=f"{found.robot.name}, compared with {compared.reference}"))
     for one in found.sets:
         for sentence in [violation.message for violation in one.violations][:_MOST] + list(one.outside)[:_MOST]:
             to.print(f"{one.name}: {sentence}", markup=False)
         if one.moved:
-            to.print(f"{one.name}: the base values were moved by {one.moved:.3g} to the nearest that a robot can have.")
+            to.print(f"{one.name}: the base values were changed by {one.moved:.3g} to the nearest physically "
+                     "consistent ones.")
     cones = next((one.cones for one in found.sets if one.cones is not None), None)
     if cones is not None:
-        said = "a robot inside the bounds has these base values" if cones.possible else cones.sentence
-        to.print(f"The cone programme in {1e3 * cones.seconds:.0f} ms: {said}.", markup=False)
+        said = "a robot within the bounds has these base values" if cones.possible else cones.sentence
+        to.print(f"Feasibility by cone programming, {1000.0 * cones.seconds:.0f} ms: {said}.", markup=False)
         if not cones.possible and all(one.form == "exact" and not one.moved for one in found.sets):
-            to.print("--nearest extracts from the nearest base values that a robot can have, --form penalty weighs.")
+            to.print("Use --nearest to extract from the nearest physically consistent base values, or --form penalty "
+                     "for a weighted fit.")
     for what, path in written.items():
         to.print(f"{what}: {path}", markup=False)

@@ -14,13 +14,15 @@ from dynid.errors import DynidError
 
 def command(
     source: Annotated[Path, typer.Argument(metavar="FLEET.toml", show_default=False,
-                                           help="The file that names the robots and their logs.")],
+                                           help="Fleet file (TOML) with the robots and their logs.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
-                                                help="Folder for the pages, the numbers and the folds; without it "
-                                                     "nothing is written.")] = None,
-    update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only these are "
-                                         "read, and logs whose files are gone since still count.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, show_default="one a core", help="Processes that fold.")] = None,
+                                                help="Folder for pages, numbers and compressed logs. "
+                                                     "Default: write nothing.")] = None,
+    update: Annotated[bool, typer.Option("--update", help="Add new logs to the result in that folder: only "
+                                                          "new logs are read, and logs whose files were "
+                                                          "deleted still count.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, show_default="one per core", help="Processes that read "
+                                                                                       "and compress logs.")] = None,
     scheduler: Scheduler = None,
     tls: Tls = "",
     trust: Trust = False,

@@ -23,7 +23,7 @@ def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
     screen = Screen(console())
     logs, failures = result.folded.entries, result.folded.failures
     screen.print(f"{len(result.robots)} robots of type {result.robot.name}, {len(logs)} logs, {result.folded.read} "
-                 f"read now, {len(failures)} left out")
+                 f"newly read, {len(failures)} not used")
     if len(result.cross.robots) in range(2, _ROBOTS + 1):
         errors = result.cross.between()
         head = ["model of", "on logs of", *result.cross.joints[:_JOINTS]]
@@ -32,14 +32,14 @@ def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
         screen.print(table(head, rows, numbers=head[2:], title="relative error, %"))
     names = result.out.pooling.base.names
     differing, moving = (result.scatter.named(what, names) for what in _DIFFERS)
-    screen.print("differ from robot to robot: " + (", ".join(differing) if differing else "no parameters"))
+    screen.print("differ between robots: " + (", ".join(differing) if differing else "no parameters"))
     if moving or result.scatter.crossed is not None:
-        screen.print("differ between motions only: " + (", ".join(moving) if moving else "no parameters"))
-    sentences = [*result.sentences, *(f"left out: {one.reason}" for one in failures), *result.notes]
+        screen.print("differ only between motions: " + (", ".join(moving) if moving else "no parameters"))
+    sentences = [*result.sentences, *(f"not used: {one.reason}" for one in failures), *result.notes]
     shown = screen.print_what_fits(sentences, spare=len(written) + 2)
     if shown < len(sentences):
         screen.print(f"and {len(sentences) - shown} more; -o FOLDER writes a page with all of them")
     if not result.sentences:
-        screen.print("no robot stands out, none changed")
+        screen.print("no robot differs significantly, and none changed")
     for name, path in written.items():
         screen.print(f"{name}: {path}")

@@ -13,24 +13,25 @@ from dynid.cli.output import Json, console, print_json, progress, table
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                              "robot.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
                                               help="Logs in currents, without load.")],
-    mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read the logs: current, "
-                                                      "and target_torque and target_current where they are logged.",
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table: current, and target_torque and "
+                                                      "target_current if they are logged.",
                                                  show_default=False)] = None,
     loaded: Annotated[list[str] | None, typer.Option("--loaded", metavar="LOG", show_default=False,
                                                      help="A log with a known load; may be repeated.")] = None,
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False, help="Mass of the known load.")] = "",
     centre: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
-                                        help="Its centre of mass in the frame, m.")] = "",
-    inertia: Annotated[str, typer.Option(metavar="XX,XY,XZ,YY,YZ,ZZ", show_default="none, a point",
-                                         help="Its inertia about the centre of mass, kg m^2.")] = "",
+                                        help="Centre of mass in the frame, m.")] = "",
+    inertia: Annotated[str, typer.Option(metavar="XX,XY,XZ,YY,YZ,ZZ", show_default="none (point mass)",
+                                         help="Inertia about the centre of mass, kg m^2.")] = "",
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
-                                       help="The frame it hangs on.")] = "",
-    friction: Annotated[str, typer.Option(metavar="KIND,...", help="Friction at every joint.")]
+                                       help="Frame to which the load is attached.")] = "",
+    friction: Annotated[str, typer.Option(metavar="KIND,...", help="Friction terms of every joint, comma-separated.")]
     = "viscous,coulomb,offset",
-    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
+    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
                                                  show_default=False)] = None,
     json: Json = False,
 ) -> None:

@@ -31,7 +31,8 @@ class Real(StrEnum):
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                              "robot.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="c, python, python-plain, julia, latex.")] = "c",
@@ -42,27 +43,29 @@ def command(
                                            "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
                                            "jacobian, online."
                                       )] = "",
-    parameters: Annotated[Parameters, typer.Option(help="fixed: values folded in; base: an input p; full: and a "
-                                                        "function that makes p of all parameters."
+    parameters: Annotated[Parameters, typer.Option(help="fixed: values are constants; base: base parameters are an "
+                                                        "input p; full: also a function that computes p from all "
+                                                        "parameters."
                                                    )] = Parameters.fixed,
     result: Annotated[Path | None, typer.Option("--from", metavar="RESULT", show_default=False,
-                                                help="Folder of an earlier `dynid identify -o`: its terms and values, "
-                                                     "instead of those of the robot's file.")] = None,
+                                                help="Result folder of `dynid identify -o`: use its terms "
+                                                     "and values instead of those of the robot file.")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint, by the robot's file: viscous, coulomb, "
-                                               "offset, ...")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+                                          help="Friction terms of every joint with the values of the robot "
+                                               "file: viscous, coulomb, offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
     frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
-                                       help="Whose kinematics and Jacobian.")] = "",
-    following: Annotated[Followed, typer.Option(help="Joints that loops determine: given as an input, solved in closed "
-                                                     "form, or the latter where there is one.")] = Followed.auto,
-    real: Annotated[Real, typer.Option(help="Numbers in C.")] = Real.double,
-    batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples a call takes in C.")] = 1,
+                                       help="Frame for kinematics and Jacobian.")] = "",
+    following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved "
+                                                     "(in closed form), or auto (solved where a "
+                                                     "closed form exists).")] = Followed.auto,
+    real: Annotated[Real, typer.Option(help="Number type in C.")] = Real.double,
+    batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples per call in C.")] = 1,
     name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
-                                      help="What files and functions are called.")] = "",
+                                      help="Name of files and functions.")] = "",
     lock: Lock = None,
     only: Only = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:

@@ -31,25 +31,29 @@ class Order(StrEnum):
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                              "robot.")],
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint: viscous, coulomb, offset, ...")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
-    terms: Annotated[Terms, typer.Option(help="The terms of the robot's own file beside those asked for: by default "
-                                         "where its motors couple joints, always (own), or none.")] = Terms.default,
+                                          help="Friction terms of every joint, comma-separated: viscous, "
+                                               "coulomb, offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
+    terms: Annotated[Terms, typer.Option(help="Terms of the robot file in addition to those "
+                                              "requested. Default: only if its motors couple "
+                                              "joints; own: always; none: never.")] = Terms.default,
     gravity: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
-                                         help="Gravity in the base frame, m/s^2, instead of the robot's own.")] = "",
-    order: Annotated[Order, typer.Option(help="Parameters group onto earlier ones: body by body, or all masses, "
-                                         "then moments, then inertias.")] = Order.body,
-    base: Annotated[Decomposition, typer.Option(help="Base parameters column after column, or by singular values, "
-                                                "which find the same.")] = Decomposition.qr,
+                                         help="Gravity in the base frame, m/s^2. Default: that of the robot.")] = "",
+    order: Annotated[Order, typer.Option(help="Grouping priority of base parameters: body by body, or "
+                                              "all masses, then moments, then inertias.")] = Order.body,
+    base: Annotated[Decomposition, typer.Option(help="Compute base parameters by QR or by "
+                                                     "singular values (same space).")] = Decomposition.qr,
     only: Only = "",
     lock: Lock = None,
     log: Annotated[list[Path] | None, typer.Option("--log", metavar="LOG", show_default=False,
-                                                   help="A log of the robot: which signals it holds and what reading "
-                                                        "it says; may be repeated.")] = None,
+                                                   help="Show the signals of a log and the notes of reading "
+                                                        "it; may be repeated.")] = None,
     mapping: Annotated[Path | None, typer.Option(show_default=False,
-                                                 help="TOML file whose log table says how to read the logs.")] = None,
+                                                 help="TOML file with a [log] table that specifies how to "
+                                                      "read the logs.")] = None,
     json: Json = False,
 ) -> None:
     """Show a robot's tree, limits and base parameters, what is wrong with its inertias, and what its logs hold."""

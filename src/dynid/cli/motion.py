@@ -29,21 +29,21 @@ def command(
     robot: motion_output.RobotName,
     kind: Annotated[KindName, typer.Argument(
         metavar="KIND", show_default=False,
-        help="points, spline: random postures, with a stop at each or without. sines: one for each joint. friction, "
-             "gravity, inertia, coupling: one effect at a time. null-space: the tool held still. through: points of a "
-             "file.")],
+        help="points, spline: random postures, with or without a stop at each. sines: one sine per joint. friction, "
+             "gravity, inertia, coupling: excite one effect at a time. null-space: the tool stays fixed. through: "
+             "way-points from a file.")],
     output: motion_output.MotionFile,
-    count: Annotated[int, typer.Option("--points", min=2, help="How many random postures.")] = 50,
+    count: Annotated[int, typer.Option("--points", min=2, help="Number of random postures.")] = 50,
     through: Annotated[Path | None, typer.Option(metavar="FILE.csv", show_default=False,
-                                                 help="Postures to go through, a row each.")] = None,
-    duration: Annotated[float, typer.Option(help="Of sines and of motions with the tool held, s.")] = 20.0,
+                                                 help="File of way-points, one posture per row.")] = None,
+    duration: Annotated[float, typer.Option(help="Duration of sines and null-space motions, s.")] = 20.0,
     frame: Annotated[str | None, typer.Option(show_default="the last body",
-                                              help="What null-space holds still.")] = None,
+                                              help="Frame that null-space keeps fixed.")] = None,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
-                                      help="Posture of the joints at rest, and in which the tool is held.")] = "",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes another motion.")] = 0,
+                                      help="Posture of the resting joints, and of null-space motions.")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the motion.")] = 0,
     friction: Annotated[str, typer.Option("--friction", metavar="KIND,...", show_default=False,
-                                          help="Friction to identify: viscous, coulomb, offset, ...")] = "",
+                                          help="Friction terms to identify: viscous, coulomb, offset, ...")] = "",
     rotor: motion_output.Rotor = False,
     rate: motion_output.Rate = 100.0,
     noise: motion_output.Noise = "",

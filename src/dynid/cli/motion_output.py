@@ -18,20 +18,23 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 
 RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                          help="A URDF, a robot TOML (DH or MDH) or a built-in name.")]
+                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                               "robot.")]
 MotionFile = Annotated[Path, typer.Option("-o", "--output", show_default=False,
-                                          help="The motion: .csv, .npz or .yaml (ROS 2 JointTrajectory).")]
-Rotor = Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")]
-Rate = Annotated[float, typer.Option(help="Of the file and of the log to come, Hz.")]
+                                          help="Motion file: .csv, .npz or .yaml (ROS 2 JointTrajectory).")]
+Rotor = Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")]
+Rate = Annotated[float, typer.Option(help="Sampling rate of the file and of the future log, Hz.")]
 Noise = Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                    help="Deviation of the torques, N m or N: one or one a joint.")]
+                                    help="Standard deviation of the torque noise, N m or N: one number, or one per "
+                                         "joint.")]
 LimitsFile = Annotated[Path | None, typer.Option(metavar="FILE.toml", show_default=False,
-                                                 help="Limits over the robot's own: joints, space, postures.")]
-Margin = Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's own ranges, velocities "
-                                                                        "and torques to keep free.")]
+                                                 help="TOML file with limits in addition to those of the robot: "
+                                                      "joints, workspace, postures.")]
+Margin = Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's ranges, velocities and "
+                                                                        "torques to keep as a margin.")]
 MotionPage = Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
-                                                 help="A page with plots and a 3-D preview.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+                                                 help="HTML report with plots and a 3-D preview.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:
@@ -59,7 +62,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
 
     to, found = console(), data.excitation
     if found.interrupted:
-        to.print("Interrupted: this is the best motion so far.")
+        to.print("Interrupted: this is the best motion found so far.")
     to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, "
              + (f"{found.criterion} {found.value:.4g}, " if found.starts else "") +
              f"condition number {found.condition:.4g}"
@@ -74,10 +77,10 @@ def show(data: MotionData, written: dict[str, str]) -> None:
                    title=f"Expected at {found.rate:g} Hz, noise {', '.join(f'{x:.3g}' for x in found.noise)} N m (N): "
                          f"the {len(rows)} worst of {len(found.base)} base parameters"))
     tight = sorted(found.report.usages, key=lambda usage: -usage.excess)[:8]
-    to.print(table(["limit", "of", "comes to", "may go to", "used"], [
+    to.print(table(["quantity", "of", "reaches", "limit", "used"], [
         (usage.kind, usage.where, f"{usage.value:.4g}", f"{usage.bound:.4g}",
          "-" if used(usage) is None else f"{used(usage):.1f} %") for usage in tight],
-        numbers=["comes to", "may go to", "used"], title="Closest to their limits"))
+        numbers=["reaches", "limit", "used"], title="Closest to their limits"))
     for note in data.notes:
         to.print(f"Note: {note}.", markup=False)
     for name, path in written.items():

@@ -14,33 +14,33 @@ from dynid.quantities import finite_number
 
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
-                                                            "options.strength=0.1; may be repeated.")]
-NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Leave out validation by simulation.")]
-Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="that of the run, or 0.5",
-                                               help="Simulate the log's torques for so long before starting anew from "
-                                                    "the measured motion.")]
+                                                            "log.unit=deg; may be repeated.")]
+NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Skip validation by simulation.")]
+Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="of the run, or 0.5",
+                                               help="Length of the simulated windows, s; each starts from the "
+                                                    "measured motion.")]
 
 
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
-                                                   help="TOML file with a log table, if these logs are written "
-                                                        "otherwise than those identified from.")]
+                                                   help="TOML file with a [log] table, if these logs have another "
+                                                        "format than those of the identification.")]
 Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
-                                             help="Leave out what comes before, counted from a log's first row.")]
+                                             help="Ignore samples before this time, counted from the first row of a "
+                                                  "log.")]
 Stop = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
-                                            help="Leave out what comes from then on.")]
+                                            help="Ignore samples from this time on.")]
 Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
-                                               help="Work on the Dask cluster of this scheduler, tcp://HOST:PORT or "
-                                                    "tls://HOST:PORT.")]
+                                               help="Compute on the Dask cluster of this scheduler, tcp://HOST:PORT "
+                                                    "or tls://HOST:PORT.")]
 Tls = Annotated[str, typer.Option("--tls", metavar="CA,CERT,KEY", show_default="Dask's configuration",
-                                  help="PEM files for a scheduler at tls://: authority, certificate and its key.")]
+                                  help="PEM files for a scheduler at tls://: certificate authority, certificate, key.")]
 Lock = Annotated[list[str] | None, typer.Option("--lock", metavar="JOINT[=POSITION]", show_default=False,
-                                                help="A joint to make fixed, at zero or at this position, rad or m; "
-                                                     "may be repeated.")]
+                                                help="Lock a joint at zero or at this position, rad or m; may be "
+                                                     "repeated.")]
 Only = Annotated[str, typer.Option(metavar="JOINT,...", show_default=False,
-                                   help="The joints that take part; the others are locked at zero or as --lock "
-                                        "says.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Run a Python file that a result, prior or run file names as its "
-                                                     "model; read it first.")]
+                                   help="Joints to identify; the others are locked at zero, or as given by --lock.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Allow execution of a Python file that a result, prior or run "
+                                                     "file names as its model; read the file first.")]
 
 
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:
@@ -60,7 +60,7 @@ def numbers(text: str, option: str) -> list[float] | None:
     try:
         return [finite_number(part) for part in text.split(",")]
     except ValueError:
-        raise DynidError(f"{option} takes numbers with commas between them, such as 0.1,0.2, got '{text}'") from None
+        raise DynidError(f"{option} takes comma-separated numbers, such as 0.1,0.2, got '{text}'") from None
 
 
 def deviating(text: str, option: str) -> float | tuple[float, float] | None:
@@ -89,4 +89,4 @@ def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
     for path in paths:
         try_file(path)
         if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another name or say --force")
+            raise DynidError(f"{path} exists already; choose another name or add --force")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,22 +16,25 @@ if TYPE_CHECKING:
 
 def command(
     result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
-                                           help="Folder of an earlier `dynid identify -o` without the load.")],
+                                           help="Result folder of `dynid identify -o` without the load.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOADED_LOG...", show_default=False,
                                               help="Logs of the robot with the load.")],
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
-                                       help="The frame, a link's name, that the load hangs on.")] = "",
+                                       help="Frame (link name) to which the load is attached.")] = "",
     way: Annotated[str, typer.Option(metavar="WAY", show_default="together",
-                                     help="residual, difference, same-motion, together; sensor: from a "
-                                          "force-torque sensor; both: from torques and sensor.")] = "",
+                                     help="residual, difference, same-motion, together (robot and load "
+                                          "estimated jointly), sensor (force-torque sensor), both (torques and "
+                                          "sensor).")] = "",
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
-                                      help="The load's mass, if a scale says it.")] = "",
+                                      help="Mass of the load, if it was weighed, kg.")] = "",
     gain_deviation: Annotated[float | None, typer.Option(metavar="SHARE", show_default="of the log, or 0.08",
-                                                         help="Relative deviation of the drive gains.")] = None,
+                                                         help="Relative standard deviation of the drive "
+                                                              "gains.")] = None,
     unloaded: Annotated[list[str] | None, typer.Option("--unloaded", metavar="LOG", show_default=False,
-                                                       help="For same-motion: a log of that motion without load.")]
+                                                       help="For same-motion: a log of the same motion without load.")]
     = None,
-    inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not ask for a body that can exist.")] = False,
+    inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not require a physically "
+                                                                      "consistent body.")] = False,
     mapping: OtherMapping = None,
     start: Start = None,
     stop: Stop = None,
@@ -62,17 +65,14 @@ def command(
 def _print(found: FoundPayload, written: dict[str, str]) -> None:
     """What people see: the body with its intervals, where the deviation comes from, findings, what to type in."""
     to, body = console(), found.payload
-    low, high = body.conf_int().T
-    rows: list[tuple[Any, ...]] = [("mass, kg", f"{body.mass:.4g}", f"{body.mass_std:.2g}",
-                                    f"{low[0]:.4g} to {high[0]:.4g}")]
-    if body.seen:
-        rows += [(f"centre {axis}, m", f"{body.centre[k]:.4f}", f"{body.centre_std[k]:.2g}",
-                  f"{low[1 + k]:.4f} to {high[1 + k]:.4f}") for k, axis in enumerate("xyz")]
-    head = ["", "value", "deviation", "95 %"]
-    to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, by {body.way}"))
-    to.print("Deviation of the mass from " + ", ".join(
-        f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
-    to.print(f"Torques are missed by {body.unloaded_error:.3g} % without it, by {body.relative_error:.3g} % with it.")
+    head = ["", "value", "standard error", "95 %"]
+    rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
+            for name, unit, value, std, low, high in body.rows()]
+    to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, method: {body.way}"))
+    if body.has_mass:
+        to.print("Standard error of the mass from " + ", ".join(
+            f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
+    to.print(f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % with it.")
     for finding in body.findings:
         to.print(f"- {finding.text}", markup=False)
     for one in found.entries:

@@ -17,5 +17,6 @@ def command(json: Json = False) -> None:
     console().print(table(["preset", "logs of", "mind"], [
         (name, one.recorder, "; ".join(one.minds) if one.refusal is None else f"refused: {one.refusal}")
         for name, one in PRESETS.items()]))
-    console().print('Use one in a run file, under [log]: preset = "libfranka". What else stands there goes before it.',
+    console().print('Use one with --set log.preset=libfranka, or preset = "libfranka" under [log] in a run file. '
+                    "Other settings of [log] take precedence over the preset.",
                     markup=False)

@@ -43,14 +43,14 @@ class Ran:
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Which published result; without it, the list of them.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All of them, one after the other; large studies in the smaller "
-                                                      "size that they state.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Name of the published result. Default: list all.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Reproduce all results, one after the other; large "
+                                                      "studies in the reduced size that they state.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Write a page with figures and open it in the "
                                                            "browser.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FOLDER", show_default=False,
-                                                help="Folder for the pages, NAME.html each; with --open a new one "
-                                                     "where none is given.")] = None,
+                                                help="Folder for the pages NAME.html. Default with --open: a "
+                                                     "new folder.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier pages in that folder.")] = False,
     json: Json = False,
 ) -> None:

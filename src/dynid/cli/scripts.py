@@ -32,8 +32,8 @@ class Scripts:
         """Name, with dashes, -> file. An underscore at the end of a file's name, which keeps it from hiding an
         installed package, is none of the script's."""
         if not self.folder.is_dir():
-            raise NotPossibleError(f"the {self.noun}s come with dynid's source, not with the installed package: "
-                                   "run this from an editable install of a clone, as 'make bench' makes one")
+            raise NotPossibleError(f"the {self.noun}s are part of the source repository, not of the installed "
+                                   "package: run this from an editable install of a clone, as created by 'make bench'")
         return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
@@ -108,5 +108,5 @@ class Scripts:
         return result
 
     def _not_there(self, name: str, error: ModuleNotFoundError) -> NotPossibleError:
-        return NotPossibleError(f"{self.noun} '{name}' {self.missing} '{error.name}', which is not installed; "
-                                "pip install 'dynid[dev]' brings it")
+        return NotPossibleError(f"{self.noun} '{name}' {self.missing} '{error.name}', which is not installed: run pip "
+                                "install 'dynid[dev]'")

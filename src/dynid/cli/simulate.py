@@ -23,43 +23,50 @@ class Law(StrEnum):
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name.")],
+                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                              "robot.")],
     trajectory: Annotated[Path, typer.Option(show_default=False,
-                                             help="The motion: .csv or .npz as `dynid excite` writes it.")],
-    output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="The log: .csv or .npz.")],
-    controller: Annotated[Law, typer.Option(help="With the robot's nominal model, of the joints or of the tool, or by "
-                                            "joint: pd, or a cascade given by its poles.")] = Law.computed_torque,
-    bandwidth: Annotated[float, typer.Option(help="Of the closed loop, rad/s.")] = 60.0,
-    damping: Annotated[float, typer.Option(help="Of the closed loop.")] = 1.0,
+                                             help="Motion file: .csv or .npz, as written by `dynid excite`.")],
+    output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Log file: .csv or .npz.")],
+    controller: Annotated[Law, typer.Option(help="Controller: model-based with the nominal "
+                                                 "model, in joint or task space; or per "
+                                                 "joint: pd, or a cascade given by its poles.")] = Law.computed_torque,
+    bandwidth: Annotated[float, typer.Option(help="Natural frequency of the closed loop, rad/s.")] = 60.0,
+    damping: Annotated[float, typer.Option(help="Damping ratio of the closed loop.")] = 1.0,
     encoder: Annotated[str, typer.Option(metavar="STEP|S1,S2,...", show_default=False,
-                                         help="Rad or m a count of the encoders: one or one a joint.")] = "",
+                                         help="Encoder resolution, rad or m per count: one number, or one per "
+                                              "joint.")] = "",
     position_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                                help="Deviation of the positions seen, rad or m.")] = "",
+                                                help="Standard deviation of the position noise seen by the "
+                                                     "controller, rad or m.")] = "",
     torque_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                              help="Deviation of the torques logged, N m or N.")] = "",
+                                              help="Standard deviation of the noise of logged torques, N m or "
+                                                   "N.")] = "",
     position_snr: Annotated[str, typer.Option(metavar="DB|D1,D2,...", show_default=False,
-                                              help="Noise of the positions logged, dB below their mean square.")] = "",
+                                              help="Signal-to-noise ratio of the logged positions, dB.")] = "",
     torque_snr: Annotated[str, typer.Option(metavar="DB|D1,D2,...", show_default=False,
-                                            help="Noise of the torques logged, dB below their mean square.")] = "",
+                                            help="Signal-to-noise ratio of the logged torques, dB.")] = "",
     stiffness: Annotated[str, typer.Option(metavar="K|K1,K2,...", show_default=False,
-                                           help="Joints bend: N m/rad between motor and link. The log has both "
-                                                "positions; give --motor-inertia too, or --rotor.")] = "",
+                                           help="Joint stiffness between motor and link, N m/rad (flexible "
+                                                "joints). The log then contains both positions; requires "
+                                                "--motor-inertia or --rotor.")] = "",
     joint_damping: Annotated[str, typer.Option(metavar="D|D1,D2,...", show_default=False,
-                                               help="Of joints that bend, N m s/rad.")] = "",
+                                               help="Damping of flexible joints, N m s/rad.")] = "",
     motor_inertia: Annotated[str, typer.Option(metavar="J|J1,J2,...", show_default=False,
-                                               help="Of the motors of joints that bend, kg m^2.")] = "",
-    rate: Annotated[float, typer.Option(help="Of the controller and the log, Hz.")] = 1000.0,
+                                               help="Motor inertia of flexible joints, kg m^2.")] = "",
+    rate: Annotated[float, typer.Option(help="Rate of the controller and the log, Hz.")] = 1000.0,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint, by the robot's file: viscous, coulomb, "
-                                               "offset, ...")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="The reflected rotor inertia of every joint.")] = False,
+                                          help="Friction terms of every joint with the values of the robot "
+                                               "file: viscous, coulomb, offset, ...")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
     truth: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
-                                               help="Folder of an earlier `dynid identify -o`: the machine has its "
-                                                    "parameters, the controller those of the robot's file.")] = None,
+                                               help="Result folder of `dynid identify -o`: the simulated "
+                                                    "robot has its parameters, the controller those of the "
+                                                    "robot file.")] = None,
     only: Only = "",
     lock: Lock = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other noise.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace a log that is there.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing log.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:

@@ -14,14 +14,16 @@ from dynid.errors import DynidError
 
 def command(
     run: Annotated[Path | None, typer.Argument(metavar="[RUN.toml]", show_default=False,
-                                               help="A run file to open; it is copied, and only its copy changes.")
+                                               help="Run file to open; the studio works on a copy.")
                    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="To listen at; 0 for one that is free.")] = 0,
-    host: Annotated[str, typer.Option(help="Address to listen at; by default this machine alone can connect.")
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on. Default: only this machine can connect.")
                     ] = "127.0.0.1",
-    folder: Annotated[Path | None, typer.Option(show_default=False, help="Where files and results are kept; by default "
-                                                "dynid-studio here, or RUN.studio beside the run file.")] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    folder: Annotated[Path | None, typer.Option(show_default=False, help="Folder of files and results. "
+                                                                         "Default: dynid-studio here, or "
+                                                                         "RUN.studio next to the run file.")] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address without opening a "
+                                                                  "browser.")] = False,
 ) -> None:
     """Open a page in the browser to identify a robot with: robot, motion, log, run, comparison, use, live."""
     try:
@@ -35,6 +37,6 @@ def command(
     place = folder or (Path("dynid-studio") if run is None else run.with_suffix(".studio"))
     opened = open_studio(place, run, host, port)
     typer.echo(f"dynid studio at {opened.door.new_address()}")
-    typer.echo(f"Files and results are kept in {opened.studio.workspace.folder}; Ctrl-C ends.")
+    typer.echo(f"Files and results are stored in {opened.studio.workspace.folder}; press Ctrl-C to stop.")
     sys.stdout.flush()
     asyncio.run(serve(opened, browser=not no_browser))

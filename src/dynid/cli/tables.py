@@ -29,17 +29,19 @@ if TYPE_CHECKING:
 
 _JOINTS = 8  # that one screen has room for
 _LOGS = 4  # too many to stand side by side
-_FINDINGS = 4
+_FINDINGS = 5
+BASE_ONLY = "gives base parameters only"  # of notes on a robot file that stand on the screen too
+OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
 
 # -- a run and its validation ------------------------------------------------------------------------
-def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> None:
+def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes: Sequence[str] = ()) -> None:
     """What matters on one screen: verdict, errors, the worst findings, where things are; or with `full` everything."""
     if full:
         _print_whole_run(result, written)
         return
     to, verdict = Screen(console()), result.verdict
-    to.print(f"{result.robot.name} by {result.estimate.method}, {result.seconds:.1f} s")
-    to.print(verdict.headline)
+    for line in verdict.summary.lines:
+        to.print(line)
     if result.essential is not None:
         to.print(_essential_sentence(result.essential))
     others = [one for one in result.validations if one.total.relative_error is not None]
@@ -48,30 +50,49 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False) -> No
     to.print(error_table({"fit": result.reconstruction} | {
         f"{short_name(one.source, (other.source for other in others))}{of_all}": one for one in worst}, most=_JOINTS))
     dropped = [f"Note: {log.sentence}." for log in result.logs if log.dropped]
-    tail = [*dropped, *_left_out(result, written), *_where(written)]
+    usable = verdict.grade != "not usable"  # otherwise the causes come first, and nothing is for use yet
+    tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written),
+            *(f"  {note}." for note in notes if BASE_ONLY in note)]
     below = to.height(tail)
-    found = [finding for finding in verdict.findings if finding.kind == "suspicious"]
-    found.sort(key=lambda finding: finding.severity != "fatal")
-    shown = to.print_what_fits([f"- {finding.text}" for finding in found], below + 1, most=_FINDINGS)
+    found = _finding_lines(result)
+    shown = to.print_what_fits(found, below + 1, most=_FINDINGS)
     if len(found) > shown:
-        to.print(f"  and {len(found) - shown} more suspicious findings {_more(written)}")
-    to.print_what_fits(_simulation_sentences(result.simulations), below, most=1)
+        more = len(found) - shown
+        to.print(f"  {more} more finding{'s' * (more > 1)}: {_more(written)}")
+    to.print_what_fits(_simulation_sentences(result.simulations) if usable else (), below, most=1)
     to.print_if_it_fits(parameter_table(result.estimate), below)
     for line in tail:
         to.print(line)
 
 
+def _finding_lines(result: Run) -> list[str]:
+    """What is wrong, the most important first, each with its consequences in a word and with what to type."""
+    from dynid.runs.remedies import remedy
+    from dynid.validate.grade import grouped
+
+    lines = []
+    for finding, consequences in grouped([one for one in result.verdict.findings if one.kind == "suspicious"]):
+        line = f"- {finding.text}"
+        if options := remedy(finding, result):
+            line += f"\n  Add to the command: {options}"
+        if consequences:
+            titles = ", ".join(dict.fromkeys(one.title for one in consequences))
+            line += f"\n  It also explains: {titles}."
+        lines.append(line)
+    return lines
+
+
 def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     to = console()
-    to.print(f"{result.robot.name} by {result.estimate.method}, {result.seconds:.1f} s")
-    to.print(result.verdict.headline, markup=False)
+    for line in result.verdict.summary.lines:
+        to.print(line, markup=False)
     to.print()
     to.print(parameter_table(result.estimate))
     if result.essential is not None:
         to.print(_essential_sentence(result.essential), markup=False)
     if result.friction is not None:
-        to.print(f"Friction, chosen by {result.friction.blocks} blocks left out; in brackets what a term takes of the "
-                 "joint's error on them:", markup=False)
+        to.print(f"Friction terms chosen by cross-validation over {result.friction.blocks} blocks of "
+                 "time (in brackets: share of the joint's error that a term removes):", markup=False)
         for one in result.friction.joints:
             to.print(f"- {one}", markup=False)
     names = [one.source for one in result.validations]
@@ -80,8 +101,11 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     to.print((error_table if len(fits) < _LOGS else log_table)(fits))
     print_simulations(result.simulations)
     print_dropped(result.logs)
+    for line in _finding_lines(result):
+        to.print(line, markup=False)
     for finding in result.verdict.findings:
-        to.print(f"- {finding.text}", markup=False)
+        if finding.kind != "suspicious":
+            to.print(f"- {finding.text}", markup=False)
     for note in result.estimate.notes:
         to.print(f"Note: {note.text}.", markup=False)
     for said in result.notes:
@@ -91,10 +115,10 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
 
 def _essential_sentence(found: Essential) -> str:
     """What was left out, and what it costs."""
-    unseen = "" if found.unseen is None else (f"; on blocks of time not seen {found.unseen[1]:.3g} instead of "
+    unseen = "" if found.unseen is None else (f"; on unseen blocks of time {found.unseen[1]:.3g} instead of "
                                               f"{found.unseen[0]:.3g} %")
     names = ", ".join(one.name for one in found.removed) or "nothing"
-    return (f"Left out by rule '{found.criterion}': {names}. Relative error {found.error_after:.3g} instead of "
+    return (f"Removed by rule '{found.criterion}': {names}. Relative error {found.error_after:.3g} instead of "
             f"{found.error_before:.3g} %{unseen}.")
 
 
@@ -116,8 +140,7 @@ def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     if not missing:
         return []
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
-    return [f"{len(missing)} of {len(result.estimate.names)} parameters are weakly excited or worse, listed "
-            f"{_more(written)}; a motion for them:",
+    return [f"Design a motion for the {len(missing)} parameters that need more excitation (listed {_more(written)}):",
             Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
 
 
@@ -128,7 +151,7 @@ def _more(written: Mapping[str, str]) -> str:
 def _where(written: Mapping[str, str]) -> list[str]:
     """Where the results are."""
     if not written:
-        return ["Nothing was written: -o FOLDER keeps parameters and report, --full prints all of them."]
+        return ["Nothing was written: add -o FOLDER to save parameters and report, --full to print all of them."]
     names = ", ".join(Path(path).name for path in written.values())
     return [f"Results in {Path(written['parameters']).parent}: {names}"]
 
@@ -140,7 +163,8 @@ def print_validation(found: ValidatedResult) -> None:
         {short_name(fit.source, names): fit for fit in found.fits}))
     for fit in found.fits:
         console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)
-    console().print("moving and raw: all rows in which a joint moves, torques low-passed and as measured", markup=False)
+    console().print("moving and raw: all rows in which a joint moves, with low-passed and with measured "
+                    "torques", markup=False)
     print_simulations(found.simulations)
     print_dropped(found.logs)
     for finding in found.findings:
@@ -213,13 +237,24 @@ def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
     """What simulations say, each in a sentence: how far positions are off, or why there is none."""
     said = []
     for one in checks:
-        how = f"every {one.horizon:g} s started anew" if one.horizon else "in closed loop"
         if one.reason is not None:
             said.append(f"Simulation: {one.reason.text}.")
         elif one.log is not None:
-            said.append(f"Simulated on {Path(one.source).name}, {how}, positions are off by "
-                        f"{_short(one.log.total_error)} % of the motion.")
+            said.append(simulation_sentence(one.log.total_error, one.horizon))
     return list(dict.fromkeys(said))
+
+
+def simulation_sentence(error: float, horizon: float | None) -> str:
+    """What a simulation's position error means: it integrates a small torque error twice."""
+    size = _short(error)
+    if not horizon:
+        return f"Closed-loop simulation follows the log with an error of {size} % of the motion."
+    if error <= OPEN_LOOP_GOOD:
+        return (f"Open-loop simulation drifts by {size} % of the motion within {horizon:g} s: suitable for "
+                "feed-forward and for simulation.")
+    return (f"Open-loop simulation drifts by {size} % of the motion within {horizon:g} s: suitable for feed-forward, "
+            "not for simulation without a controller. This does not contradict a small torque error: without feedback "
+            "the error is integrated twice.")
 
 
 def print_outputs(written: Mapping[str, str]) -> None:
@@ -274,10 +309,11 @@ def print_study(result: StudyResult, repetitions: int) -> None:
 
     to = console()
     (head, *rows), (head_parameters, *parameters) = result.runs_table(), result.parameters_table()
-    to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs a noise level"))
+    to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs per noise level"))
     to.print(table(head_parameters, parameters, numbers=head_parameters[2:]))
-    to.print(f"unbiased: bias below {UNBIASED:g} of the spread; of a method without bias, {repetitions} "
-             f"logs show {100 * result.unbiased_by_chance:.0f} % of the parameters so", markup=False)
+    to.print(f"unbiased: bias below {UNBIASED:g} of the standard deviation; for an unbiased method and "
+             f"{repetitions} logs this holds for {100 * result.unbiased_by_chance:.0f} % of the "
+             "parameters", markup=False)
     for one in result.scores:
         for sentence in list(dict.fromkeys(text for _, text in one.failures))[:3]:
             to.print(f"{one.label}, noise x {one.factor:g}: {sentence}", markup=False)
@@ -286,14 +322,17 @@ def print_study(result: StudyResult, repetitions: int) -> None:
 def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
     """What the demonstration found beside the truth; facts: as `demo_facts` gives them."""
     to, run = console(), found.compared.run
-    to.print(f"{run.robot.name} moved for {run.samples[0].t[-1]:.0f} s, its torques and encoder noisy; "
-             f"{len(found.truth)} base parameters identified, validated on another motion.", markup=False)
-    head = ["method", "fit, %", "validation, %", "truth within 3 deviations", "s"]
-    to.print(table(head, [(name, f"{one['relative_error']:.2f}", f"{one['validation'][0]:.2f}",
-                           f"{100 * facts['within_three_deviations'][name]:.0f} %", f"{one['elapsed_s']:.2f}")
-                          for name, one in facts["methods"].items()], numbers=head[1:]))
-    to.print(run.verdict.headline, markup=False)
-    to.print(f"Report: {found.report}", markup=False)
+    to.print(f"Simulated a {run.robot.name} for {run.samples[0].t[-1]:.0f} s with sensor noise; identified "
+             f"{len(found.truth)} parameters and tested them on another motion.", markup=False)
+    head = ["method", "torque error, %", "parameter error, %", "physically consistent"]
+    to.print(table(head, [(name if one["method"] == name else f"{name} ({one['method']})",
+                           f"{one['validation'][0]:.3f}", f"{facts['parameter_error'][name]:.2f}",
+                           "yes" if one["consistent"] else "not enforced")
+                          for name, one in facts["methods"].items()], numbers=head[1:3]))
+    to.print(run.verdict.summary.lines[0], markup=False)
+    to.print(f"Report with pictures: {found.written['report']}", markup=False)
+    to.print(f"Robot file: {found.written['robot']}", markup=False)
+    to.print("Your own robot: dynid identify ROBOT.urdf LOG.csv -o out", markup=False)
 
 
 # -- a robot -----------------------------------------------------------------------------------------
@@ -314,18 +353,19 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
              f"gravity ({', '.join(f'{g:g}' for g in facts['gravity'])}) m/s^2")
     to.print(f"from {facts['source']}", markup=False)
     for one in facts["mimic_joints"]:
-        to.print(f"{one['name']} follows {one['joint']}: {one['multiplier']:g} q + {one['offset']:g}", markup=False)
+        to.print(f"{one['name']} depends on {one['joint']}: {one['multiplier']:g} q + {one['offset']:g}", markup=False)
     for one in facts["closures"]:
         again = f", {one['repeated']} of its {one['equations']} equations repeat others" if one["repeated"] else ""
-        to.print(f"closure {one['name']} ({one['kind']}) holds {one['first']} and {one['second']}{again}", markup=False)
+        to.print(f"closure {one['name']} ({one['kind']}) connects {one['first']} and "
+                 f"{one['second']}{again}", markup=False)
     if facts["following_joints"]:
-        to.print(f"these joints follow: {', '.join(facts['following_joints'])}", markup=False)
+        to.print(f"dependent joints: {', '.join(facts['following_joints'])}", markup=False)
     own = [joint["name"] for joint in facts["joints"]]
     for role in ("measured", "driven"):
         if facts[f"{role}_joints"] != own:
-            to.print(f"these joints are {role}: {', '.join(facts[f'{role}_joints'])}", markup=False)
+            to.print(f"{role} joints: {', '.join(facts[f'{role}_joints'])}", markup=False)
     if facts["held_bodies"]:
-        to.print(f"known and not identified: {', '.join(facts['held_bodies'])}", markup=False)
+        to.print(f"fixed inertias, not identified: {', '.join(facts['held_bodies'])}", markup=False)
     for name, position in facts["locked_joints"].items():
         to.print(f"{name} is locked at {position:g}", markup=False)
     for warning in facts["warnings"]:
@@ -364,20 +404,21 @@ def print_check(found: Check) -> None:
     """Whether a robot can exist, and the reasons where it cannot."""
     to, test = console(), found.feasibility
     if found.consistent:
-        headline = "every body can exist."
+        headline = "every body is physically consistent."
     elif {reason.kind for reason in found.reasons} == {"centre-of-mass"}:
-        headline = "the bodies can exist, but not where they are said to be."
+        headline = "the inertias are physically consistent, but not at the given positions."
     elif not found.full:
-        headline = "no robot has these base parameters. The closest links that would have them:"
+        headline = "no robot has these base parameters. The nearest links that would have them:"
     else:
         headline = "not physically consistent."
     to.print(f"{found.name}: {headline}", markup=False)
     for reason in found.reasons:
         to.print(f"- {reason.message}", markup=False)
     if test is not None and test.certificate is not None:
-        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any robot that can exist. "
-                 f"The proof {'is verified' if test.certificate.verify() else 'could not be verified'} and rests on: "
-                 f"{'; '.join(test.certificate.reasons)}.", markup=False)
+        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any "
+                 "physically consistent robot. The proof "
+                 f"{'is verified' if test.certificate.verify() else 'could not be verified'} and is "
+                 f"based on: {'; '.join(test.certificate.reasons)}.", markup=False)
     for remark in found.remarks:
         to.print(f"Note: {remark}.", markup=False)
 
@@ -387,7 +428,7 @@ def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str,
     to = console()
     to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
     limit = found.robot.limit("effort")
-    head = ["joint", "off its reference, RMS", "torque, RMS", "torque, peak", "limit"]
+    head = ["joint", "tracking error, RMS", "torque, RMS", "torque, peak", "limit"]
     to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
                            "-" if limit[j] == float("inf") else f"{limit[j]:g}")
                           for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))

@@ -13,7 +13,7 @@ from dynid.cli.output import Json, print_json, progress
 
 def command(
     result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
-                                           help="Folder of an earlier `dynid identify -o`.")],
+                                           help="Result folder of `dynid identify -o`.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
     mapping: OtherMapping = None,
     start: Start = None,

@@ -19,37 +19,39 @@ if TYPE_CHECKING:
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML (DH or MDH) or a built-in name; with --payload "
-                                              "the folder of a result.")],
+                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
+                                              "robot; with --payload a result folder.")],
     source: Annotated[str, typer.Option("--from", metavar="SOURCE", show_default=False,
                                         help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau); "
                                              "udp:PORT; or tail:FILE for a file that grows.")],
     method: Annotated[str, typer.Option(help="rls, cls, s-rls or mrls.")] = "rls",
-    forgetting: Annotated[str, typer.Option(help="prior, none, evidence, directional:0.999, a factor, ...")] = "prior",
+    forgetting: Annotated[str, typer.Option(help="Forgetting: prior, none, evidence, directional:0.999, a "
+                                                 "factor, ...")] = "prior",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms at every joint (viscous, coulomb, offset, ...), or "
                                                "none. Default: those of the robot's file, or chosen per joint.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
     prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
-                                              help="What is known at the start: a result's folder, or a robot's file "
-                                                   "or built-in name, each of whose numbers is taken to 30 %.")] = None,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read a log.",
+                                              help="Initial estimate: a result folder, or a robot file or "
+                                                   "built-in name, whose values are assumed to be accurate "
+                                                   "to 30 %.")] = None,
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table that specifies how to read a log.",
                                                  show_default=False)] = None,
-    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, from the first seconds.",
+    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
                                                  show_default=False)] = None,
-    rate: Annotated[float | None, typer.Option(help="Of the samples, Hz; without it, from their stamps.",
+    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz. Default: from the time stamps.",
                                                show_default=False)] = None,
-    equations: Annotated[str, typer.Option(help="torque, or kernel for rows without accelerations, which are less "
-                                                "late.")] = "torque",
-    speed: Annotated[float, typer.Option(help="Of a log that is replayed; 0 for as fast as possible.")] = 1.0,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 0.5,
-    patience: Annotated[float, typer.Option(help="Seconds after which a silent source has ended.")] = 10.0,
+    equations: Annotated[str, typer.Option(help="Equations: torque, or kernel (without accelerations, "
+                                                "with less delay).")] = "torque",
+    speed: Annotated[float, typer.Option(help="Replay speed of a log; 0 for as fast as possible.")] = 1.0,
+    every: Annotated[float, typer.Option(help="Seconds between two updates of the display.")] = 0.5,
+    patience: Annotated[float, typer.Option(help="Seconds without a sample after which the source has ended.")] = 10.0,
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
-                                                help="Write the stream's state and history there, and go on from what "
-                                                     "is there.")] = None,
+                                                help="File for the state and history of the stream; an "
+                                                     "existing one is continued.")] = None,
     payload: Annotated[str | None, typer.Option(metavar="FRAME", show_default=False,
-                                                help="Watch what hangs on this frame of a robot that was identified "
-                                                     "without it, instead of its parameters.")] = None,
+                                                help="Estimate the payload on this frame of a robot that was "
+                                                     "identified without it, instead of its parameters.")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -60,7 +62,7 @@ def command(
     if payload is not None:
         if friction or rotor or method != "rls" or forgetting != "prior":
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
-                             "--rotor belong to a watch of parameters")
+                             "--rotor do not apply")
         _payload(robot, payload, log_table(mapping), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)
@@ -103,15 +105,15 @@ def _view_payload(look: PayloadLook) -> Any:
     from rich.console import Group
 
     live, body = look.live, look.payload
-    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, {live.samples} rows, {live.left_out} left out, "
+    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, "
+                        f"{live.samples} rows, {live.left_out} not used, "
                         f"changes: {len(live.restarts)}", *(f"- {one.text}" for one in live.events[-5:])]
     if body is not None:
-        rows = [("mass, kg", f"{body.mass:.4g}", f"{body.mass_std:.2g}")]
-        if body.seen:
-            rows += [(f"centre {axis}, m", f"{value:.4f}", f"{std:.2g}")
-                     for axis, value, std in zip("xyz", body.centre, body.centre_std, strict=True)]
-        parts.append(table(["", "value", "deviation"], rows, numbers=["value", "deviation"]))
-        parts.append(f"Torques are missed by {body.unloaded_error:.3g} % without it, by {body.relative_error:.3g} % "
+        head = ["", "value", "standard error", "95 %"]
+        parts.append(table(head, [
+            (f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
+            for name, unit, value, std, low, high in body.rows()], numbers=head[1:]))
+        parts.append(f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % "
                      "with it.")
         parts += [f"- {finding.text}" for finding in body.findings]
     return Group(*parts)
@@ -123,9 +125,9 @@ def _view(look: Look) -> Any:
 
     online, estimate = look.online, look.estimate
     rate, cutoff = online.filter
-    words_ = [f"{online.method}, t = {look.t:.2f} s, {online.samples} rows, {online.left_out} left out",
-              f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s late" if rate and cutoff
-              else "listening for rate and cut-off", f"restarts: {len(online.restarts)}"]
+    words_ = [f"{online.method}, t = {look.t:.2f} s, {online.samples} rows, {online.left_out} not used",
+              f"grid {rate:g} Hz, cut-off {cutoff:g} Hz, {online.delay:.2f} s delay" if rate and cutoff
+              else "listening for rate and cut-off", "determining rate and cut-off"]
     parts: list[Any] = ["; ".join(words_), *(f"- {one.text}" for one in online.events[-5:])]
     if estimate is not None:  # the longest table last: a small terminal cuts it off
         errors = estimate.diagnostics.relative_error_per_joint

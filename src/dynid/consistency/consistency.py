@@ -76,11 +76,11 @@ class Consistency:
         if self.form not in ("pseudo", "spatial"):
             raise ModelError(f"the inertia condition has form 'pseudo' (4 x 4) or 'spatial' (6 x 6), not '{self.form}'")
         if not np.isfinite(self.margin) or self.margin < 0:
-            raise ModelError(f"the margin must be a number not below zero, got {self.margin}")
+            raise ModelError(f"the margin must be a number that is not negative, got {self.margin}")
         for body in [*self.centres, *(body for limit in self.masses for body in limit.bodies)]:
             if body not in self.bodies:
-                raise ModelError(f"a limit names link '{body}', which the model does not have; "
-                                 f"it has {', '.join(self.bodies) or 'no bodies'}")
+                raise ModelError(f"a limit is given for link '{body}', which is not in the model; its links are "
+                                 f"{', '.join(self.bodies) or 'none'}")
         for text, (low, high) in self.intervals.items():
             if not (np.isfinite([low, high]).all() and low < high):
                 raise ModelError(f"the interval of '{text}' needs a finite lower and a larger upper value, got {low} "
@@ -88,7 +88,7 @@ class Consistency:
         for body, limit in self.centres.items():
             away = limit.outside(np.zeros(3))
             if away > FARTHEST:
-                raise ModelError(f"the limit on the centre of mass of link '{body}' begins {away:.4g} m from the "
+                raise ModelError(f"the limit on the centre of mass of link '{body}' is at least {away:.4g} m from the "
                                  "link's frame; give it in metres, in that frame")
 
     @cached_property
@@ -154,7 +154,7 @@ class Consistency:
                         np.full(len(sides), 1.0 / max(1.0, high)))
         for name, rows in self.dissipating.items():
             own = np.flatnonzero(np.any(rows != 0.0, axis=0))
-            yield Block(f"{name} takes power", "friction", "nonnegative", own, rows[:, own], np.zeros(len(rows)),
+            yield Block(f"{name} dissipates power", "friction", "nonnegative", own, rows[:, own], np.zeros(len(rows)),
                         1.0 / np.abs(rows).max(axis=1))
         for text, (low, high) in self.intervals.items():
             coefficients = parsed(text, self.parameters)
@@ -218,7 +218,7 @@ class Consistency:
             mass = float(sum(theta[self.bodies[body][9]] for body in limit.bodies or self.bodies))
             over = max(0.0 if limit.low is None else limit.low - mass, 0.0 if limit.high is None else mass - limit.high)
             if over > 1e-9 * max(1.0, abs(mass)):
-                yield Violation(limit.whose, "mass-limit", f"{limit.text} does not hold: it is {mass:.6g} kg", over)
+                yield Violation(limit.whose, "mass-limit", f"{limit.text} is violated: the mass is {mass:.6g} kg", over)
 
 
 def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> Block:
@@ -249,5 +249,5 @@ def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None
         if outside > 0:
             inside = "box" if isinstance(centre, Box) else "ellipsoid" if isinstance(centre, Ellipsoid) else "hull"
             at = ", ".join(f"{x:.4g}" for x in com)
-            yield Violation(link, "centre-of-mass", f"the centre of mass of link '{link}' at ({at}) m stands "
-                            f"{outside:.4g} m outside its {inside}", outside)
+            yield Violation(link, "centre-of-mass", f"the centre of mass of link '{link}' at ({at}) m is "
+                                                    f"{outside:.4g} m outside its {inside}", outside)

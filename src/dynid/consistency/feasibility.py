@@ -171,6 +171,6 @@ def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Arr
             break
         size = best[0] if near else max(best[0], size / 30.0)
     if best is None:
-        raise NotPossibleError("the nearest possible parameters could not be found; look for limits or values in other "
-                               "units than kilograms and metres")
+        raise NotPossibleError("the nearest physically consistent parameters could not be computed; check for limits "
+                               "or values in units other than kilograms and metres")
     return best[1], max(proofs, key=lambda proof: proof.gap - proof.error() if np.isfinite(proof.gap) else -np.inf)

@@ -84,9 +84,9 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
     if gain > _TOO_HEAVY * max(misfit, size ** 2) or (unexplained and gain > _TOO_HEAVY * size ** 2):
         interior_point(consistency)  # says which conditions contradict each other, if they do
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
-                               f"limit '{consistency.blocks[-1].name}' contradicts the data; look for torques or "
-                               "lengths that are not in newton metres and metres, for torques or positions of the "
-                               "wrong sign, or for a drive gain that is off")
+                               f"limit '{consistency.blocks[-1].name}' contradicts the data; check for torques or "
+                               "lengths in units other than newton metres and metres, for torques or positions of the "
+                               "wrong sign, and for a wrong drive gain")
 
 
 def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> ProgramSolution:
@@ -111,8 +111,8 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
         return tried[int(np.argmin(gaps))]
     interior_point(consistency)  # says which conditions contradict each other, if they do
     status = tried[-1].status
-    raise NotPossibleError(f"the constrained fit did not converge (the solver says {status}); look for torques or "
-                           "limits that are not in newton metres, kilograms and metres")
+    raise NotPossibleError(f"the constrained fit did not converge (solver status: {status}); check for torques or "
+                           "limits in units other than newton metres, kilograms and metres")
 
 
 def _least(stacked: Stacked) -> float:

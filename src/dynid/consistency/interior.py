@@ -61,13 +61,13 @@ def _interior_point(consistency: Consistency) -> Array:
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
         names = contradicting(consistency, solution)
-        raise NotPossibleError(f"no robot satisfies all of these together: {'; '.join(names)}")
+        raise NotPossibleError(f"no robot satisfies all of these conditions together: {'; '.join(names)}")
     if not solution.solved:
-        raise NotPossibleError(f"the conditions could not be checked against each other (the solver says "
-                               f"{solution.status}); look for limits in other units than kilograms and metres")
+        raise NotPossibleError("the conditions could not be checked against each other (solver status: "
+                               f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
         names = contradicting(consistency, solution)
-        raise NotPossibleError(f"these conditions leave no room between them, loosen one: {'; '.join(names)}")
+        raise NotPossibleError(f"these conditions have no interior point, loosen one: {'; '.join(names)}")
     return solution.theta[:width]
 
 
@@ -115,7 +115,7 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
         if all(block.slack(moved) >= 0.0 for block in outside):
             return moved, float(np.abs(moved - theta).max())
         share *= 2.0
-    raise NotPossibleError(f"the solver's solution stands outside the set by more than rounding: {outside[0].name}")
+    raise NotPossibleError(f"the solution of the solver violates a condition by more than rounding: {outside[0].name}")
 
 
 def _rounding(block: Block, theta: Array) -> float:

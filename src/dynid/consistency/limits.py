@@ -34,7 +34,8 @@ class Box:
         object.__setattr__(self, "low", _three(self.low, "the lower corner of a box"))
         object.__setattr__(self, "high", _three(self.high, "the upper corner of a box"))
         if np.any(self.low > self.high):
-            raise ModelError(f"the box from {self.low.tolist()} to {self.high.tolist()} m is upside down")
+            raise ModelError(f"the box from {self.low.tolist()} to {self.high.tolist()} m has a lower corner above "
+                             "its upper corner")
 
     @property
     def planes(self) -> tuple[Array, Array]:

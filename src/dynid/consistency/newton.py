@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import null_space
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.errors import NotPossibleError
+from dynid.lapack import dpotrf, dpotrs, null_space
 from dynid.threads import one_blas_thread
 
 _NEAR = 0.95  # share of the way to the border that a step may go
@@ -59,9 +58,9 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
             else:
                 found = _minimum(misfit, theta, barrier, state, theta)
             if found is None:
-                raise NotPossibleError("the parameters nearest to the nominal model, or most central, could not be "
-                                       "found; look for links of the nominal model, or limits, in other units than "
-                                       "kilograms and metres")
+                raise NotPossibleError("the parameters nearest to the nominal model, or the analytic centre, could "
+                                       "not be computed; check for links of the nominal model, or limits, in units "
+                                       "other than kilograms and metres")
             theta, state = found
         yield theta
 
@@ -224,4 +223,4 @@ def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
         if info == 0:
             return -size * dpotrs(factor, size * gradient)[0]
         lift = max(10.0 * lift, 1e-14)
-    raise NotPossibleError("no central parameters could be found: some directions have no limit at all")
+    raise NotPossibleError("the analytic centre does not exist: some directions are unbounded")

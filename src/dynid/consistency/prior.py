@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
@@ -76,8 +75,8 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
         theta[columns] = ten.from_pseudo_inertia(pseudo)
     whole = float(sum(pseudo[3, 3] for pseudo in matrices))
     if whole > consistency.heaviest:
-        raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, which contradicts the limit that the whole "
-                               f"robot weighs no more than {consistency.heaviest:g} kg; are its numbers in grams?")
+        raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, above the limit of "
+                               f"{consistency.heaviest:g} kg for the whole robot; are its masses in grams?")
     return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
 
 
@@ -138,6 +137,8 @@ def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nomi
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
     inverses = group.inverses(nominal.theta)
+    from scipy.linalg import block_diag
+
     curvature, places = block_diag(*group.products(inverses, inverses)), consistency.places.ravel()
     inside = free[places]
     left, size, _ = np.linalg.svd(inside, full_matrices=False)
@@ -160,7 +161,7 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
         elif fallen >= 3 and one.evidence < best.evidence - _NEGLIGIBLE:
             break
     if best is None:
-        raise ModelError("there is no fit to choose a strength from")
+        raise ModelError("there is no fit from which a regularisation strength could be chosen")
     return best
 
 

@@ -89,7 +89,8 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
     # Back to the units of |matrix theta - rho|^2 / 2 and of the rows as they stand.
     duals = tuple(z[s:s + len(b.offset)] * b.balance * size ** 2 for s, b in zip(starts, blocks, strict=True))
     if not (np.isfinite(theta).all() and np.isfinite(z).all()):
-        raise NotPossibleError("the cone solver gave numbers that are not finite; conditions or data are badly scaled")
+        raise NotPossibleError("the cone solver returned values that are not finite; the conditions or data are badly "
+                               "scaled")
     return ProgramSolution(theta, duals, str(found.status), float(np.sum((matrix @ theta - rho) ** 2)),
                            int(found.iterations))
 

@@ -97,19 +97,19 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
     found, free = list[Finding](), outside.free
     share = float(np.mean(rows.touched)) if len(rows) else 0.0
     if share > _EVERYWHERE:
-        text = (f"Something seems to act on the robot in {100 * share:.0f} % of {log.source}: it carries a load, or is "
-                "another robot, mounted otherwise or logged in other units than the one that was identified.")
-        found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
+        text = (f"External forces seem to act on the robot in {100 * share:.0f} % of {log.source}: it may carry a "
+                "load, be another robot, be mounted differently, or be logged in other units than the identified one.")
+        found.append(Finding("contact throughout", "suspicious", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
     if free.seconds < _SHORT:
-        text = (f"Only {free.seconds:.0f} s of free motion were seen: that alarms are false {free.alarms:g} times an "
-                "hour is extrapolated far; give more of it.")
+        text = (f"Only {free.seconds:.0f} s of free motion are available, too short to calibrate {free.alarms:g} "
+                "false alarms per hour; log 5 minutes or more without contact.")
         found.append(Finding("free-motion-short", "suspicious", "info", text, "little free motion",
                              evidence={"seconds": free.seconds}))
     normal = gaussian_level(outside.robot.dof, free.bandwidth, free.alarms / 3600.0)
     if free.level > _ROUGH * normal:
-        text = (f"The motion that was taken for free has residuals far beyond its noise: an alarm needs a statistic of "
-                f"{free.level:.0f}, where normal noise would need {normal:.0f}. Was somebody touching the robot?")
-        found.append(Finding("free-motion-rough", "suspicious", "warning", text, "free motion is rough",
+        text = ("The motion given as free has residuals far beyond its noise: an alarm needs a statistic of "
+                f"{free.level:.0f}, but Gaussian noise would need {normal:.0f}. Check that nobody touched the robot.")
+        found.append(Finding("free-motion-rough", "suspicious", "warning", text, "free motion is not free",
                              evidence={"level": free.level, "normal": normal}))
     return tuple(found)

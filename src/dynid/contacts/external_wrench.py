@@ -78,12 +78,14 @@ class ExternalWrench:
                  window: float = 0.03, prior: tuple[float, float] = PRIOR, alarms: float = 1.0) -> None:
         model = estimate.model
         if not isinstance(model, Model):
-            raise ModelError("forces on a frame can be found on a robot's own model only, not on a user's regressor")
+            raise ModelError("forces on a frame can be estimated only with a model made from a robot, not with a "
+                             "custom regressor")
         for size in prior:
-            check_quantity(FORCE, size, "a deviation of the prior of a wrench", ModelError)
+            check_quantity(FORCE, size, "a standard deviation of the prior of a wrench", ModelError)
         self.estimate, self.robot, self.axes = estimate, model.robot, axes
         if frame is not None and model.robot.frame(frame).body == BASE:
-            raise ModelError(f"a wrench on frame '{frame}' of the base is felt by no joint", "name a frame that moves")
+            raise ModelError(f"a wrench on frame '{frame}' of the base causes no joint torque",
+                             "choose a frame that moves")
         self.frame = mounting_frame(model.robot, frame)
         if axes is not None:
             model.robot.frame(axes)

@@ -61,8 +61,10 @@ class FreeMotion:
         try:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
-            raise NotPossibleError("the covariance of the torques in free motion is not positive definite: the result "
-                                   "or the log holds numbers that no robot has", "identify the robot again") from None
+            raise NotPossibleError("the covariance of the torques in free "
+                                   "motion is not positive definite: the result "
+                                   "or the log contains values that are not "
+                                   "plausible", "identify the robot again") from None
         return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]
 
 
@@ -72,7 +74,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
     if not recordings or sum(one.duration for one in recordings) < _SHORTEST:
-        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion say nothing of its noise",
+        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion do not determine its noise",
                                "give a log in which nobody touches the robot", "no-free-motion")
     for one in recordings:
         check_joints(estimate, one)
@@ -80,7 +82,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
     options = FilterOptions(way, window, rate, tuple(_slow_speeds(recordings)))
     torques = OutsideTorques.joined([Observer(estimate, options).push(one.t, one.q, one.tau) for one in recordings])
     if len(torques.t) < _SHORTEST * rate:
-        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion are left between gaps",
+        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion remain between gaps",
                                "give a log in which nobody touches the robot", "no-free-motion")
     largest = np.max([np.abs(one.tau).max(axis=0) for one in recordings], axis=0)
     found = replace(_variances(estimate, torques, options, largest), alarms=alarms)
@@ -92,10 +94,10 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
-                         "is it another robot?")
+                         "check whether it is another robot")
     if log.unmeasured:
-        raise ModelError(f"{log.source} has no torques of joint '{log.unmeasured[0]}', which may feel what acts from "
-                         "outside", "log the torques of all joints")
+        raise ModelError(f"{log.source} has no torques of joint "
+                         f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints")
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:

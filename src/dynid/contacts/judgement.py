@@ -43,7 +43,8 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     said = f"From {start:.3f} s to {stop:.3f} s"
     if len(part) < _FEWEST:
         return Finding("contact-short", "suspicious", "info",
-                       f"{said} something touched {link}, too short to say whether it stayed there.", "short contact",
+                       f"{said} something touched {link}, for too short a time to determine whether "
+                       "it stayed there.", "short contact",
                        evidence={"start": start, "stop": stop})
     load = _fitted(_load_columns(outside, log, part), part)
     still = _fitted(np.swapaxes(frame_jacobian(outside.robot, outside.frame, None, part.torques.q), 1, 2), part)
@@ -53,16 +54,17 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     fits = (load.left < _EXPLAINS and load.share > _SHARE) or load.share > _NEARLY_ALL
     explains = fits and sure > _SURE
     if explains and still.left > max(_BETTER * load.left, _EXPLAINS):
-        text = (f"{said} what acts on {outside.frame} moves with the body: a payload of {mass:.3g} kg explains "
-                f"{100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; find it with "
-                "dynid payload.")
+        text = (f"{said} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
+                f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "
+                "identify it with dynid payload.")
         return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
     if explains and load.left <= max(_BETTER * still.left, _EXPLAINS):
-        text = (f"{said} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the same: "
-                "the robot turned too little to tell them apart.")
+        text = (f"{said} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
+                "equally well: the robot rotated too little to distinguish them.")
         return Finding("contact-or-payload", "suspicious", "info", text, "a push or a payload", evidence=evidence)
-    text = (f"{said} something pushes {link} that does not move with it: a payload explains "
-            f"{100 * max(load.share, 0.0):.0f} % of it and leaves {load.left ** 0.5:.1f} deviations.")
+    text = (f"{said} an external force acts on {link} and does not move with it: a payload explains "
+            f"{100 * max(load.share, 0.0):.0f} % of it and leaves a residual of {load.left ** 0.5:.1f} standard "
+            "deviations.")
     return Finding("contact-push", "suspicious", "info", text, "a push", evidence=evidence)
 
 

@@ -46,7 +46,7 @@ class FilterOptions:
 
     def __post_init__(self) -> None:
         if self.way not in WAYS:
-            raise ModelError(f"forces from outside are found by way 'momentum' or 'inverse', got '{self.way}'")
+            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.way}'")
         check_quantity(WINDOW, self.window, "the window of an observer", ModelError)
         check_quantity(RATE, self.rate, "the rate of the samples", ModelError)
 
@@ -156,6 +156,7 @@ def parameter_covariance(estimate: Estimate) -> Array:
     known = np.outer(estimate.identified, estimate.identified)
     found = np.where(known, estimate.covariance, 0.0)
     if found.shape != (len(estimate.values),) * 2 or not np.isfinite(found).all() or not np.diag(found).any():
-        raise ModelError("the result states no covariance of its parameters, so forces would have no deviation",
-                         "identify by a method that does, such as wls, and give that result")
+        raise ModelError("the result has no covariance of its parameters, so the forces would have no standard "
+                         "deviation",
+                         "identify with a method that provides it, such as --method wls, and give that result")
     return found

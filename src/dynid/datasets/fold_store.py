@@ -42,8 +42,8 @@ class FoldStore:
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise DynidError(f"{path} cannot be read as the manifest of folds; remove {self.folder}, and all logs are "
-                             "folded again") from None
+            raise DynidError(f"{path} cannot be read as the manifest of the cache; remove {self.folder}, "
+                             "and all logs are read again") from None
         self.entries = {**found, **self.entries}
 
     def known(self, log: LogSource) -> ManifestEntry | None:

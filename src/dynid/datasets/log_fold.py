@@ -85,16 +85,16 @@ class LogFold:
     @staticmethod
     def load(path: Path | bytes, model: LinearModel) -> LogFold:
         """From `packed` bytes, or a file of them, for the model they were folded with."""
-        named = "what a worker sent" if isinstance(path, bytes) else path
+        named = "the data of a worker" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
-            raise RecordingError(f"{named} is not the fold of a log") from None
+            raise RecordingError(f"{named} is not the compressed regression of a log") from None
         regression = Regression.of_arrays(arrays, model, named)
         try:
             entry = ManifestEntry.of(json.loads(str(arrays["entry"])))
         except (KeyError, ValueError, TypeError):
-            raise RecordingError("these are not the bytes of a log's fold") from None
+            raise RecordingError("these bytes are not the compressed regression of a log") from None
         noise = tuple(arrays[f"noise{j}"] for j in range(regression.dof)) if "noise0" in arrays else None
         return LogFold(entry, regression, noise)
 

@@ -339,8 +339,8 @@ def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProg
         raise none_usable(len(folding.logs), result.failures)
     missing = {entry.source for entry in result.entries} ^ set(total.sources)
     if missing:  # a worker was lost with it, and it could not be read a second time
-        raise NotPossibleError(f"{sorted(missing)[0]} was folded by a worker that was lost, and could not be folded "
-                               "again", "repeat the call")
+        raise NotPossibleError(f"{sorted(missing)[0]} was processed by a worker that was lost, and "
+                               "could not be processed again", "repeat the call")
     return total.joined(max(blocks, 1)), result
 
 

@@ -128,7 +128,7 @@ class LogFacts:
         first, last = self.dropped_rows[0], self.dropped_rows[-1]
         where = f"row {first.row}" if self.dropped == 1 else f"{self.dropped} rows from {first.row} to " + (
             str(last.row) if self.dropped == len(self.dropped_rows) else "beyond")
-        return (f"{self.source}: left out {where}, of {self.rows + self.dropped}; "
+        return (f"{self.source}: ignored {where}, of {self.rows + self.dropped}; "
                 f"{'it' if self.dropped == 1 else 'the first'}: {first.why}")
 
     def to_dict(self) -> dict[str, Any]:

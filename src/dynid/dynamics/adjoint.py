@@ -12,7 +12,6 @@ the wrench of a body whose ten numbers are g (see `regressor_tile`). Its derivat
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.bodies import acceleration_at, axis_in_body, pose_in_parent, wrench, wrench_in_base
@@ -34,6 +33,7 @@ from dynid.dynamics.vectors import (
     turned_back,
     vector,
 )
+from dynid.kernel_store import njit
 
 MOTION = 9  # rows: adjoints of W, E, A of a body
 

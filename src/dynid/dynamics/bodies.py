@@ -7,8 +7,6 @@ velocity and acceleration of a body and acceleration of its origin minus gravity
 
 from __future__ import annotations
 
-from numba import njit
-
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED
 from dynid.dynamics.vectors import (
@@ -26,6 +24,7 @@ from dynid.dynamics.vectors import (
     turned_back,
     vector,
 )
+from dynid.kernel_store import njit
 
 
 @njit(**INLINED)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from dynid.dynamics.bodies import axis_in_base, placed, pose_in_parent
 from dynid.dynamics.closures import POINT, ROD, aligned, equations_of
 from dynid.dynamics.compiled import INLINED, INNER_BORROWING
 from dynid.dynamics.elimination import INVERT, MULTIPLY
 from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
 from dynid.dynamics.vectors import add_cross, add_times, add_turned, cross, dot, matrix, put, times, vector
+from dynid.kernel_store import njit
 
 LANES = 16
 FRAME, MOTION, EQUATION, END = 18, 12, 7, 12

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dynid.dynamics.bodies import axis_in_base, placed, pose_in_parent
 from dynid.dynamics.compiled import INNER_BORROWING, OPTIONS
 from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
 from dynid.dynamics.vectors import cross, dot, matrix, put, vector
+from dynid.kernel_store import njit
 
 POINT, AXIS_CLOSURE, RIGID, ROD = 0, 1, 2, 3
 EQUATIONS = (3, 5, 6, 1)  # of each kind

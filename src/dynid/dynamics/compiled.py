@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dynid.kernel_cache import forgive_unkept_kernels
-
-forgive_unkept_kernels()
-
 OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"},
            "no_cfunc_wrapper": True}
 # For kernels that only read and write arrays that they are given: without reference counts, whose atomic additions at

@@ -95,7 +95,7 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
         from dynid.dynamics.loop_faults import not_closed
 
         raise NotPossibleError(not_closed(robot, int(status[open_[0]]), f"in sample {open_[0]}", q[open_[0]]),
-                               "keep to positions in which the loops close, as the limits of the joints should say")
+                               "use only positions in which the loops close, and set the joint limits accordingly")
     return motion
 
 
@@ -138,8 +138,9 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         if 4 * len(good) < len(trial):
             reach *= 0.7
         if reach < _NARROWEST:
-            raise NotPossibleError(f"the loops {followers.loops.names} of robot '{robot.name}' close in their posture "
-                                   "alone", "give another posture, farther from where their branches meet")
+            raise NotPossibleError(f"the loops {followers.loops.names} of "
+                                   f"robot '{robot.name}' close only in "
+                                   "their given posture", "give another posture, farther from a singularity")
         found = np.vstack([found, good])
     return found[:count]
 
@@ -309,7 +310,7 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
     worst = int(np.argmax(np.nan_to_num(np.abs(phi), nan=np.inf)))
     owner = np.repeat(np.arange(len(loops.closures)), [one.equations for one in loops.closures])
     raise RobotError(f"loop '{loops.closures[owner[worst]].name}' of robot '{robot.name}' cannot be closed near its "
-                     f"posture: {abs(phi[worst]):.3g} m stay open; check its places, lengths and posture")
+                     f"posture: {abs(phi[worst]):.3g} m remain open; check its attachment points, lengths and posture")
 
 
 def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
@@ -327,13 +328,13 @@ def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
     if rank < count:
         null = np.linalg.svd(following)[2][rank:]
         loose = tuple(name for name, share in zip(names, np.abs(null).max(axis=0), strict=True) if share > 0.1)
-        raise RobotError(f"loop '{loose_loop(robot.followers, loose)}' of robot '{robot.name}' leaves "
-                         f"{count - rank} of the joints that follow undetermined: {', '.join(loose)}",
-                         "give another posture, let one of them move by itself, or add a closure")
+        raise RobotError(f"loop '{loose_loop(robot.followers, loose)}' of robot '{robot.name}' leaves {count - rank} "
+                         f"of the dependent joints undetermined: {', '.join(loose)}",
+                         "give another posture, make one of them independent, or add a closure")
     whole = np.linalg.svd(jacobian, compute_uv=False)
     if int(np.sum(whole > _RANK * whole.max())) > count:
-        raise RobotError(f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK)}' of robot '{robot.name}' leaves "
-                         f"its joints {', '.join(robot.joint_names)} no freedom of their own",
-                         f"let more joints follow than {', '.join(names)}, or take out a closure")
+        raise RobotError(f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK)}' of robot '{robot.name}' "
+                         f"leaves no degree of freedom to its joints {', '.join(robot.joint_names)}",
+                         f"make more joints dependent than {', '.join(names)}, or remove a closure")
     return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dynid.dynamics.compiled import INNER, OPTIONS
 from dynid.dynamics.state import solve_state
@@ -27,6 +26,7 @@ from dynid.dynamics.tiles import (
     wrench_tile,
 )
 from dynid.dynamics.vectors import add_cross, add_turned, dot, matrix, put, times, turned, turned_back, vector
+from dynid.kernel_store import njit
 
 
 @njit(**INNER)

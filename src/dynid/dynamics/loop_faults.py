@@ -29,9 +29,9 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
     k, joints = fault(robot, followers, status, np.asarray(q, dtype=float))
     at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
     who = ", ".join(joints)
-    how = {OPEN: f"cannot be closed: {who} cannot follow",
-           SINGULAR: f"loses rank: where {who} go is not determined"}.get(
-        status, f"passes a posture in which branches meet: {who} could go either way")
+    how = {OPEN: f"cannot be closed: {who} cannot reach a solution",
+           SINGULAR: f"loses rank: the position of {who} is not determined"}.get(
+        status, f"passes a singularity where two branches meet: the motion of {who} is ambiguous")
     return f"loop '{followers.loops.closures[k].name}' of robot '{robot.name}' {how} {where}, at {at}"
 
 

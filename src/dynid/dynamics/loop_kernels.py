@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
 from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
@@ -24,6 +23,7 @@ from dynid.dynamics.tiles import (
     regressor_tile,
 )
 from dynid.dynamics.vectors import cross, vector
+from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
 _ITERATIONS = 20

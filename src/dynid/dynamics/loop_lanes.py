@@ -10,7 +10,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Bools
 from dynid.dynamics.closure_lanes import (
@@ -31,6 +30,7 @@ from dynid.dynamics.closure_lanes import (
 from dynid.dynamics.closures import equation_count
 from dynid.dynamics.compiled import INNER, INNER_BORROWING, OPTIONS
 from dynid.dynamics.loop_kernels import CLOSED, CONVERGED, LARGEST_CORRECTION, LEAST_SHARE, LONGEST_STEP, STAYS_OPEN
+from dynid.kernel_store import njit
 
 _PASSES = 5
 _ON_THE_WAY = 1e-5  # rad or m of a step where the next posture is all that is wanted

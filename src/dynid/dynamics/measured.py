@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import ALLOCATING
@@ -15,6 +14,7 @@ from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.loop_kernels import CLOSED, close_kernel, factor, solve_factored
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import NotPossibleError
+from dynid.kernel_store import njit
 from dynid.robot import Robot
 from dynid.robot.followers import Followers
 
@@ -133,9 +133,13 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
     _, values, directions = np.linalg.svd(here)
     if values[-1] < _BLIND * values[0]:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
-        raise NotPossibleError(f"the measured joints {', '.join(robot.measured)} of robot '{robot.name}' do not tell "
-                               f"where {', '.join(unseen)} {'are' if len(unseen) > 1 else 'is'}: in the posture of the "
-                               "loops they stand still while it moves", "measure one more joint, or another one")
+        raise NotPossibleError("the measured joints "
+                               f"{', '.join(robot.measured)} of robot "
+                               f"'{robot.name}' do not determine "
+                               f"{', '.join(unseen)}: in the posture of the "
+                               "loops "
+                               f"{'they move' if len(unseen) > 1 else 'it moves'} "
+                               "without any of them", "measure one more joint, or another one")
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
@@ -159,17 +163,19 @@ def _refuse(robot: Robot, followers: Followers, given: Array, q: Array, rates: A
         at = ", ".join(f"{name} {value:.4g}" for name, value in
                        zip(robot.measured or robot.joint_names, given[t], strict=True))
         if status[t] != UNMET:
-            raise NotPossibleError(not_closed(robot, int(status[t]), f"in sample {t}, where the log has {at}, behind",
+            raise NotPossibleError(not_closed(robot, int(status[t]), f"in sample {t}, where the log has {at}, after",
                                               last),
                                    "check sign, offset and unit of the measured joints")
-        raise NotPossibleError(f"no posture of robot '{robot.name}' near that of the sample before has the measured "
-                               f"positions {at} of sample {t}: the loops {followers.loops.names} do not let {said} go "
-                               "there", "check sign, offset and unit of the measured joints")
+        raise NotPossibleError(f"no posture of robot '{robot.name}' near "
+                               "that of the previous sample has the "
+                               f"measured positions {at} of sample {t}: "
+                               f"the loops {followers.loops.names} do not "
+                               f"allow them for {said}", "check sign, offset and unit of the measured joints")
     least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
     t = int(np.argmin(least)) if len(least) else 0
     if len(least) and least[t] < _WEAKEST * least.max():
         at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q[t], strict=True))
-        raise NotPossibleError(f"the measured joints {said} of robot '{robot.name}' hardly move with its own in sample "
-                               f"{t}, at {at}: there they turn back, and do not tell on which side it is",
-                               f"keep the motion away from there, or measure one more joint of the loops "
+        raise NotPossibleError(f"the measured joints {said} of robot '{robot.name}' are at a turning point in sample "
+                               f"{t}, at {at}, so the solution is ambiguous",
+                               "keep the motion away from there, or measure one more joint of the loops "
                                f"{followers.loops.names}")

@@ -12,7 +12,6 @@ the derivative of the kinetic energy by q_j, the third holds the body against gr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.bodies import axis_in_body
@@ -21,6 +20,7 @@ from dynid.dynamics.kernels import base_rows, move
 from dynid.dynamics.tiles import AXIS, BODY, JOINT, TEN, TILE
 from dynid.dynamics.tree import tree_of
 from dynid.dynamics.vectors import add_cross, cross, dot, matrix, put, times, turned_back, vector
+from dynid.kernel_store import njit
 from dynid.robot import Robot
 
 

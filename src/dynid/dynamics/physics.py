@@ -56,7 +56,7 @@ def _inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
     given = np.ascontiguousarray(_own_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
-        more = f" and {len(followers.bodies)} that follow" if followers is not None else ""
+        more = f" and {len(followers.bodies)} dependent bodies" if followers is not None else ""
         raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers")
     if not np.isfinite(given).all():
         raise ModelError(f"the inertial numbers of robot '{robot.name}' are not all finite")
@@ -280,8 +280,8 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
                        len(q), threads)
     for sample in bad:
         if isinstance(sample, int) and sample >= 0:
-            raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular in sample {sample}, "
-                                   "so its motion cannot be computed; give its rotors' inertia, or other inertias")
+            raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular in sample {sample}, so "
+                                   "its motion cannot be computed; give rotor inertias, or other link inertias")
     return out[0] if single else out
 
 
@@ -290,8 +290,8 @@ def _accelerations(robot: Robot, inertia: Array, torque: Array) -> Array:
     try:
         return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
     except np.linalg.LinAlgError:
-        raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular, so its motion cannot be "
-                               "computed; give its rotors' inertia, or other inertias") from None
+        raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular, so its motion "
+                               "cannot be computed; give rotor inertias, or other link inertias") from None
 
 
 def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,

@@ -14,7 +14,6 @@ rows do not overlap.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array
 from dynid.dynamics.bodies import axis_in_base, inertia_in_base, momentum, placed, pose_in_parent
@@ -36,6 +35,7 @@ from dynid.dynamics.vectors import (
     turned,
     vector,
 )
+from dynid.kernel_store import njit
 
 LANES = 8
 # First row of: cos, sin and value of q; pose in the parent r p; frame R P; axis S; velocity V; acceleration A; the ten

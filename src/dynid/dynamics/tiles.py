@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from dynid.dynamics.bodies import (
     acceleration_at,
     axis_in_base,
@@ -29,6 +27,7 @@ from dynid.dynamics.bodies import (
 )
 from dynid.dynamics.compiled import INLINED, INNER, INNER_BORROWING
 from dynid.dynamics.vectors import add_cross, add_times, cross, dot, matrix, put, symmetric, times, turned_back, vector
+from dynid.kernel_store import njit
 
 TILE = 64
 BODY, AXIS, TEN, WRENCH, JOINT = 21, 6, 10, 6, 5  # rows each

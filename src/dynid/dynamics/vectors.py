@@ -8,10 +8,10 @@ end of the array; without either, loops do not become SIMD.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED
+from dynid.kernel_store import njit
 
 Vector = tuple[float, float, float]
 Matrix = tuple[float, float, float, float, float, float, float, float, float]

@@ -16,8 +16,9 @@ from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import excerpt_recordings
+from dynid.recording.excerpt import moving_excerpt
 from dynid.recording.preparation import Preparation
+from dynid.recording.preparation.cutoff import Spectrum
 from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
@@ -69,6 +70,11 @@ class CutoffFolds:
         settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """Spectra of the positions, one a log that is long enough for one."""
+        return tuple(log.spectrum for log in self.logs if log.spectrum is not None)
+
     def at(self, cutoff: float) -> Regression | None:
         """The fold at a cut-off (Hz); None where the recordings are too short or too slow for it."""
         return self._at(cutoff, self.settings.equations)
@@ -106,7 +112,7 @@ def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, record
     moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
     if not moving:
         prepare(recordings[0])  # says why nothing can be learnt from it
-    less = excerpt_recordings([_averaged(log) for log in moving], _ROWS)
+    less = moving_excerpt([_averaged(log) for log in moving], _ROWS)
     whole = sum(map(len, less)) == sum(map(len, moving))
     return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
 
@@ -129,7 +135,7 @@ def _following(settings: Preparation, rate: float) -> Preparation:
 
 def _averaged(recording: Recording) -> Recording:
     """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
-    times = int(recording.rate // _RATE)
+    times = int(recording.rate / _RATE + _UNIFORM)  # stamps of a log at twice the rate may give a little less
     intervals = np.diff(recording.t)
     if times < 2 or np.ptp(intervals) > _UNIFORM * float(intervals.mean()):
         return recording

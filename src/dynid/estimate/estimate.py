@@ -24,7 +24,9 @@ from dynid.regression.residuals import Residuals, residuals, torque_sums
 if TYPE_CHECKING:
     from dynid.estimate.left_out import LeftOut
 
-HARDLY_KNOWN = 100.0  # percent: a parameter with a larger deviation is identified, but hardly known
+# Percent: a parameter with a larger standard error is not identified, only estimated. At 50 % a value is twice its
+# standard error, so that its sign is certain at a level of 95 %.
+WELL_DETERMINED = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class Estimate:
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
     >>> dynid.identify(model, samples, method="wls")
-    <Estimate by wls: 15 of 15 base parameters, relative error ... %>
+    <Estimate by wls: 15 of 15 base parameters well determined, relative error ... %>
     """
 
     method: str
@@ -113,11 +115,17 @@ class Estimate:
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
     @property
-    def hardly_known(self) -> Bools:
-        """Which base parameters (base,) are identified, but with a deviation above 100 % of their value. Not those that
-        a ridge shares out what they explain together: their sum is what is known."""
-        alone = self.base.ridge == 0
-        return np.asarray(self.identified & alone & (self.relative_std > HARDLY_KNOWN), dtype=np.bool_)
+    def well_determined(self) -> Bools:
+        """Which base parameters (base,) have a standard error of at most `WELL_DETERMINED` percent of their value.
+
+        Tables, reports and files call these identified.
+        """
+        return np.asarray(self.identified & (self.relative_std <= WELL_DETERMINED), dtype=np.bool_)
+
+    @property
+    def poorly_determined(self) -> Bools:
+        """Which base parameters (base,) the data do determine, but with a larger standard error."""
+        return np.asarray(self.identified & ~self.well_determined, dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Intervals (base, 2) that hold the true values with this probability; infinite where not identified."""
@@ -168,8 +176,8 @@ class Estimate:
     # -- for people ------------------------------------------------------------------------------
     def __repr__(self) -> str:
         error = self.diagnostics.relative_error
-        return (f"<Estimate by {self.method}: {int(self.identified.sum())} of {len(self.values)} base parameters, "
-                f"relative error {error:.3g} %>")
+        return (f"<Estimate by {self.method}: {int(self.well_determined.sum())} of {len(self.values)} base parameters "
+                f"well determined, relative error {error:.3g} %>")
 
     def summary(self) -> str:
         """A table that can be pasted into a paper."""

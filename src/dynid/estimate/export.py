@@ -12,6 +12,7 @@ from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
 from dynid.model import Model, Payload
+from dynid.robot.plain_urdf import plain_urdf
 from dynid.robot.robot import JointFields
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
@@ -22,12 +23,14 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
                unchecked: bool = False) -> tuple[str, ...]:
     """Write a copy of the robot's URDF with the estimate's inertias and friction; gives what to know about it.
 
+    A robot from a table of modified Denavit-Hartenberg parameters gets a URDF of its links and joints.
+
     source: another URDF of the same robot to write into, a file or its text. with_payload: add the payload to the
     link that carries it. unchecked: write also bodies that cannot exist.
     """
     notes: list[str] = []
     model, inertias = _robot_of(estimate, with_payload, notes.append)
-    text = model.robot.text if source is None else read_urdf(source).text
+    text = (model.robot.text or plain_urdf(model.robot)) if source is None else read_urdf(source).text
     if text is None:
         raise RobotError(f"robot '{model.robot.name}' does not come from a URDF ({model.robot.source}); give one of "
                          "the same links and joints as `source`, or write MJCF")

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
@@ -27,6 +26,7 @@ from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.step_motion import motion_under_torques
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
+from dynid.lapack import solve_triangular
 from dynid.model import split_regressor
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.estimate.bounded import bounded_least_squares
+from dynid.lapack import solve_triangular
 from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 

@@ -203,9 +203,10 @@ def _coherent(series: Array, other: Array) -> Array:
 
 
 def _near(spectra: NDArray[Any]) -> NDArray[Any]:
-    """Mean over neighbouring frequencies of spectra (frequencies, joints)."""
+    """Return the mean over neighbouring frequencies of spectra (frequencies, joints), which may be fewer than the
+    window."""
     window = np.full(2 * _NEAR + 1, 1.0 / (2 * _NEAR + 1))
-    return np.column_stack([np.convolve(one, window, mode="same") for one in spectra.T])
+    return np.column_stack([np.convolve(one, window)[_NEAR:_NEAR + len(one)] for one in spectra.T])
 
 
 def _inverses(inertia: Array) -> Array:

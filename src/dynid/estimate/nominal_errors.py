@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.findings import Note
+from dynid.lapack import solve_triangular
 from dynid.model import Parameters
 from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
@@ -185,4 +185,4 @@ def _whitened(covariance: Array, columns: Array) -> Array:
     except np.linalg.LinAlgError:  # variances so far apart that rounding hides the smallest
         size, direction = np.linalg.eigh(covariance)
         return np.asarray((direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T @ columns)
-    return np.asarray(solve_triangular(factor, columns, lower=True, check_finite=False))
+    return solve_triangular(factor, columns, lower=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from dynid.regression.equations import Kept, unmeasured_joints
 from dynid.regression.filtered import kept
 from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times
-from dynid.simulation import Controller
+
+if TYPE_CHECKING:
+    from dynid.simulation import Controller
 
 _ROUNDING = 1e-9  # beyond a bound, that solvers leave
 KnownValues = Mapping[str, Known | float | tuple[float, float]]
@@ -232,8 +234,9 @@ class Method:
 
 _METHODS: dict[str, Method] = {}
 # Modules of this folder whose methods are registered when one is asked for: they would double the time of the import.
-MORE_METHODS = ("consistent_literature", "consistent_robust", "direct", "extracted", "instrumental", "kalman",
-                "likelihood", "output_error", "recursive", "robust", "separable", "total")
+MORE_METHODS = ("ridge", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust", "direct",
+                "extracted", "instrumental", "kalman", "likelihood", "output_error", "recursive", "robust", "separable",
+                "total")
 
 
 def _load_methods() -> None:
@@ -262,8 +265,10 @@ def methods() -> dict[str, Method]:
 
 def find_method(name: str) -> Method:
     """A method by name; an unknown name is refused with what there is."""
-    if name not in _METHODS:
-        _load_methods()
+    for module in MORE_METHODS:
+        if name in _METHODS:
+            break
+        import_module(f"dynid.estimate.{module}")
     if name not in _METHODS:
         raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}")
     return _METHODS[name]

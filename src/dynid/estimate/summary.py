@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.estimate.estimate import HARDLY_KNOWN, Estimate
+from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
 from dynid.recording.frames import pandas
@@ -31,10 +31,8 @@ def headline(estimate: Estimate) -> str:
 
 
 def counted(estimate: Estimate) -> str:
-    """How many base parameters are identified, and how many of these hardly known, as the end of a sentence."""
-    hardly = int(estimate.hardly_known.sum())
-    more = f" ({hardly} hardly known, their deviations above {HARDLY_KNOWN:g} %)" if hardly else ""
-    return f"{int(estimate.identified.sum())} identified{more}"
+    """How many base parameters are well determined, as the end of a sentence."""
+    return f"{int(estimate.well_determined.sum())} well determined (standard error at most {WELL_DETERMINED:g} %)"
 
 
 def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
@@ -76,5 +74,5 @@ def to_frame(estimate: Estimate) -> Any:
     pd = pandas()
     low, high = estimate.conf_int().T
     return pd.DataFrame({"value": estimate.values, "std": estimate.std, "relative_std": estimate.relative_std,
-                         "low": low, "high": high, "identified": estimate.identified, "unit": estimate.base.units,
+                         "low": low, "high": high, "identified": estimate.well_determined, "unit": estimate.base.units,
                          "expression": estimate.base.expressions}, index=pd.Index(estimate.names, name="parameter"))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Bools
 from dynid.errors import ModelError, NotPossibleError
@@ -14,6 +13,7 @@ from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
+from dynid.lapack import solve_triangular
 from dynid.regression import Stacked
 from dynid.regression.factor import triangular
 

@@ -47,5 +47,5 @@ def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torq
             return part
         worst = str(report.violated[0])
         duration *= _LONGER
-    raise NotPossibleError(f"the motion cannot be reached on a straight way {what} inside all limits ({worst}); "
+    raise NotPossibleError(f"the motion cannot be reached along a straight line {what} within all limits ({worst}); "
                            "choose another home posture")

@@ -55,9 +55,9 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
             return found
         lasting = [usage for usage in wrong if usage.kind not in _BY_SPEED]
         if lasting:
-            raise NotPossibleError(f"the motion is not allowed: {lasting[0]}")
+            raise NotPossibleError(f"the motion violates a limit: {lasting[0]}")
         stretch *= _SLOWER
-    raise NotPossibleError(f"the motion is not allowed even {stretch:.0f} times slower: {wrong[0]}")
+    raise NotPossibleError(f"the motion violates a limit even {stretch:.0f} times slower: {wrong[0]}")
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:

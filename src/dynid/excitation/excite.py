@@ -15,7 +15,8 @@ from dynid.excitation.trajectories.families import Family, Fourier
 from dynid.model import FlexibleModel, LinearModel
 from dynid.robot import Robot
 
-_RIGID = "joints are taken as rigid: how far they bend, and the speed and torque of their swing, are not counted"
+_RIGID = ("joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not "
+          "included")
 _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
 
 

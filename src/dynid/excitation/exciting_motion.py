@@ -94,7 +94,7 @@ class ExcitingMotion:
         lines = [f"{self.core.duration:g} s motion of {self.core.dof} joints, {self.criterion} {self.value:.4g}, "
                  f"condition number {self.condition:.1f}, from {self.starts} starts in {self.elapsed:.1f} s"
                  + (" (interrupted, best so far)" if self.interrupted else "")]
-        lines.append(f"expected deviations at {self.rate:g} Hz and noise of "
+        lines.append(f"expected standard errors at {self.rate:g} Hz and noise of "
                      f"{', '.join(f'{x:.3g}' for x in self.noise)} N m:")
         order = np.argsort(-self.relative_deviations)
         for k in order[:10]:

@@ -43,7 +43,7 @@ class Information:
         matrix = None
         if known is not None:
             if known.base.expressions != base.expressions:
-                raise ModelError("the logs were folded with another model than the motion is designed for")
+                raise ModelError("the logs were compressed with another model than the one the motion is designed for")
             matrix = known.stack(weights).r
         return Information(Layout.of(model, base), weights, scales, matrix)
 

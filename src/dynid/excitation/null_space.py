@@ -45,8 +45,8 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     """
     start = home_posture(posture, limits)
     if robot.dof <= 6:
-        raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, and holding frame '{frame}' still takes "
-                               "six freedoms; it needs a seventh to move")
+        raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, but keeping frame '{frame}' fixed "
+                               "constrains six degrees of freedom; at least seven joints are needed")
     aim = frame_pose(robot, frame, start[None])[0]
     wish = np.random.default_rng(seed).normal(size=robot.dof)
     low, high = ranges(limits, 1.0)
@@ -55,8 +55,8 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     q = np.concatenate([ways[0][::-1], start[None], ways[1]])
     s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
     if s[-1] < _LEAST:
-        raise NotPossibleError(f"from this posture the joints of robot '{robot.name}' can move by {s[-1]:.2g} rad only "
-                               f"while frame '{frame}' is held still; choose another posture")
+        raise NotPossibleError(f"from this posture the joints of robot '{robot.name}' can move by only {s[-1]:.2g} "
+                               f"rad while frame '{frame}' is fixed; choose another posture")
     return SelfMotion(s, q)
 
 

@@ -25,7 +25,7 @@ def home_posture(home: ArrayLike | None, limits: Limits) -> Array:
     middle = np.where(np.isfinite(limits.upper - limits.lower), 0.5 * (limits.lower + limits.upper), 0.0)
     posture = middle if home is None else np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or ((posture < limits.lower) | (posture > limits.upper)).any():
-        raise DynidError(f"the home posture must be {limits.dof} numbers inside the joints' limits")
+        raise DynidError(f"the home posture must be {limits.dof} numbers within the joint limits")
     return posture
 
 
@@ -33,7 +33,7 @@ def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach:
     """Postures (count, dof) spread evenly in every joint, in random order (a Latin square), rather than by pure
     chance; where there are limits of space, postures that they forbid are drawn again."""
     if count < 2 or not 0.0 < reach <= 1.0:
-        raise DynidError(f"a motion through random postures needs at least two of them and a reach above 0 and up to "
+        raise DynidError("a motion through random postures needs at least two postures and a reach above 0 and up to "
                          f"1, got {count} and {reach:g}")
     low, high = ranges(limits, reach)
     strata = np.stack([rng.permutation(count) for _ in range(limits.dof)], axis=1)
@@ -45,5 +45,5 @@ def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach:
         if not shut.any():
             return rows
         rows[shut] = rng.uniform(low, high, (int(shut.sum()), limits.dof))
-    raise NotPossibleError("hardly any posture inside the joints' limits is free of obstacles and other bodies; widen "
-                           "the space or give way-points")
+    raise NotPossibleError("almost no posture within the joint limits is free of collisions; enlarge the workspace or "
+                           "give way-points")

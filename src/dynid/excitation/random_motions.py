@@ -66,7 +66,7 @@ def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
             left.append(left.pop(0))
         else:
             left[0] = rng.uniform(low, high)
-    raise NotPossibleError("there is no free way through random postures past the obstacles; give way-points")
+    raise NotPossibleError("no collision-free path through random postures was found; give way-points")
 
 
 def _straight(first: Array, last: Array) -> Array:

@@ -49,8 +49,8 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     run_up = 0.5 * speed * lead
     half = 0.5 * min(reach * (high - low), speed * longest + 2 * run_up)
     if half <= run_up:
-        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} inside its range and acceleration "
-                               "limit; take slower speeds")
+        raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} within its range and acceleration "
+                               "limit; use lower speeds")
     middle = float(np.clip(home[j], low + half, high - half))
     at = home.copy()
     yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
@@ -121,5 +121,5 @@ def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
         if report.ok:
             return PayloadPair(trajectory, loaded)
         stretch *= 1.15
-    raise NotPossibleError("the motion cannot be run with the payload even at a tenth of its speed: "
+    raise NotPossibleError("the motion violates a limit with the payload even at a tenth of its speed: "
                            f"{report.violated[0]}")

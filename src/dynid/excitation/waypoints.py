@@ -20,7 +20,7 @@ def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
         raise DynidError(f"a motion through points needs at least two rows of finite numbers, got shape {array.shape}")
     if limits is not None:
         if array.shape[1] != limits.dof:
-            raise DynidError(f"the points have {array.shape[1]} joints, the limits {limits.dof}")
+            raise DynidError(f"the points have {array.shape[1]} joints, but the limits have {limits.dof}")
         outside = (array < limits.lower) | (array > limits.upper)
         if outside.any():
             row, j = np.argwhere(outside)[0]
@@ -40,8 +40,8 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
         raise DynidError(f"trapezoids need a share between 0 and 1 and a pause of zero or more, got {share}, {pause}")
     if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
         j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
-        raise DynidError(f"trapezoids need a velocity and an acceleration limit of every joint; joint "
-                         f"'{limits.names[j]}' lacks one")
+        raise DynidError("trapezoids need a velocity and an acceleration limit of every joint; joint "
+                         f"'{limits.names[j]}' has none")
     lengths: list[float] = []
     blocks: list[Array] = []
 
@@ -83,7 +83,7 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
     """
     rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
-        raise DynidError(f"{len(rows)} way-points need as many times that rise from 0, got {t}")
+        raise DynidError(f"{len(rows)} way-points need as many times that increase from 0, got {t}")
     speed, push = np.zeros_like(rows), np.zeros_like(rows)
     if not stop and len(rows) > 2:
         from scipy.interpolate import CubicSpline

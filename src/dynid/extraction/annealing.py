@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dynid.extraction.kernels import loss
+from dynid.kernel_store import njit
 
 COOLING = 8.0  # decades by which the temperature falls
 NARROWING = 4.0  # decades by which steps become shorter

@@ -84,8 +84,8 @@ class BaseValues:
         values = np.array(list(table.values()), dtype=float)
         for name, row, value in zip(table, matrix, values, strict=True):
             if not (np.all(np.abs(row) <= _LARGEST) and abs(value) <= _LARGEST):
-                raise ModelError(f"the combination '{name[:60]}' has a factor or a value above {_LARGEST:g} or not a "
-                                 "number; no robot has such; give SI units")
+                raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above {_LARGEST:g} or "
+                                 "not a number, which is not plausible for a robot; use SI units")
         _refuse_dependent(matrix, tuple(table))
         return BaseValues(model, matrix, values,
                           np.full(len(model.parameters), np.nan), tuple(table))
@@ -113,7 +113,7 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
         rest -= (found @ rest) @ found
         size = float(np.linalg.norm(rest))
         if size < _DEPENDENT:
-            raise ModelError(f"the combination '{name}' follows from those before it; give each value once")
+            raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once")
         found = np.vstack([found, rest / size])
 
 
@@ -123,7 +123,7 @@ def _read_table(path: Path) -> dict[str, float]:
     except OSError as problem:
         raise ModelError(f"cannot read the table of base values {path}: {problem.strerror}") from None
     except UnicodeDecodeError:
-        raise ModelError(f"{path} is no text; a table of base values is CSV or TOML") from None
+        raise ModelError(f"{path} is not a text file; a table of base values is CSV or TOML") from None
     if path.suffix.lower() == ".toml":
         return _from_toml(text, path)
     found: dict[str, float] = {}
@@ -137,7 +137,7 @@ def _read_table(path: Path) -> dict[str, float]:
                              f"0.31; it is '{','.join(row)}'")
         found[cells[0]] = value
     if not found:
-        raise ModelError(f"{path} holds no base values")
+        raise ModelError(f"{path} contains no base values")
     return found
 
 

@@ -39,17 +39,17 @@ class Bounds:
     def __post_init__(self) -> None:
         shape = np.shape(self.low)
         if len(shape) != 2 or shape[1] != 10 or np.shape(self.high) != shape:
-            raise ModelError(f"bounds need ten lower and ten upper values a body ({' '.join(BODY)}), got shapes "
+            raise ModelError(f"bounds need ten lower and ten upper values per body ({' '.join(BODY)}), got shapes "
                              f"{shape} and {np.shape(self.high)}")
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise ModelError("bounds of bodies must be finite numbers")
         if np.any(self.low > self.high):
             body, k = (int(x) for x in np.argwhere(self.low > self.high)[0])
-            raise ModelError(f"the bounds of {BODY[k]} of body {body + 1} are upside down: {self.low[body, k]:g} to "
-                             f"{self.high[body, k]:g} {BODY_UNITS[k]}")
+            raise ModelError(f"the lower bound of {BODY[k]} of body {body + 1} is above its upper bound: "
+                             f"{self.low[body, k]:g} to {self.high[body, k]:g} {BODY_UNITS[k]}")
         for name, (low, high) in (*self.others.items(), *([] if self.mass is None else [("the mass", self.mass)])):
             if not low <= high:
-                raise ModelError(f"the bounds of {name} are upside down: {low:g} to {high:g}")
+                raise ModelError(f"the lower bound of {name} is above its upper bound: {low:g} to {high:g}")
 
     def boxes(self, bodies: Mapping[str, Ints]) -> dict[str, CentreLimit]:
         """The bounds of centres of mass as boxes, by body."""

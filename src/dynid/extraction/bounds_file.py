@@ -62,7 +62,8 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
     names = list(model.parameters.bodies)
     for name, link in _table(table, "links", source).items():
         if name not in names:
-            raise ModelError(f"{source} names link '{name}', which the model does not have; it has {', '.join(names)}")
+            raise ModelError(f"{source} contains link '{name}', which is not in the model; its links are "
+                             f"{', '.join(names)}")
         where = f"{source}, link '{name}'"
         _refuse(link, _LINK_KEYS, where)
         k = names.index(name)
@@ -75,7 +76,8 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
     for name, pair in _table(table, "parameters", source).items():
         same = [item.name for item in model.parameters if item.body is None and name in (item.name, item.symbol)]
         if not same:
-            raise ModelError(f"{source} names parameter '{name}', which the model does not have beside its bodies")
+            raise ModelError(f"{source} contains parameter '{name}', which is not among the model's parameters "
+                             "besides its bodies")
         others |= {one: _interval(pair, f"{source}, parameter '{name}'") for one in same}
     mass = _interval(table["mass"], f"{source}, mass") if "mass" in table else found.mass
     return replace(found, low=low, high=high, others=others, contours=contours, mass=mass, name=Path(source).stem)
@@ -88,7 +90,7 @@ def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> N
     if "centre" in link:
         sides = [_table(link, "centre", where).get(side) for side in ("low", "high")]
         if not all(isinstance(side, list) and len(side) == 3 and all(map(_is_number, side)) for side in sides):
-            raise ModelError(f"{where}: centre takes low and high, three numbers each, m")
+            raise ModelError(f"{where}: centre needs low and high, three numbers each, in m")
         low[1:4], high[1:4] = sides
     inertia = _table(link, "inertia", where)
     _refuse(inertia, {"diagonal", "product"}, f"{where}, inertia")
@@ -105,7 +107,7 @@ def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
     if isinstance(table, Mapping) and set(table) == {"centre", "radius"}:
         radius = table["radius"]
         if not _is_number(radius):
-            raise ModelError(f"{where}: the radius of a contour is a number, m, got {radius!r}")
+            raise ModelError(f"{where}: the radius of a contour must be a number, in m, got {radius!r}")
         return Ellipsoid(table["centre"], np.full(3, float(radius)))
     if not isinstance(table, Mapping):
         raise ModelError(f"{where}: a contour is a table: centre and radius, low and high, points, or centre and axes")
@@ -131,7 +133,7 @@ def _check_numbers(value: Any, where: str) -> None:
         for item in value:
             _check_numbers(item, where)
     elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
-        raise ModelError(f"{where}: {value:g} is more than any robot has; give SI units, at most {_LARGEST:g}")
+        raise ModelError(f"{where}: {value:g} is not plausible for a robot; use SI units, at most {_LARGEST:g}")
 
 
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

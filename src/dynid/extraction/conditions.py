@@ -42,11 +42,11 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if len(self.bounds.low) != len(self.consistency.bodies):
-            raise ModelError(f"there are bounds of {len(self.bounds.low)} bodies, and the model has "
+            raise ModelError(f"the bounds cover {len(self.bounds.low)} bodies, but the model has "
                              f"{len(self.consistency.bodies)}: {', '.join(self.consistency.bodies)}")
         unknown = [body for body in self.bounds.contours if body not in self.consistency.bodies]
         if unknown:
-            raise ModelError(f"a contour names link '{unknown[0]}', which the model does not have; it has "
+            raise ModelError(f"a contour is given for link '{unknown[0]}', which is not in the model; its links are "
                              f"{', '.join(self.consistency.bodies)}")
 
     # -- what kernels need, as plain arrays ------------------------------------------------------

@@ -44,6 +44,6 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes
         found = nearest(consistency, given.values, base)
     except NotPossibleError as error:
         return ConeAnswer(False, np.inf, None, time.perf_counter() - start, str(error))
-    why = "" if found.possible else f"no robot inside these bounds has the base values: the nearest is " \
-        f"{found.distance:.3g} away, because of {'; '.join(found.reasons[:3])}"
+    why = "" if found.possible else ("no robot within these bounds has the given base values: the nearest differs by "
+                                     f"{found.distance:.3g}, because of {'; '.join(found.reasons[:3])}")
     return ConeAnswer(found.possible, found.distance, found.theta, time.perf_counter() - start, why)

@@ -26,8 +26,8 @@ from dynid.model import Model
 
 Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
-    "full": "bounds, inertias that can exist, centres of mass inside their links, the whole mass",
-    "partial": "bounds alone", "inertia": "bounds and inertias that can exist"}
+    "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
+    "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
 _FIRST_WEIGHT, _GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
 _FIRM = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
 _BEHIND = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)  # shares of intervals by which a descent aims inside them
@@ -87,7 +87,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
     within = bounds_for(values, bounds)
     consistency = Consistency(values.model.parameters, margin=0.0)
     if not consistency.bodies:
-        raise ModelError("extraction needs a model with rigid bodies, and this one has none")
+        raise ModelError("extraction needs a model with rigid bodies, but this one has none")
     conditions = Conditions(consistency, within, inertia=chosen.loss != "partial", contours=chosen.loss == "full",
                             whole=chosen.loss == "full")
     values = _one_step(values) if chosen.step == "one" else values
@@ -122,7 +122,7 @@ def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
     if isinstance(bounds, Bounds):
         return bounds
     if not isinstance(given.model, Model):
-        raise ModelError("bounds of a robot's own file need a model made from a robot; give Bounds")
+        raise ModelError("bounds from the robot file need a model made from a robot; give Bounds")
     values = np.where(np.isnan(given.known), 0.0, given.known)
     back, *_ = np.linalg.lstsq(given.matrix, given.values, rcond=None)
     for width in WIDTHS:
@@ -134,8 +134,8 @@ def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
 def _one_step(given: BaseValues) -> BaseValues:
     """The base values that make the torques of all rows fit best, of a fold."""
     if given.stacked is None:
-        raise ModelError("the one-step loss needs the fold of the data, with every base parameter identified; give a "
-                         "result's folder, or BaseValues with stacked")
+        raise ModelError("the one-step loss needs the compressed regression of the data, with every base parameter "
+                         "identified; give a result folder, or BaseValues with stacked")
     best, *_ = np.linalg.lstsq(given.stacked.r, given.stacked.rho, rcond=None)
     return replace(given, values=np.asarray(best))
 
@@ -145,7 +145,7 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
     near its border, where there is so little room that a search begins with it."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
-        raise NotPossibleError(f"no robot can exist inside these bounds: {answer.sentence}")
+        raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")
     return replace(given, values=given.matrix @ answer.theta), answer.theta
 
 

@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from dynid.kernel_store import njit
 
 
 @njit(cache=True)

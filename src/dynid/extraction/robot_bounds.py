@@ -40,12 +40,12 @@ def robot_bounds(model: Model, width: Width = "normal", values: Array | None = N
     from nominal ones, or else from a block of metal that fills the box. Inertias: no mass inside the box has more.
     """
     if width not in WIDTHS:
-        raise ModelError(f"there are loose, normal and tight bounds, not '{width}'")
+        raise ModelError(f"bounds are loose, normal or tight, not '{width}'")
     boxes = contour_boxes(model)
     nominal = _nominal_bodies(model)
     if width == "tight" and not nominal:
-        raise ModelError(f"tight bounds need nominal masses, and the file of {model.robot.name} gives none; use normal "
-                         "or loose bounds, or a file of your own")
+        raise ModelError(f"tight bounds need nominal masses, but the file of {model.robot.name} gives none; use "
+                         "normal or loose bounds, or a bounds file")
     rows = [_body_bounds(box, nominal.get(name), width) for name, box in boxes.items()]
     low, high = (np.array([row[k] for row in rows]).reshape(-1, 10) for k in range(2))
     whole = sum(float(numbers[9]) for numbers in nominal.values()) if len(nominal) == len(boxes) else None

@@ -19,8 +19,8 @@ Search = Literal["annealing", "dual-annealing", "differential-evolution", "gradi
 SEARCHES: dict[Search, str] = {
     "annealing": "simulated annealing, then Nelder-Mead (Simionato, algorithm 1)",
     "dual-annealing": "generalised simulated annealing with long jumps (Xiang et al. 1997)",
-    "differential-evolution": "a population whose members are mixed (Storn and Price 1997)",
-    "gradient": "many starts, each followed downhill by Levenberg and Marquardt",
+    "differential-evolution": "differential evolution (Storn and Price 1997)",
+    "gradient": "multistart Levenberg-Marquardt",
 }
 _FEWEST = 15  # members of a population
 

@@ -71,7 +71,7 @@ def make_space(given: BaseValues, conditions: Conditions, form: Form) -> Space:
         pull = np.linalg.pinv(spread / width) / width.T
         return Space(True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, pull)
     if len(given.free) < len(given.known):
-        raise ModelError("the penalty form of extraction takes no parameters as known; use form = 'exact'")
+        raise ModelError("the penalty form of extraction does not support known parameters; use form = 'exact'")
     return Space(False, np.zeros(len(low)), np.zeros((len(low), 1)), conditions.places, conditions.rest, *corners,
                  corners, np.zeros((0, len(low))))
 

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.fleet.robot_fold import RobotFold
+from dynid.lapack import solve_triangular
 from dynid.regression import BaseParameters, Stacked
 from dynid.regression.factor import triangular
 from dynid.workers import tree_sum

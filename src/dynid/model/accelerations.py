@@ -13,5 +13,5 @@ def solve_motion(inertia: Array, torque: Array) -> Array:
     try:
         return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
     except np.linalg.LinAlgError:
-        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot be "
-                               "computed; add rotor inertia or use consistent parameters") from None
+        raise NotPossibleError("the inertia matrix is singular with these parameters, so the motion cannot "
+                               "be computed; add rotor inertia or use physically consistent parameters") from None

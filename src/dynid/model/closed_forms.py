@@ -22,7 +22,7 @@ def _two(name: str, *signals: ArrayLike) -> list[Array]:
     if any(a.shape != arrays[0].shape or a.shape[-1:] != (2,) for a in arrays):
         raise ModelError(f"the {name} has two columns, got shapes {', '.join(str(a.shape) for a in arrays)}")
     if not all(np.isfinite(a).all() for a in arrays):
-        raise ModelError(f"the {name} was given numbers that are not finite")
+        raise ModelError(f"the {name} was given values that are not finite")
     return arrays
 
 
@@ -87,7 +87,7 @@ class DifferentialDrive:
     def __post_init__(self) -> None:
         if self.wheels is not None and not (len(self.wheels) == 2 and np.all(np.isfinite(self.wheels))
                                             and min(self.wheels) > 0):
-            raise ModelError(f"the wheels of a differential drive are a radius and a distance above zero, in m, got "
+            raise ModelError("the wheels of a differential drive need a radius and a distance above zero, in m, got "
                              f"{self.wheels}")
 
     @cached_property

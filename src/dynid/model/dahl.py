@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
+from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY
 from dynid.model.parameters import Parameter

@@ -42,9 +42,9 @@ class Drift:
 
     def __post_init__(self) -> None:
         if not 1 <= self.knots <= 99:
-            raise ModelError(f"drift has from 1 to 99 knots of time, got {self.knots}")
+            raise ModelError(f"drift needs 1 to 99 time knots, got {self.knots}")
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise ModelError(f"the ridge of drift must not be below zero, got {self.ridge}")
+            raise ModelError(f"the ridge of drift must not be negative, got {self.ridge}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         symbol = "Fy" if self.viscous else "Fw"

@@ -15,13 +15,13 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numba import cfunc, types
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.kernel_store import load_numba
 from dynid.model.sign import Sign
 
-_SIGNATURE = types.float64(types.float64, types.float64, types.CPointer(types.float64))
+_SIGNATURE = "float64(float64, float64, CPointer(float64))"
 _COMPILING = Lock()
 _COMPILED: list[Any] = []  # machine code stays in memory as long as the process, so that no address is ever stale
 
@@ -40,6 +40,7 @@ class CurveFunction:
     def address(self) -> int:
         """Address of the compiled function."""
         with _COMPILING:
+            cfunc = load_numba().cfunc
             options = {"error_model": "numpy"}
             try:
                 made = cfunc(_SIGNATURE, cache=True, **options)(self.function)
@@ -47,7 +48,7 @@ class CurveFunction:
                 made = cfunc(_SIGNATURE, **options)(self.function)
             except Exception as error:  # numba's own errors have no common base that is not Exception
                 raise ModelError(f"the curve '{self.function.__name__}' cannot be compiled: "
-                                 f"{str(error).splitlines()[0]}; write it with numbers and `math` alone") from error
+                                 f"{str(error).splitlines()[0]}; use only numbers and functions of `math`") from error
             _COMPILED.append(made)
             return int(made.address)
 

@@ -29,8 +29,8 @@ from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
 
 STIFFNESS = Kind("joint stiffness")
 DAMPING = Kind("joint damping")
-SPRING_OFFSET = Kind("torque of a joint's spring where both encoders read the same", "offset")
-SKEW = Kind("joint stiffness times the time between both encoders")
+SPRING_OFFSET = Kind("torque of a joint's spring when both encoders have the same reading", "offset")
+SKEW = Kind("joint stiffness times the time offset between both encoders")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +53,18 @@ class FlexibleModel:
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.motor_friction if kind not in FRICTION]
         if unknown:
-            raise ModelError(f"there is no friction called '{unknown[0]}' for motors; there are {', '.join(FRICTION)}")
+            raise ModelError(f"there is no friction term '{unknown[0]}' for motors; there are {', '.join(FRICTION)}")
         robot = self.links.robot
         for term in (*self.links.terms, *self.motors.terms):
             blank = [name for name in getattr(term, "learned", ()) if getattr(term, name) is None]
             if blank or isinstance(term, Remembering) or (isinstance(term, Shaped) and term.shape_names(robot)):
-                raise ModelError(f"term '{getattr(term, 'kind', type(term).__name__)}' takes something from the data, "
-                                 "which a model with flexible joints cannot give it; use viscous, coulomb, offset or "
-                                 "another term of given shape")
+                raise ModelError(f"term '{getattr(term, 'kind', type(term).__name__)}' depends on the data, which a "
+                                 "model with flexible joints does not support; use viscous, coulomb, offset or "
+                                 "another term of fixed shape")
             if isinstance(term, RotorInertia) and term is not self.motors.terms[0] \
                     and set(chosen(robot, term.joints)) & set(self.bending):
-                raise ModelError("the rotor of a flexible joint is Jm, so Ia is left to the joints that do not bend: "
-                                 "name those in the term 'rotor', or leave it out")
+                raise ModelError("the rotor inertia of a flexible joint is Jm, so Ia applies only to rigid joints: "
+                                 "list those in the term 'rotor', or remove it")
         _ = self.parameters
 
     @cached_property

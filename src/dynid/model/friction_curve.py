@@ -121,10 +121,10 @@ class FrictionCurve:
             raise ModelError(f"a friction curve is made of 'steps' or is a 'spline', not '{self.shape}'")
         widths = np.array(self.widths, dtype=float)
         if not (np.all(np.isfinite(widths)) and np.all(widths > 0) and np.all(np.diff(widths) > 0)):
-            raise ModelError(f"the widths of a friction curve are shares of the top speed above zero in rising order, "
-                             f"got {self.widths}")
+            raise ModelError("the widths of a friction curve must be positive shares of the top speed in ascending "
+                             f"order, got {self.widths}")
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise ModelError(f"the ridge of a friction curve must not be below zero, got {self.ridge}")
+            raise ModelError(f"the ridge of a friction curve must not be negative, got {self.ridge}")
         if self.free and (self.shape != "steps" or self.asymmetric):
             raise ModelError("a free friction curve is made of 'steps' that are the same forward and backward")
 
@@ -170,7 +170,7 @@ class FrictionCurve:
             return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
         given = np.atleast_1d(np.asarray(self.speed, dtype=float))
         if given.shape not in ((1,), (robot.dof,)) or not (np.all(np.isfinite(given)) and np.all(given > 0)):
-            raise ModelError(f"the speed of a friction curve must be one number above zero or {robot.dof}, one a "
+            raise ModelError(f"the speed of a friction curve must be one number above zero or {robot.dof}, one per "
                              f"joint, got {given}")
         return np.broadcast_to(given, (robot.dof,))
 

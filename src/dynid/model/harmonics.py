@@ -48,7 +48,7 @@ class RippleTorque:
         orders = np.array(self.orders, dtype=float)
         if orders.ndim != 1 or not len(orders) or not np.all(np.isfinite(orders) & (orders > 0)) \
                 or len(np.unique(orders)) < len(orders):
-            raise ModelError(f"the orders of {self.words} are different numbers above zero, got {self.orders}")
+            raise ModelError(f"the orders of {self.words} must be different numbers above zero, got {self.orders}")
 
     def _rates(self, robot: Robot, joint: int) -> Array:
         """Waves as angles per rad or m."""

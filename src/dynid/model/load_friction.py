@@ -20,7 +20,7 @@ from dynid.model.term import DQ, Entries, Place, entry_differences
 from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
-LOAD = Kind("friction from load", "friction")
+LOAD = Kind("load-dependent friction", "friction")
 LARGEST = 0.5  # of the transmitted torque: a gear of less than half efficiency would lock
 APART_RIDGE = 1e-4  # share of their columns' squares by which two shares are pulled to zero, and so to each other
 _SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # where nothing is known of a link

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED, OPTIONS
 from dynid.errors import ModelError
+from dynid.kernel_store import njit
 from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY, FRICTION
 from dynid.model.parameters import Parameter

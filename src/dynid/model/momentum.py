@@ -122,11 +122,11 @@ def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetr
     robot = model.robot
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
     if isinstance(term, Loaded | Informed):
-        raise ModelError(f"{name} depends on torques and so on accelerations, and has no momentum; leave it out, or "
-                         "use equations = 'torque'")
+        raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
+                         "it, or use equations = 'torque' (--set prepare.equations=torque)")
     if isinstance(term, Remembering) and _remembers_acceleration(model, term):
-        raise ModelError(f"what {name} remembers depends on accelerations, so it has no momentum; leave it out, or use "
-                         "equations = 'torque'")
+        raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
+                         "equations = 'torque' (--set prepare.equations=torque)")
     kernel = getattr(term, "momentum", None) if robot.followers is None else None  # they know trees alone
     own: Own | None = None if kernel is None else _bound(kernel, robot)
 
@@ -175,12 +175,12 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
         return float(np.abs(one - other).max(initial=0.0)) > _ROUNDING * size
 
     if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
-        raise ModelError(f"the torque of {name} is no inertia times acceleration, so it has no momentum; leave it out, "
-                         "or use equations = 'torque'")
+        raise ModelError(f"the torque of {name} is not linear in the acceleration, so it has no momentum; remove it, "
+                         "or use equations = 'torque' (--set prepare.equations=torque)")
     accelerating = bool(np.any(by_a))
     if symmetric and accelerating and differ(_work(by_a, b, dof), _work(by_b, a, dof)):
-        raise ModelError(f"the inertia of {name} is not symmetric, so it has no energy; use equations = 'kernel' or "
-                         "'torque'")
+        raise ModelError(f"the inertia of {name} is not symmetric, so it has no kinetic energy; use equations = "
+                         "'kernel' or 'torque'")
     elsewhere = np.roll(q, 1, axis=0)
     varying = accelerating and differ(entries(elsewhere, still, a) - entries(elsewhere, still, still), by_a)
     return _Part(columns, channels, fill, None, accelerating, varying)

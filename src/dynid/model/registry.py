@@ -44,9 +44,9 @@ def register_term(term: AnyTerm) -> AnyTerm:
     `terms` and, as it needs no options, in lists of `friction` too."""
     kind = getattr(term, "kind", None)
     if not isinstance(kind, str) or not kind:
-        raise ModelError(f"the term {term.__name__} needs a `kind`, the name that files will know it by")
+        raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files")
     if KINDS.get(kind, term).__qualname__ != term.__qualname__:
-        raise ModelError(f"there is a term of kind '{kind}' already: {KINDS[kind].__qualname__}")
+        raise ModelError(f"a term of kind '{kind}' exists already: {KINDS[kind].__qualname__}")
     KINDS[kind] = FRICTION[kind] = term
     return term
 
@@ -84,7 +84,7 @@ def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, 
         wanted.append(RotorInertia())
     for kind in friction:
         if kind not in FRICTION:
-            raise ModelError(f"there is no friction called '{kind}'; there are {', '.join(FRICTION)}")
+            raise ModelError(f"there is no friction term '{kind}'; there are {', '.join(FRICTION)}")
         wanted.append(FRICTION[kind]())
     if defaults:
         present = {getattr(term, "kind", "") for term in wanted}

@@ -91,7 +91,7 @@ def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero
     """The geometry of a strut on a joint that turns, its points apart from the axis and never in one place."""
     turning = not robot.joints[robot.joint_index(joint)].prismatic
     if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
-        raise ModelError(f"a strut on joint '{joint}' needs a joint that turns and two different distances from its "
+        raise ModelError(f"a strut on joint '{joint}' needs a revolute joint and two different distances from its "
                          f"axis above zero, got {base:g} and {link:g} m")
     return Strut(base, link, zero)
 

@@ -42,7 +42,7 @@ class TemperatureFriction:
 
     def __post_init__(self) -> None:
         if not self.parts or any(part not in _UNITS for part in self.parts):
-            raise ModelError(f"the parts of friction that follows temperature are {', '.join(_UNITS)}, got "
+            raise ModelError(f"the temperature-dependent parts of friction are {', '.join(_UNITS)}, got "
                              f"{', '.join(self.parts) or 'none'}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
@@ -56,7 +56,7 @@ class TemperatureFriction:
     def _per_joint(self, robot: Robot, name: str) -> Array:
         given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
         if given.shape not in ((1,), (robot.dof,)) or not np.all(np.isfinite(given)):
-            raise ModelError(f"'{name}' of friction that follows temperature must be one number or {robot.dof}, one a "
+            raise ModelError(f"'{name}' of temperature-dependent friction must be one number or {robot.dof}, one per "
                              f"joint, got {given}")
         return np.broadcast_to(given, (robot.dof,))
 
@@ -72,8 +72,8 @@ class TemperatureFriction:
     def memory(self, model: TorqueModel, motion: Motion) -> Array:
         """T - T0 along a log (samples, dof)."""
         if motion.temperature is None:
-            raise ModelError("the model has friction that follows temperature, and the log has no temperature; name "
-                             "its columns in the mapping, temperature = \"T_{joint}\" or one column for all joints")
+            raise ModelError("the model has temperature-dependent friction, but the log has no temperature; map its "
+                             "columns with --set 'log.temperature=T_{{joint}}', or give one column for all joints")
         reference = np.zeros(model.robot.dof) if self.reference is None else self._per_joint(model.robot, "reference")
         return np.asarray(motion.temperature - reference)
 

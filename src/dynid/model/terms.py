@@ -272,7 +272,7 @@ class Payload:
         """Number of the body that carries it, those that follow behind the robot's own."""
         frame = robot.frame(self.frame)
         if frame.body == BASE:
-            raise ModelError(f"a payload on frame '{self.frame}' rests on the base and cannot be identified")
+            raise ModelError(f"a payload on frame '{self.frame}' is fixed to the base and cannot be identified")
         return frame.body
 
 
@@ -308,5 +308,5 @@ def coupling_matrix(robot: Robot, coupling: Any) -> Array:
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "
                          f"numbers, got shape {matrix.shape}")
     if np.linalg.matrix_rank(matrix) < robot.dof:
-        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: two motors would do the same")
+        raise ModelError(f"the coupling matrix of robot '{robot.name}' is singular: its motors are not independent")
     return matrix

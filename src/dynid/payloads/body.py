@@ -18,6 +18,7 @@ Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
 _LEAST = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
 _OPEN = 0.1  # squared deviations that may be given up for a body of sensible shape
 _HEAVIEST = 1e5  # kg
+_LIGHTEST = 1e-3  # kg, of a body whose mass and first moment are not determined
 _FLOOR = 1e-12  # share of the largest variance, below which numbers count as equally well known
 _UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
 
@@ -37,11 +38,18 @@ def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Arra
     return theta + gain * (value - theta[9]), found
 
 
-def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float | None = None) -> Array:
+def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float | None = None,
+                 lever: float = 1.0) -> Array:
     """The ten numbers (10,) of a body that can exist, nearest to theta as its covariance measures distance.
 
-    mass: kg, where it is known exactly.
+    mass: kg, where it is known exactly. lever: distance of the centre of mass from the frame, m, from which a mass that
+    the data do not determine is taken, so that it is of the size of the first moment and not arbitrary.
     """
+    if not identified[9] and mass is None:
+        guess = max(float(np.linalg.norm(np.where(identified, theta, 0.0)[6:9])) / lever, _LIGHTEST)
+        theta, covariance = np.append(theta[:9], guess), covariance.copy()
+        covariance[9], covariance[:, 9] = 0.0, 0.0
+        covariance[9, 9], identified = guess ** 2, identified | (np.arange(10) == 9)
     if identified.all() and np.linalg.eigvalsh(ten.pseudo_inertia(theta))[0] > _LEAST:
         return theta
     known = {} if mass is None else {"M": mass}

@@ -87,7 +87,7 @@ def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: U
 def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.identified.all():
         return
-    if not found.seen and found.free[9] > -_IMPOSSIBLE * found.mass_std:
+    if not found.has_mass and found.free[9] > -_IMPOSSIBLE * found.mass_std:
         return  # no load at all is the tip of the cone: whatever is left over of it points outside
     if not found.consistent:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
@@ -107,25 +107,37 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
 
 
 def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
-    if found.seen:
-        return
-    yield Finding(
-        "payload-not-seen", "identified", "info",
-        f"No payload is seen: {found.mass:.2g} kg with a deviation of {found.mass_std:.2g} kg; its centre of mass "
-        "means nothing.", "no payload", evidence={"mass": found.mass, "std": found.mass_std})
+    if not found.seen:
+        yield Finding(
+            "payload-not-seen", "identified", "info",
+            f"No payload is seen: the mass is {found.mass_text}, and the ten numbers together do not differ from zero.",
+            "no payload", evidence={"chance": found.chance})
+    elif not found.has_mass:
+        known = [f"{name} {value:.3g} kg m ({low:.3g} to {high:.3g})" for name, value, (low, high), yes in
+                 zip(ten.NAMES[6:9], found.moment, found.moment_int(), found.identified[6:9], strict=True) if yes]
+        where = f" if its centre of mass lies within {found.lever:.2g} m of {found.frame}" \
+            if np.isfinite(found.lever) and found.mass_bounds()[0] > 0.0 else ""
+        yield Finding(
+            "payload-mass-not-determined", "not-excited", "warning",
+            "A payload is seen, but these motions do not determine its mass: it is "
+            + found.mass_text + where + (f". First moment: {', '.join(known)}" if known else "")
+            + ". Weigh the load and add `--mass KG`, or tilt and accelerate the joints that carry it.",
+            "payload mass not determined",
+            evidence={"chance": found.chance, "moment": tuple(float(x) for x in found.moment)})
 
 
 def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Finding]:
     share = found.parts["gains"][9, 9] / max(found.covariance[9, 9], 1e-300) if "gains" in found.parts else 0.0
-    if weighed or not found.seen or share < _DECIDE:
+    if weighed or not found.has_mass or share < _DECIDE:
         return
-    whose = "as given" if given else "assumed, since nothing is known of them"
+    whose = "as the log or the user states them" if given else "assumed, since nothing is known of them"
+    advice = "" if given else ", or calibrate the gains with `dynid gains`"
     large = found.mass_std_from("gains") > _LARGE * found.mass
     yield Finding(
         "gains-decide", "suspicious", "warning" if large else "info",
-        f"Drive gains decide: {100 * np.sqrt(share):.0f} % of the deviation of the mass, "
+        f"Drive gains decide: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
         f"{found.mass_std_from('gains'):.2g} kg, is that of the gains ({100 * found.gain_deviation.max():.1f} %, "
-        f"{whose}); weigh the load and give its mass, or calibrate the gains with `dynid gains`.", "gains decide",
+        f"{whose}). Weigh the load and add `--mass KG`{advice}.", "gains decide",
         evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
 
 
@@ -135,7 +147,7 @@ def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[F
     own = fit.columns[loaded.friction]
     deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
     large = np.flatnonzero(shares > np.maximum(_LOST, _SURELY * deviations))
-    if not found.seen or not len(large):
+    if not found.has_mass or not len(large):
         return
     names = tuple(loaded.model.joint_names[j] for j in large)
     low, high = 100.0 * shares[large].min(), 100.0 * shares[large].max()
@@ -160,7 +172,7 @@ def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     model = estimate.model
     assert isinstance(model, Model)
     limit = model.robot.payload
-    if limit is not None and found.mass > limit:
+    if limit is not None and found.has_mass and found.mass > limit:
         yield Finding("payload-too-heavy", "suspicious", "warning",
                       f"The payload of {found.mass:.3g} kg is more than the {limit:g} kg that the file of robot "
                       f"'{model.robot.name}' allows.", "payload too heavy",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.recursive import Recursion
+from dynid.lapack import solve_triangular
 from dynid.model import Model, Payload
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
@@ -19,7 +19,7 @@ from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged_alone
-from dynid.payloads.live_unknowns import Unknowns, largest_load
+from dynid.payloads.live_unknowns import Unknowns, largest_load, load_lever
 from dynid.payloads.load_recursion import LoadRecursion
 from dynid.payloads.loaded import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
@@ -139,13 +139,14 @@ class LivePayload(Streamed):
         theta, parts = recursion.beta[unknowns.load], self._parts(recursion, data)
         total = np.sum(list(parts.values()), axis=0)
         identified: Bools = np.sqrt(np.diag(total - parts["gains"])) < _KNOWN * unknowns.sizes
-        numbers = nearest_body(theta, total - parts["gains"], identified) if consistent else theta
+        lever = load_lever(self._made.model.robot, self.frame)
+        numbers = nearest_body(theta, total - parts["gains"], identified, lever=lever) if consistent else theta
         rows = [count for count in data.rows if count]
         freedom = min(rows, default=0) / (self._fading(recursion) * self._load.inflation)
         found = PayloadEstimate(
             self.frame, "live", numbers, theta, total, parts, identified, consistent,
             data.relative_error(recursion.beta), data.relative_error(unknowns.known),
-            np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(freedom, 3.0),
+            np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(freedom, 3.0), lever=lever,
             facts={"samples": self.samples, "restarts": list(self.restarts)})
         return judged_alone(found, self.robot_estimate, weighed=False, given=self._given)
 

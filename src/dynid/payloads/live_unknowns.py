@@ -97,12 +97,17 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
             raise ModelError(f"the largest load that is thought of is a mass in kg and a distance in m above zero, got "
                              f"{given}")
         return float(given[0]), float(given[1])
+    lever = load_lever(robot, frame)
+    mass = robot.payload or float(training_torques(estimate).max(initial=0.0)) * _REACHES / (_FALL * lever)
+    return max(mass, 1e-3), lever
+
+
+def load_lever(robot: Robot, frame: str) -> float:
+    """Distance of a load's matter from its frame, m, that is assumed: a fifth of the arm's reach."""
     place = robot.frame(frame)
     reach, body = float(np.linalg.norm(place.pose[:3, 3])), place.body
     while body != BASE and body < robot.dof:
         joint = robot.joints[body]
         reach += float(np.linalg.norm(joint.before[:3, 3]) + np.linalg.norm(joint.after[:3, 3]))
         body = joint.parent
-    reach = max(reach, 0.1)
-    mass = robot.payload or float(training_torques(estimate).max(initial=0.0)) / (_FALL * reach)
-    return max(mass, 1e-3), _REACHES * reach
+    return _REACHES * max(reach, 0.1)

@@ -17,6 +17,7 @@ from dynid.model import Model, Payload
 from dynid.payloads.body import nearest_body, weighed
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged
+from dynid.payloads.live_unknowns import load_lever
 from dynid.payloads.loaded import LABEL, Loaded, change_by_load, loaded, with_torques
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.same_motion import same_motion_torques
@@ -77,8 +78,9 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     if chosen == "same-motion":
         parts, facts["apart_s"] = _with_same_motion(estimate, parts, unloaded)
     made, fit = _fitted(estimate, parts, term, robot, chosen, friction, threads)
-    if gain_deviation is None and all(log.gain_deviation is not None for log in parts):
-        gain_deviation = parts[0].gain_deviation
+    stated = [log.gain_deviation for log in parts if log.gain_deviation is not None]
+    if gain_deviation is None and len(stated) == len(parts):
+        gain_deviation = np.mean(stated, axis=0)
     known = None if mass is None else (float(mass), 0.0) if isinstance(mass, int | float) else mass
     gains = gain_covariance(gain_deviation, estimate.model.dof)
     theta, (covariance, freedom) = fit.theta, covariances(made, robot, fit, gains, threads)
@@ -88,11 +90,13 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     exact = known[0] if known is not None and known[1] == 0.0 else None
     # Gains scale all of a body alike: they leave its shape as it is, and must not move it to the border.
     shape = total - covariance["gains"]
-    numbers = nearest_body(theta, shape, fit.identified, exact) if consistent else theta
+    lever = load_lever(estimate.model.robot, name)
+    numbers = nearest_body(theta, shape, fit.identified, exact, lever) if consistent else theta
     found = PayloadEstimate(
         name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
-        tuple(log.source for log in parts), label, facts=facts, freedom=freedom)
+        tuple(log.source for log in parts), label, facts=facts, freedom=freedom,
+        lever=lever)
     return judged(found, estimate, made, fit, robot, weighed=known is not None, given=gain_deviation is not None)
 
 

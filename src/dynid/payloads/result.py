@@ -15,7 +15,11 @@ from dynid.plain import finite
 from dynid.robot import inertia as ten
 
 Source = Literal["noise", "robot", "gains", "friction", "scale", "mounting"]
-_KNOWN = 3.0  # deviations of the mass from zero, below which a centre of mass means nothing
+MASS_STANDARD_ERRORS = 3.0  # of the mass from zero, below which it has no centre: 0.1 % of intervals are wider
+# Probability of the ten numbers, or of others as large, without a payload. Below the usual 0.3 % of three standard
+# errors, since model errors that repeat in every log are in no covariance.
+SEEN_PROBABILITY = 1e-4
+DETERMINED_SHARE = 1e-10  # of the largest eigenvalue of the scaled covariance, below which it is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,7 @@ class PayloadEstimate:
     ten the data determine. consistent: whether the numbers were asked to be those of a body that can exist.
     relative_error: of the loaded torques with the load, and unloaded_error without it, percent. gain_deviation (dof,):
     relative, one sigma, as it was counted. freedom: degrees of Student's t that intervals use, infinite for a normal.
+    lever: distance from the frame, m, within which the centre of mass is assumed to lie for a bound on the mass.
     """
 
     frame: str
@@ -46,6 +51,7 @@ class PayloadEstimate:
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     freedom: float = np.inf
+    lever: float = np.inf
 
     @property
     def mass(self) -> float:
@@ -67,9 +73,48 @@ class PayloadEstimate:
         return float(np.sqrt(max(self.parts[source][9, 9], 0.0)))
 
     @property
+    def chance(self) -> float:
+        """Probability of numbers as large as these without a payload: a test of all ten together.
+
+        The squared distance from zero, in units of the covariance and per determined direction, follows Fisher's F.
+        """
+        from scipy.special import fdtrc
+        size = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(size, size))
+        kept = values > DETERMINED_SHARE * max(float(values[-1]), 1e-300)
+        if not kept.any():
+            return float(not np.any(self.free))
+        along = (vectors.T @ (self.free / size))[kept] / np.sqrt(values[kept])
+        # Beyond 1e6 degrees of freedom F is the chi-square distribution to six digits.
+        return float(fdtrc(kept.sum(), min(self.freedom, 1e6), float(along @ along) / kept.sum()))
+
+    @property
     def seen(self) -> bool:
-        """Whether the mass differs from zero by more than its uncertainty allows."""
-        return self.mass > _KNOWN * self.mass_std
+        """Whether the ten numbers together differ from zero by more than their covariance allows."""
+        return self.chance < SEEN_PROBABILITY
+
+    @property
+    def has_mass(self) -> bool:
+        """Whether the mass is determined: it differs from zero by more than its standard error allows."""
+        return self.mass > MASS_STANDARD_ERRORS * self.mass_std
+
+    @property
+    def moment(self) -> Array:
+        """First moment, mass times centre of mass, in the frame (3,), kg m."""
+        return self.free[6:9] if not self.has_mass else self.numbers[6:9]
+
+    def moment_int(self, level: float = 0.95) -> Array:
+        """Intervals of the first moment (3, 2), kg m; infinite for a component that is not identified."""
+        reach = self._quantile(level) * self.std[6:9]
+        return np.column_stack([self.moment - reach, self.moment + reach])
+
+    def mass_bounds(self, level: float = 0.95) -> tuple[float, float]:
+        """Smallest and largest mass, kg, that these data and a centre of mass within `lever` of the frame allow."""
+        low, high = np.array([-1.0, 1.0]) * self._quantile(level) * self.mass_std + self.free[9]
+        moment = self.moment_int(level)
+        apart = np.where(np.prod(moment, axis=1) > 0.0, np.abs(moment).min(axis=1), 0.0)
+        least = float(np.linalg.norm(apart)) / self.lever if np.isfinite(self.lever) else 0.0
+        return max(float(low) if np.isfinite(low) else 0.0, least, 0.0), max(float(high), least, 0.0)
 
     @property
     def centre(self) -> Array:
@@ -78,8 +123,9 @@ class PayloadEstimate:
 
     @property
     def centre_covariance(self) -> Array:
-        """Covariance of the centre of mass (3, 3), m^2: dc = (dh - c dm) / m; infinite where no mass is seen."""
-        if not self.seen or not self.identified[6:].all():
+        """Covariance of the centre of mass (3, 3), m^2: dc = (dh - c dm) / m; infinite where the mass is not
+        determined."""
+        if not self.has_mass or not self.identified[6:].all():
             return np.full((3, 3), np.inf)
         slope = np.hstack([np.eye(3), -self.centre[:, None]]) / self.mass
         return np.asarray(slope @ self.covariance[6:, 6:] @ slope.T)
@@ -96,35 +142,71 @@ class PayloadEstimate:
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Intervals of mass and centre of mass (4, 2), kg and m, that hold the truth with this probability."""
+        values, std = np.append(self.mass, self.centre), np.append(self.mass_std, self.centre_std)
+        reach = self._quantile(level) * std
+        return np.column_stack([values - reach, values + reach])
+
+    def _quantile(self, level: float) -> float:
+        """How many standard errors half an interval is long."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval is between 0 and 1, got {level}")
-        values, std = np.append(self.mass, self.centre), np.append(self.mass_std, self.centre_std)
         share = 0.5 * (1.0 + level)
-        reach = float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share)) * std
-        return np.column_stack([values - reach, values + reach])
+        return float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share))
+
+    def rows(self) -> list[tuple[str, str, float, float, float, float]]:
+        """Name, unit, value, standard error and 95 % interval of what a table shows: mass and centre of mass; or the
+        bounds of a mass that is not determined, with value and standard error nan, and the first moment."""
+        intervals, nan = self.conf_int(), float("nan")
+        if not self.seen or self.has_mass:
+            found = [("mass", "kg", self.mass, self.mass_std, *intervals[0])]
+            return found if not self.seen else found + [
+                (f"centre of mass {axis}", "m", float(self.centre[k]), float(self.centre_std[k]), *intervals[1 + k])
+                for k, axis in enumerate("xyz")]
+        return [("mass", "kg", nan, nan, *self.mass_bounds()), *(
+            (f"first moment {axis}", "kg m", float(self.moment[k]), float(self.std[6 + k]), *self.moment_int()[k])
+            for k, axis in enumerate("xyz") if self.identified[6 + k])]
+
+    @property
+    def mass_text(self) -> str:
+        """The mass with its standard error, or its bounds where it is not determined."""
+        if self.has_mass or (not self.seen and np.isfinite(self.mass_std)):
+            return f"{self.mass:.4g} kg with a standard error of {self.mass_std:.2g} kg"
+        low, high = self.mass_bounds()
+        least = f"at least {low:.2g} kg" if low > 0.0 else ""
+        most = f"at most {high:.2g} kg" if np.isfinite(high) else ""
+        return " and ".join(part for part in (least, most) if part) or "not determined"
 
     def __repr__(self) -> str:
-        return (f"<PayloadEstimate on {self.frame} by {self.way}: {self.mass:.4g} +- {self.mass_std:.2g} kg, relative "
-                f"error {self.unloaded_error:.3g} % without it, {self.relative_error:.3g} % with it>")
+        return (f"<PayloadEstimate on {self.frame} by {self.way}: mass {self.mass_text}, relative error "
+                f"{self.unloaded_error:.3g} % without it, {self.relative_error:.3g} % with it>")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None for a number that is not finite."""
         low, high = self.conf_int().T
-        number = finite
+        least, most = self.mass_bounds()
+        number, has_value = finite, np.isfinite(self.mass_std)
         return {
             "frame": self.frame, "way": self.way, "label": self.label, "logs": list(self.logs),
-            "mass": {"value": self.mass, "std": number(self.mass_std), "low": number(low[0]), "high": number(high[0]),
+            "mass": {"value": self.mass if has_value else None, "determined": self.has_mass, "at_least": least,
+                     "at_most": number(most), "std": number(self.mass_std), "low": number(low[0]),
+                     "high": number(high[0]),
                      "std_from": {source: self.mass_std_from(source) for source in self.parts}},
-            "centre": [{"value": number(c), "std": number(s), "low": number(a), "high": number(b)} for c, s, a, b in
+            "moment": [{"value": number(h) if np.isfinite(s) else None, "std": number(s), "low": number(a),
+                        "high": number(b)} for h, s, (a, b) in
+                       zip(self.moment, self.std[6:9], self.moment_int(), strict=True)],
+            "centre": [{"value": number(c) if np.isfinite(s) else None, "std": number(s), "low": number(a),
+                        "high": number(b)} for c, s, a, b in
                        zip(self.centre, self.centre_std, low[1:], high[1:], strict=True)],
             "inertia_about_centre": [[number(x) for x in row] for row in self.central_inertia]
-            if self.mass > 0 else None,
-            "numbers": {name: {"value": float(value), "std": number(std), "free": float(free), "unit": unit,
+            if self.has_mass else None,
+            "numbers": {name: {"value": float(value) if known else None, "std": number(std),
+                               "free": float(free) if known else None, "unit": unit,
                                "identified": bool(known)}
                         for name, value, std, free, unit, known in zip(
                             ten.NAMES, self.numbers, self.std, self.free, ten.UNITS, self.identified, strict=True)},
-            "consistent": self.consistent, "seen": self.seen, "relative_error": self.relative_error,
+            "consistent": self.consistent, "seen": self.seen, "chance": self.chance,
+            "relative_error": self.relative_error,
             "unloaded_relative_error": self.unloaded_error,
             "gain_deviation": [float(x) for x in self.gain_deviation],
             "findings": [finding.to_dict() for finding in self.findings], **self.facts}

@@ -114,12 +114,13 @@ class Arrays:
                                  + (f"; it has {have}" if have else ""))
         along = axis if axis is not None else int(shape[0] < shape[1])
         if shape[1 - along] > _MOST_COLUMNS:
-            raise RecordingError(f"{self.path}: '{name or 'the array'}' is {shape[0]} x {shape[1]}, and no log has "
-                                 f"{shape[1 - along]} columns; check axis")
+            raise RecordingError(f"{self.path}: '{name or 'the array'}' is {shape[0]} x {shape[1]}: "
+                                 f"{shape[1 - along]} columns are not plausible for a log; check axis (--set "
+                                 "log.axis=0 or 1)")
         found = Arrays(self.path, {str(i + 1): _Line(self.arrays[name], i, 1 - along if self.rows_last else along)
                                    for i in range(shape[1 - along])}, close=self._close)
         if along == 1:
-            found.notes.append(f"'{name or 'the array'}' is {shape[0]} x {shape[1]}, a column a sample")
+            found.notes.append(f"'{name or 'the array'}' is {shape[0]} x {shape[1]}, one column per sample")
         return found
 
     def _axis(self, name: str, samples: int) -> int:
@@ -128,12 +129,12 @@ class Arrays:
             along = 1 - self.axis if self.rows_last else self.axis
             if shape[along] != samples:
                 raise RecordingError(f"{self.path}: '{name}' has {shape[along]} samples along axis {self.axis}, the "
-                                     f"log has {samples}; check axis")
+                                     f"log has {samples}; check axis (--set log.axis=0 or 1)")
             return along
         axes = [axis for axis, size in enumerate(shape) if size == samples]
         if not axes:
-            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, "
-                                 f"none of that is the {samples} samples of the log")
+            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and neither is the number "
+                                 f"of samples of the log, {samples}")
         return axes[-1] if self.rows_last else axes[0]
 
 

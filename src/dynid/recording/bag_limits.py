@@ -35,7 +35,7 @@ def check_bag(path: Path) -> None:
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or PureWindowsPath(name).drive or ".." in parts.parts or not (
                 folder / parts.name).resolve().is_relative_to(folder):
-            raise RecordingError(f"{metadata}: names the file '{name[:80]}', which is not in the bag's folder",
+            raise RecordingError(f"{metadata}: refers to the file '{name[:80]}', which is not in the bag's folder",
                                  "copy all files of the bag into one folder and run: ros2 bag reindex FOLDER")
 
 

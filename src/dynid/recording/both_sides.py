@@ -27,8 +27,9 @@ def both_sides(recording: Recording, joints: Sequence[int]) -> Recording:
     """
     motors = recording.motor_position
     if motors is None:
-        raise RecordingError(f"{recording.source} has no motor positions, which flexible joints need beside those of "
-                             "the links; name them by motor_position = [...] in [log], or leave out [model.flexible]")
+        raise RecordingError(f"{recording.source} has no motor positions. Flexible joints need them in addition to "
+                             "the link positions: add --set 'log.motor_position=[...]', or motor_position = [...] "
+                             "under [log], or remove [model.flexible]")
     own, names = list(joints), recording.joints or numbered_joints(recording.dof)
     every = [*range(recording.dof), *own]
     signals: dict[str, Any] = {name: np.ascontiguousarray(signal[:, every])

@@ -62,7 +62,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     span = float(t[-1] - t[0])
     notes = [f"{n} samples over {span:.6g} s, median rate {1 / median:.5g} Hz, mean rate {(n - 1) / span:.5g} Hz"]
     if n < FEW:
-        notes.append(f"only {n} samples, too few to filter or to judge a fit")
+        notes.append(f"only {n} samples, too few to filter or to validate a fit")
     off = float(np.mean(np.abs(steps / median - 1.0) > 0.5))
     if np.max(np.abs(steps / median - 1.0)) > 0.05:
         notes.append(f"time stamps jitter: intervals from {1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms around "
@@ -76,7 +76,8 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     if max(parts) > 1.1 * min(parts):
         notes.append(f"the rate changes along the log, from {1 / max(parts):.4g} to {1 / min(parts):.4g} Hz")
     if not 10.0 <= 1 / median <= 1e5:
-        notes.append(f"a rate of {1 / median:.4g} Hz is unusual for a robot's log: check time_unit")
+        notes.append(f"a rate of {1 / median:.4g} Hz is unusual for a robot's log: check the unit of the time, for "
+                     "example --set log.time_unit=ms")
     repeats = float(np.mean(np.all(q[1:] == q[:-1], axis=1)))
     if repeats > 0.01:
         notes.append(f"{100 * repeats:.2g} % of the rows repeat the positions of the row before")
@@ -94,7 +95,7 @@ def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequenc
     notes = []
     still = extremes.high - extremes.low < 1e-3  # rad or m: encoder noise stays below, no motion worth identifying does
     if np.any(still):
-        notes.append(f"{those(still)} never moved (range below 0.001), so the log says nothing of "
+        notes.append(f"{those(still)} never moved (range below 0.001), so the log does not determine "
                      f"{'its' if np.sum(still) == 1 else 'their'} inertia and friction")
     said = np.array([name not in unmeasured for name in names])
     zero = (extremes.torque_low == 0) & (extremes.torque_high == 0) & said
@@ -126,9 +127,9 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
     text = (f"joint {robot.joints[worst].name} goes to {reach[worst]:.4g} rad, more than three times "
             + (f"its limit of {limit[worst]:.4g} rad" if bounded else "a full turn"))
     if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
-        text += '; these look like degrees: set unit = "deg" in the mapping'
+        text += '; they are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]'
         if not said and bounded:
-            raise RecordingError(f"{source}: {text}, or unit = \"rad\" if they are not", where="log.unit")
+            raise RecordingError(f"{source}: {text}; if they are in radians, add --set log.unit=rad", where="log.unit")
     else:
-        text += "; check unit, ratio and offset"
+        text += "; check unit, ratio and offset (--set log.unit=deg, or --set log.side=motor for motor-side positions)"
     return [text]

@@ -76,7 +76,8 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
     for path in paths:
         with closing(lay_out(path, mapping, robot)) as current:
             if joints is not None and current.conversion.joints != joints:
-                raise RecordingError(f"{path}: has other joints than {paths[0]}, so they are not one log")
+                raise RecordingError(f"{path} has other joints than {paths[0]}, so the two files cannot be parts of "
+                                     "one log")
             joints = current.conversion.joints
             before = current.notes
             lacking = {signal: tuple(joints[current.conversion.order.index(i)] for i in columns)
@@ -106,11 +107,11 @@ def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], 
         shortest = min(lengths)
         if max(lengths) > shortest:
             short, long = (current.sources[lengths.index(size)].path for size in (shortest, max(lengths)))
-            text = f"{short} ends after {done + shortest} samples, {long} goes on"
+            text = f"{short} ends after {done + shortest} samples, but {long} continues"
             if current.mapping.bad_rows == "error":
-                raise RecordingError(f"{text}; set bad_rows = \"drop\" to use what both have")
+                raise RecordingError(f"{text}; add --set log.bad_rows=drop to use only the rows that both have")
             if shortest:
-                yield [block.cut(0, shortest) for block in blocks], (f"{text}; the rest was left out",)
+                yield [block.cut(0, shortest) for block in blocks], (f"{text}; the remaining rows are ignored",)
             return
         done += shortest
         yield list(blocks), ()
@@ -121,8 +122,9 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
     for signal, columns in current.columns.items():
         for column in columns:
             if signal != "time" and _values(blocks, column).dtype.kind == "M":
-                raise RecordingError(f"{current.sources[column.source].path}: column '{column.field}' holds dates, and "
-                                     f"no {signal}; name the columns in the mapping", where=f"log.{signal}")
+                raise RecordingError(f"{current.sources[column.source].path}: column "
+                                     f"'{column.field}' contains dates, not {signal}; map the "
+                                     f"right columns with --set 'log.{signal}=[...]'", where=f"log.{signal}")
     raw = {signal: np.stack([_values(blocks, column) for column in columns], axis=1).astype(float, copy=False)
            for signal, columns in current.columns.items() if signal != "time"}
     raw["torque"][:, list(current.unmeasured)] = 0.0
@@ -158,12 +160,13 @@ def _logged(current: Layout, raw: dict[str, Array], clock: _Clock, notes: list[s
     refused where it is compared with the positions."""
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
-        notes += [f"{signal} is not a number in any row and counts as not logged" for signal in sorted(clock.absent)]
+        notes += [f"{signal} is not a number in any row and is treated as not "
+                  "logged" for signal in sorted(clock.absent)]
         if "velocity" in raw and "velocity" not in clock.absent and current.conversion.inverse is None:
             clock.blank = np.flatnonzero(np.all(np.isnan(raw["velocity"]), axis=0))
             lacking = ", ".join(_label(current, current.columns["velocity"][k]) for k in clock.blank)
             if lacking:
-                notes.append(f"velocity is not a number in any row of {lacking} and counts as not logged there")
+                notes.append(f"velocity is not a number in any row of {lacking} and is treated as not logged there")
     if "velocity" in raw and len(clock.blank):
         raw["velocity"][:, clock.blank] = 0.0
     return {signal: array for signal, array in raw.items() if signal not in clock.absent}
@@ -181,11 +184,12 @@ def _dropped(current: Layout, blocks: Sequence[Block], faults: Dictionary[int, t
     if not where:
         return ()
     if current.mapping.bad_rows == "error":
-        raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; correct it, or set "
-                             f"bad_rows = \"drop\" to leave such rows out", where=current.setting(*faults[where[0]]))
+        raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; "
+                             "correct it, or add --set log.bad_rows=drop to "
+                             "ignore such rows", where=current.setting(*faults[where[0]]))
     shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:_SHOWN])
     more = f"; and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
-    notes.append(f"{len(where)} of {count} rows left out: {shown}{more}")
+    notes.append(f"{len(where)} of {count} rows ignored: {shown}{more}")
     found = []
     for row in where[:LISTED]:
         file, number, why = _place(current, blocks, row, faults[row])
@@ -201,7 +205,7 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
     values = np.hstack([array[good] for signal, array in signals.items()
                         if signal not in ("wrench", "temperature")])
     for row in good[:strays_by_value(values)].tolist():
-        faults[row] = (0, (None, 0, "its values lie far outside the range of all rows after it, in several columns"))
+        faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
 
 def _add_disorder(current: Layout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock) -> bool:
@@ -213,7 +217,7 @@ def _add_disorder(current: Layout, t: Array, good: Bools, faults: dict[int, tupl
     count += strays_by_time(t[rows[count:]])
     source = current.columns["time"][0].source if "time" in current.columns else 0
     for row in rows[:count].tolist():
-        faults[row] = (source, (None, 0, "its time stamp is at odds with those of all rows after it"))
+        faults[row] = (source, (None, 0, "its time stamp does not fit the time stamps of all later rows"))
     return count > 0
 
 
@@ -268,7 +272,7 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
             size = np.abs(time.astype(float)) * SECONDS[unit]
             wrong = ~np.isfinite(size) | (size > ABSURD_TIME)
         for row in np.flatnonzero(wrong).tolist():
-            what = f"holds {time[row]}, which is no time; check time_unit"
+            what = f"has the time {time[row]}, which is not plausible; check its unit (--set log.time_unit=ms)"
             faults.setdefault(row, (column.source, (column.field, column.part, what)))
     for signal, array in signals.items():
         wrong = ~np.all(np.isfinite(raw[signal]), axis=1) | ~np.all(np.abs(array) <= ABSURD[signal], axis=1)
@@ -278,8 +282,9 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
             size = np.abs(raw[signal][row])
             part = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
             column, value = current.columns[signal][part], raw[signal][row, part]
-            what = f"holds {value:g}, which is no {signal.replace('_', ' ')}" if np.isfinite(value) \
-                else f"holds {value:g}, which is not a finite number"
+            what = (f"has the value {value:g}, which is not a plausible "
+                    f"{signal.replace('_', ' ')}") if np.isfinite(value) \
+                else f"has the value {value:g}, which is not a finite number"
             faults[row] = (column.source, (column.field, column.part, what))
     return faults
 
@@ -353,13 +358,13 @@ def _begin(current: Layout, times: Sequence[Values], good: Bools, clock: _Clock,
         return
     unit, by_size = _time_unit(current, times, good)
     if by_size:
-        notes.append(f"time is taken to be in {unit} since 1970, by its size")
+        notes.append(f"time is interpreted as {unit} since 1970, because of its magnitude")
     clock.scale = SECONDS[unit]
     clock.origin = [time[good][0] for time in _whole(times)]
     start = float(clock.origin[0]) * clock.scale
     if start:
         date = datetime.fromtimestamp(start, UTC).strftime(" (%Y-%m-%d %H:%M:%S UTC)") if 1e8 < start < 1e10 else ""
-        notes.append(f"time starts at {start:.6f} s{date} in the file and at 0 here")
+        notes.append(f"time starts at {start:.6f} s{date} in the file and is shifted to 0")
 
 
 def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, signals: dict[str, Array],
@@ -379,9 +384,10 @@ def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, 
     if len(back):
         first = int(back[0])
         before = t[first - 1] if first else clock.last
-        raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from {before:.6f} s to "
-                             f"{t[first]:.6f} s after the start of the log; if it holds several runs, split it there "
-                             "or choose one with episode", where="log.time")
+        raise RecordingError(f"{source.path} {source.row} {place(first)}: time runs backwards, from "
+                             f"{before:.6f} s to {t[first]:.6f} s after the start of the log; if "
+                             "the file contains several runs, split it there or choose one with "
+                             "--set log.episode=N", where="log.time")
     fresh = steps > 0
     again = np.flatnonzero(~fresh)
     if len(again):
@@ -392,9 +398,9 @@ def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, 
             same &= np.all(array[again] == previous[again], axis=1)
         rows = ", ".join(str(place(int(i))) for i in again[:_SHOWN]) + (", ..." if len(again) > _SHOWN else "")
         other = int(np.sum(~same))
-        notes.append(f"{len(again)} rows repeat the time stamp of the row before and were left out ({source.row} "
-                     f"{rows}); " + ("all are copies of it" if not other else f"{other} of them hold other values"
-                        + (", so the clock is too coarse: give the rate instead" if other > 0.1 * len(t) else "")))
+        coarse = "; the clock is too coarse: give the rate in Hz (--set log.rate=N)" if other > 0.1 * len(t) else ""
+        notes.append(f"{len(again)} rows repeat the previous time stamp and are ignored ({source.row} {rows}); "
+                     + (f"{other} of them have other values{coarse}" if other else "all are copies of it"))
     clock.last = float(t[-1])
     clock.last_row = {signal: array[-1:] for signal, array in signals.items()}
     return fresh

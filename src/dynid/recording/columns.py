@@ -50,7 +50,7 @@ def match_parts(source: Source, array: str, names: Names | None, signal: str, jo
     shape = source.fields.get(array, ())
     if len(shape) != 2:
         have = [name for name, size in source.fields.items() if len(size) == 2]
-        raise RecordingError(f"{source.path}: has no array '{array}' of several columns for {signal}; it has "
+        raise RecordingError(f"{source.path}: has no array '{array}' with several columns for {signal}. Arrays: "
                              f"{listed(have)}")
     known = list(source.texts.get(array, ())) or [str(i + 1) for i in range(shape[1])]
     found = _matched(source, known, names, signal, joints, count)
@@ -80,12 +80,14 @@ def _one(source: Source, known: list[str], name: str | int, signal: str) -> str:
         if name in known:
             return name
         if name in source.fields:
-            raise RecordingError(f"{source.path}: '{name}', given for {signal}, holds a single number")
+            raise RecordingError(f"{source.path}: '{name}', given for {signal}, is a single number")
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
-        raise RecordingError(f"{source.path}: has no column '{name}' for {signal}{hint or '; it has ' + listed(known)}")
+        raise RecordingError(f"{source.path}: has no column '{name}' for "
+                             f"{signal}{hint or '. Columns: ' + listed(known)}")
     if not 1 <= name <= len(known):
-        raise RecordingError(f"{source.path}: has no column {name} for {signal}; they count from 1 to {len(known)}")
+        raise RecordingError(f"{source.path}: has no column {name} for {signal}; columns are numbered from 1 to "
+                             f"{len(known)}")
     return known[name - 1]
 
 
@@ -100,7 +102,7 @@ def _pattern(source: Source, known: list[str], pattern: str, signal: str, joints
     expression = re.compile(pieces[0] + group + "(?P=it)".join(pieces[1:]))
     found = {hit["it"]: name for name in known if (hit := expression.fullmatch(name))}
     if not found:
-        raise RecordingError(f"{source.path}: no column fits '{pattern}' for {signal}; it has {listed(known)}")
+        raise RecordingError(f"{source.path}: no column matches '{pattern}' for {signal}. Columns: {listed(known)}")
     if kind == "joint":
         return by_name(source, found, signal, joints)
     return by_number(source, {int(number): name for number, name in found.items()}, signal, joints, count)
@@ -131,17 +133,18 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
     longer = [name.removesuffix(first) for name in logged if name.endswith(first)]
     prefixes = [prefix for prefix in dict.fromkeys(longer) if all(prefix + joint in known for joint in joints)]
     if len(prefixes) > 1:
-        raise RecordingError(f"{source} is there of several robots, {' and '.join(map(repr, prefixes))} stand before "
-                             f"joint '{first}'; say which with position = \"...{{joint}}\" and so on")
+        raise RecordingError(f"{source} exists for several robots: {' and '.join(map(repr, prefixes))} precede joint "
+                             f"'{first}'; choose one with --set 'log.position=...{{joint}}' and likewise for the "
+                             "other signals")
     if prefixes:
         return ({joint: prefixes[0] + joint for joint in joints},
-                f"the log's joints are the robot's with '{prefixes[0]}' before their names")
+                f"the joint names of the log are those of the robot with the prefix '{prefixes[0]}'")
     shorter = [first.removesuffix(name) for name in logged if name and first.endswith(name)]
     prefixes = [prefix for prefix in dict.fromkeys(shorter) if prefix and all(
         joint.startswith(prefix) and joint.removeprefix(prefix) in known for joint in joints)]
     if len(prefixes) == 1:
         return ({joint: joint.removeprefix(prefixes[0]) for joint in joints},
-                f"the log's joints are the robot's without '{prefixes[0]}' before their names")
+                f"the joint names of the log are those of the robot without the prefix '{prefixes[0]}'")
     return {}, None
 
 
@@ -153,7 +156,7 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
     missing = next((number for number in range(first, first + wanted) if number not in found), None)
     if missing is not None:
         whose = f", for joint '{joints[missing - first]}'," if joints else ""
-        raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} "
-                             f"only {listed(list(found.values()))}")
+        raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} only "
+                             f"{listed(list(found.values()))}")
     return Match(tuple(found[number] for number in range(first, first + wanted)), None,
                  tuple(f"number {number}" for number in sorted(found) if number >= first + wanted))

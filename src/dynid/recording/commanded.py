@@ -17,9 +17,9 @@ def commanded(recording: Recording) -> Recording:
     positions, torques = recording.reference, recording.target_torque
     if positions is None or torques is None:
         missing = [name for name, signal in (("reference", positions), ("target_torque", torques)) if signal is None]
-        raise RecordingError(f"{recording.source}: commanded = true needs the commanded positions and torques; name "
-                             f"{' and '.join(missing)} in [log]")
+        raise RecordingError(f"{recording.source}: commanded = true needs the commanded positions and torques; map "
+                             f"{' and '.join(missing)} under [log], or with --set 'log.{missing[0]}=[...]'")
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
                    reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
                    motor_position=None, sensed_torque=None, gain_deviation=None, unscaled=False, unmeasured=(),
-                   notes=(*recording.notes, "commanded positions and torques are taken in place of those measured"))
+                   notes=(*recording.notes, "commanded positions and torques are used instead of the measured ones"))

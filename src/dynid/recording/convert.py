@@ -74,7 +74,7 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     guessed: units read from column names, used where the mapping says none.
     """
     if names is not None and len(names) != count:
-        raise RecordingError(f"{source}: joints names {len(names)} joints, but the log has {count} position columns",
+        raise RecordingError(f"{source}: joints lists {len(names)} joints, but the log has {count} position columns",
                              where="log.joints")
     order = _order(names, count, robot, source, notes)
     if names is None and robot is not None:
@@ -91,13 +91,13 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         gain = np.array(per_joint(None if isinstance(mapping.drive_gain, str) else mapping.drive_gain,
                                   names, count, "drive_gain", source, 1.0), dtype=float)
     elif gain.size not in (1, count):
-        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} numbers for {count} joints",
+        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} values for {count} joints",
                              where="log.drive_gain")
     if mapping.torque_scale is not None:
         gain = np.array(per_joint(mapping.torque_scale, names, count, "torque_scale", source), dtype=float)
         if not np.all(np.isfinite(gain) & (gain > 0)):
-            raise RecordingError(f"{source}: torque_scale must be above zero for each joint; turn signs with "
-                                 "torque_sign", where="log.torque_scale")
+            raise RecordingError(f"{source}: torque_scale must be above zero for each "
+                                 "joint; reverse a sign with torque_sign", where="log.torque_scale")
     motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor",
              "motor": mapping.motor_side == "motor"}
     ratio = _reductions(names, robot, source) if mapping.ratio == OF_ROBOT else constants.get("ratio")
@@ -127,7 +127,9 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
     missing = [name for name in names if known.get(name) is None]
     if missing:
         raise RecordingError(f"{source}: ratio = \"robot\", but the file of robot '{robot.name}' states no mechanical "
-                             f"reduction of joint '{missing[0]}'", "give ratio as numbers", where="log.ratio")
+                             f"reduction of joint '{missing[0]}'", "give ratio as numbers, for "
+                                                                   "example --set 'log.ratio=[100, "
+                                                                   "100]'", where="log.ratio")
     return np.array([known[name] for name in names], dtype=float)
 
 
@@ -140,8 +142,9 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
         if robot.source_joints and count == len(robot.source_joints):
             return tuple(robot.source_joints.index(name) for name in robot.joint_names)
         if count != robot.dof:
-            raise RecordingError(f"{source}: has {count} position columns, robot '{robot.name}' has {robot.dof} joints "
-                                 f"({listed(robot.joint_names)}); name the columns' joints with joints = [...]",
+            raise RecordingError(f"{source}: has {count} position columns, but robot '{robot.name}' has {robot.dof} "
+                                 f"joints ({listed(robot.joint_names)}); name the joint of each column with --set "
+                                 "'log.joints=[...]'",
                                  where="log.position")
         return tuple(range(count))
     missing = [name for name in robot.joint_names if name not in names]
@@ -150,10 +153,10 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
                              f"which has {listed(list(names))}", where="log.position")
     extra = [name for name in names if name not in (*robot.joint_names, *robot.source_joints)]
     if extra:
-        notes.append(f"not used, robot '{robot.name}' has no such joint: {listed(extra)}")
+        notes.append(f"not used, because robot '{robot.name}' has no such joint: {listed(extra)}")
     order = tuple(list(names).index(name) for name in robot.joint_names)
     if list(order) != sorted(order):
-        notes.append(f"columns put into the robot's joint order, {listed(robot.joint_names)}")
+        notes.append(f"columns are reordered to the joint order of the robot, {listed(robot.joint_names)}")
     return order
 
 
@@ -174,9 +177,10 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
              and names is not None and names[i] in robot.joint_names]
     if wrong and isinstance(unit, str) and len(wrong) < count:
         left = [str(names[i]) for i in wrong] if names is not None else []
-        notes.append(f"unit {unit} does not fit joint {listed(left)}, taken as {natural[wrong[0]]}")
+        notes.append(f"unit {unit} does not fit joint {listed(left)}, which is read in {natural[wrong[0]]}")
         return [natural[i] if i in wrong else given[i] for i in range(count)]
     if wrong and names is not None:
-        raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint '{names[wrong[0]]}', which "
-                             f"{'slides' if prismatic[wrong[0]] else 'turns'}", where="log.unit")
+        raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint "
+                             f"'{names[wrong[0]]}', which "
+                             f"{'is prismatic' if prismatic[wrong[0]] else 'is revolute'}", where="log.unit")
     return given

@@ -85,15 +85,15 @@ def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
     common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
     if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
-        raise RecordingError("deviations of drive gains are finite and not below zero, shares of at most "
+        raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "
                              f"{_MOST_DEVIATION:g}, got {given.tolist()}")
     if given.ndim == 0:
         return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
     if given.shape == (dof,):
         return np.diag(given ** 2)
     if given.shape != (dof, dof):
-        raise RecordingError(f"deviations of drive gains are one number, one a joint, or a covariance of {dof} joints, "
-                             f"got shape {given.shape}")
+        raise RecordingError("standard deviations of drive gains must be one number, one number per joint, or a "
+                             f"covariance of {dof} joints, got shape {given.shape}")
     return given
 
 
@@ -106,8 +106,9 @@ def gains_from_log(recording: Recording) -> DriveGains:
     """
     torque, current = recording.target_torque, recording.target_current
     if torque is None or current is None:
-        raise RecordingError(f"{recording.source}: has no target torque and target current to find drive gains from; "
-                             "name their columns with target_torque and target_current")
+        raise RecordingError(f"{recording.source}: has no target torque and target current to determine drive gains "
+                             "from; map their columns with --set 'log.target_torque=[...]' and --set "
+                             "'log.target_current=[...]'")
     speed = recording.reference_velocity if recording.reference_velocity is not None else recording.dq
     if speed is None:
         speed = np.gradient(recording.q, recording.t, axis=0)
@@ -138,9 +139,9 @@ def _columns(torque: Array, speed: Array, t: Array) -> Array:
 def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
     """Current per torque and its deviation, or why the data do not determine it."""
     if not np.any(columns[:, 0]):
-        return 0.0, np.inf, "its target torque is zero throughout: it carries no weight and does not accelerate"
+        return 0.0, np.inf, "its target torque is always zero: it carries no weight and does not accelerate"
     if not np.any(current):
-        return 0.0, np.inf, "its target current is zero throughout"
+        return 0.0, np.inf, "its target current is always zero"
     size = np.linalg.norm(columns, axis=0)
     unit = columns / np.where(size > 0, size, 1.0)
     rows = np.array_split(np.arange(len(current)), _BLOCKS)
@@ -153,8 +154,8 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
     slope, n = whole / size[0], len(rows)
     deviation = math.sqrt((n - 1) / n * float(np.sum((slopes - slopes.mean()) ** 2)))
     if not slope > 0 or deviation > _SURE * slope:
-        return 0.0, np.inf, ("its target torque hardly tells from friction and acceleration, as of a vertical axis, "
-                             "which carries no weight")
+        return 0.0, np.inf, ("its target torque can hardly be distinguished from friction and acceleration, as on a "
+                             "vertical axis, which carries no weight")
     return slope, deviation, ""
 
 

@@ -21,8 +21,8 @@ def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows
         yield from rows_of(source, names, samples, rows)
         return
     if column not in source.fields:
-        raise RecordingError(f"{source.path}: has no column '{column}' that numbers its episodes; name it with "
-                             "episode_column")
+        raise RecordingError(f"{source.path}: has no column '{column}' with episode numbers; name it with --set "
+                             "log.episode_column=NAME")
     seen: set[int] = set()
     for block in rows_of(source, [*dict.fromkeys([*names, column])], samples, rows):
         values = np.asarray(block.values[column], dtype=float)

@@ -40,11 +40,11 @@ def from_frame(frame: Any, *, time: str = "time", position: str = "position_", t
     found = {prefix: [name for name in map(str, frame.columns) if name.startswith(prefix)]
              for prefix in (position, torque, velocity)}
     if time not in frame.columns:
-        raise RecordingError(f"{source} has no column '{time}'; it has {', '.join(map(str, frame.columns))}")
+        raise RecordingError(f"{source} has no column '{time}'; its columns are {', '.join(map(str, frame.columns))}")
     for prefix in (position, torque):
         if not found[prefix] or len(found[prefix]) != len(found[position]):
             raise RecordingError(f"{source} has {len(found[prefix])} columns that begin with '{prefix}' and "
-                                 f"{len(found[position])} that begin with '{position}'; name one of each for a joint")
+                                 f"{len(found[position])} that begin with '{position}'; give one of each per joint")
     q, tau, dq = (np.ascontiguousarray(frame[found[prefix]].to_numpy(dtype=float)) for prefix in found)
     t = np.ascontiguousarray(frame[time].to_numpy(dtype=float))
     return Recording(t, q, tau, dq if dq.shape[1] else None, source=source,

@@ -29,6 +29,7 @@ _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signa
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
             "target_torques": "target_torque", "external_torques": "external_torque"}  # keys of `write_npz`
+GUESSED = "guessed from their names: "  # how the note begins that states the columns of a signal
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
@@ -74,7 +75,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
             if named_units:
                 units[signal] = named_units.pop()
             others = [name for rest, group in groups.items() if rest != choices[0] for _, name in group]
-            notes.append(f"guessed from their names: {signal} = {listed(list(signals[signal].fields))}"
+            notes.append(f"{GUESSED}{signal} = {listed(list(signals[signal].fields))}"
                          + (f" ({units[signal]})" if signal in units else "")
                          + (f"; {listed(others)} not used" if others else ""))
         elif signal in wanted and groups:

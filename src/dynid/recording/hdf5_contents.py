@@ -35,8 +35,8 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
             found[prefix] = item
             continue
         if depth > _DEEPEST or len(seen) + len(item) > _MOST_OBJECTS:
-            raise RecordingError(f"{path}: nests groups more than {_DEEPEST} deep or holds more than {_MOST_OBJECTS} "
-                                 "objects, so it is no log")
+            raise RecordingError(f"{path}: has groups nested more than {_DEEPEST} deep or contains more than "
+                                 f"{_MOST_OBJECTS} objects, so it is not a log")
         inner = []
         for key in item:
             name = f"{prefix}/{key}" if prefix else key
@@ -53,7 +53,7 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
 
 def elsewhere(path: Path, name: str) -> RecordingError:
     """The error of a file part of which lies in another one."""
-    return RecordingError(f"{path}: '{name[:80]}' takes its numbers from other files, which are not read",
+    return RecordingError(f"{path}: '{name[:80]}' refers to data in other files, which are not read",
                           "write all arrays into one file")
 
 
@@ -88,7 +88,7 @@ def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
     filters = item.id.get_create_plist()
     kinds = [filters.get_filter(k)[0] for k in range(filters.get_nfilters())]
     if kinds.count(h5py.h5z.FILTER_DEFLATE) > 1:
-        raise RecordingError(f"{path}: '{name[:80]}' is compressed more than once, so it is no log",
+        raise RecordingError(f"{path}: '{name[:80]}' is compressed more than once, so it is not a log",
                              "write it with one compression, or none")
     if h5py.h5z.FILTER_DEFLATE not in kinds:
         return

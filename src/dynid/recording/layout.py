@@ -87,8 +87,8 @@ class _Files:
                                            width=place.width, array=said.array, axis=said.axis)
             long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
             if long is not None:
-                raise RecordingError(f"{key[0]}: has a column called '{long[:40]}...', {len(long)} characters long; it "
-                                     "is damaged, or no log")
+                raise RecordingError(f"{key[0]}: has a column called '{long[:40]}...', {len(long)} characters long; "
+                                     "the file is damaged or not a log")
         return list(self.opened).index(key)
 
     @property
@@ -141,7 +141,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     unknown = [name for name in mapping.unmeasured
                if joints is not None and name not in (*joints, *(robot.source_joints if robot else ()))]
     if unknown:
-        raise RecordingError(f"{path}: unmeasured names joint '{unknown[0]}', there are {listed(list(joints or ()))}",
+        raise RecordingError(f"{path}: unmeasured lists joint '{unknown[0]}'; the joints are "
+                             f"{listed(list(joints or ()))}",
                              where="log.unmeasured")
     places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
     matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot)
@@ -180,14 +181,14 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
     _check_counts(path, spread)
     extra = [joint for joint in matches["position"][1].extra if joint in matches["torque"][1].extra]
     if extra:
-        notes.append(f"in the log, but of no joint asked for, and not used: {listed(extra)}")
+        notes.append(f"present in the log but not requested for any joint, and not used: {listed(extra)}")
     constants = {name: found for name in ("drive_gain", "ratio")
                  if (found := _constant(files, mapping, name)) is not None}
     turned = conversion(mapping, len(spread["position"]), names, robot, constants, units, str(path), notes)
     if "position" in units and "velocity" in matches and "velocity" not in units and mapping.velocity_unit is None:
-        notes.append(f"velocity is taken in {units['position']}/s, as the positions are in {units['position']}")
+        notes.append(f"velocity is read in {units['position']}/s, because the positions are in {units['position']}")
     if mapping.rate is not None:
-        notes.append(f"time is counted at {mapping.rate:g} Hz, as the mapping says")
+        notes.append(f"time is computed from the given rate of {mapping.rate:g} Hz")
     return Layout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
                   mapping.unit is not None or "position" in units, tuple(notes), absent, lacking)
 
@@ -200,9 +201,9 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
     known = list(names or ())
     wrong = [name for name in mapping.unmeasured if name not in known]
     if wrong:
-        raise RecordingError(f"{path}: unmeasured names joint '{wrong[0]}', the log has {listed(known)}")
+        raise RecordingError(f"{path}: unmeasured lists joint '{wrong[0]}'; the joints of the log are {listed(known)}")
     if known and len(mapping.unmeasured) == len(known):
-        raise RecordingError(f"{path}: no joint's torque is measured, so nothing can be identified from this log")
+        raise RecordingError(f"{path}: no joint torque is measured, so nothing can be identified from this log")
     return tuple(known.index(name) for name in mapping.unmeasured)
 
 
@@ -210,7 +211,7 @@ def _placed(source: Source, place: Place, signal: str, joints: Sequence[str] | N
     """The columns of a source that a place means."""
     if place.topic is not None:
         if not isinstance(source, Bag):
-            raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', and this file is no bag")
+            raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', but this file is not a bag")
         return match(source, source.named(place.topic, place.columns, signal), signal, joints, count)
     if place.array is not None:
         return match_parts(source, place.array, place.columns, signal, joints, count)
@@ -226,8 +227,9 @@ def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int,
     for name in (*found.fields, *((source.topic,) if isinstance(source, Bag) else ())):
         why = no_torque(name)
         if why is not None:
-            raise RecordingError(f"{source.path}: '{name}' cannot be the torque: numbers of this name {why}",
-                                 "name the measured torques with torque = [...] in the mapping", where="log.torque")
+            raise RecordingError(f"{source.path}: '{name}' cannot be the torque: signals of this name {why}",
+                                 "map the measured torques with --set 'log.torque=[...]', or "
+                                 "torque = [...] under [log]", where="log.torque")
 
 
 def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
@@ -245,10 +247,10 @@ def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
         except RecordingError as refused:
             problem = problem or refused
             continue
-        notes.append(f"read by the preset '{preset.name}' ({preset.recorder}), whose columns these are")
+        notes.append(f"read with the preset '{preset.name}' ({preset.recorder}), which has these columns")
         return found
     if problem is not None:
-        raise RecordingError(f"{main.path}: is a log of {recognised(main.fields)[0].recorder}; "
+        raise RecordingError(f"{main.path}: was recorded by {recognised(main.fields)[0].recorder}; "
                              f"{str(problem).removeprefix('mapping: ')}")
     return mapping
 
@@ -274,7 +276,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
         return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
-        raise RecordingError(f"{main.path}: the messages carry no {missing[0]}, only {listed(list(main.fields))}",
+        raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
                              where=f"log.{missing[0]}")
     sensor = ["wrench"] if optional and "wrench" not in said else []
     taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
@@ -304,7 +306,7 @@ def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Matc
                  for place, found in [matches[signal]] if place == index and found.fields]
         counts.append(source.length(first[0]) if isinstance(source, Arrays) and first else None)
         if counts[-1] == 0:
-            raise RecordingError(f"{path}: holds no samples")
+            raise RecordingError(f"{path}: contains no samples")
     return tuple(counts)
 
 
@@ -322,7 +324,7 @@ def _columns(source: Source, index: int, found: Match, samples: int | None, note
                                      f"which does not fit the {samples} samples of the log")
             width = size // samples
             if source.transposed(name, samples):
-                notes.append(f"'{name}' is {shape[0]} x {shape[1]}, joints along the rows, and was transposed")
+                notes.append(f"'{name}' is {shape[0]} x {shape[1]}, with joints along the rows, and was transposed")
         else:
             width = shape[1] if len(shape) == 2 else 1
         columns += [Column(index, name, part) for part in range(width)]
@@ -332,7 +334,7 @@ def _columns(source: Source, index: int, found: Match, samples: int | None, note
 def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
     count = len(columns["position"])
     if not count:
-        raise RecordingError(f"{path}: no position columns are named", where="log.position")
+        raise RecordingError(f"{path}: no position columns are given", where="log.position")
     for signal, found in columns.items():
         if signal == "time" and len(found) not in (1, 2):
             raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}",
@@ -356,8 +358,8 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
     for signal, names in named.items():
         whose = named.get("position", names)
         if names != whose and not (signal == "torque" and list(names) == with_torque(whose, mapping)):
-            raise RecordingError(f"{path}: position is of joints {listed(named['position'])}, "
-                                 f"{signal} of {listed(names)}")
+            raise RecordingError(f"{path}: position has the joints {listed(named['position'])}, {signal} of "
+                                 f"{listed(names)}")
     if "position" in named:
         return named["position"]
     index, found = matches["position"]
@@ -370,8 +372,8 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
             notes.append(note)
             own = {log_name: joint for joint, log_name in as_logged.items()}
             return tuple(own.get(log_name, log_name) for log_name in written)
-        notes.append(f"the file calls its joints {listed(written)}, the robot has {listed(robot.joint_names)}; "
-                     f"columns are taken in order")
+        notes.append(f"the joint names of the file, {listed(written)}, differ from those of the robot, "
+                     f"{listed(robot.joint_names)}; columns are assigned in order")
         return None
     return written
 
@@ -383,8 +385,8 @@ def _constant(files: _Files, mapping: Mapping, name: str) -> Array | None:
         return None
     source = next((source for source in files.sources if key in source.fields), None)
     if source is None:
-        raise RecordingError(f"{files.sources[0].path}: has no value '{key}' for {name}; "
-                             f"it has {listed(list(files.sources[0].fields))}", where=f"log.{name}")
+        raise RecordingError(f"{files.sources[0].path}: has no value '{key}' for {name}. Its "
+                             f"values are {listed(list(files.sources[0].fields))}", where=f"log.{name}")
     with reading(source.path):
         numbers = np.asarray(source.value(key), dtype=float)
     if not np.all(np.isfinite(numbers)):

@@ -57,7 +57,7 @@ class Place(BaseModel):
         if self.width is not None and (self.columns is not None or self.array is not None):
             raise ValueError("give columns or width, not both: a flat file has no columns to choose from")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
-            raise ValueError("topic is one of the log's own bag, and goes with columns alone")
+            raise ValueError("topic selects a topic of the log's own bag, and can be combined only with columns")
         return self
 
 
@@ -75,7 +75,8 @@ class Mapping(BaseModel):
     target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
     torque_scale: N m (or N) for one unit of `torque`, where the log has another: 1e-3 for mN m, the rated torque over
     1000 for permille of it.
-    gain_deviation: relative deviation of drive gains or torque sensors, one sigma, for what is said of payloads.
+    gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads: one
+        number, one a joint, or their covariance as a list of rows, in the order of the joints.
     unit, velocity_unit: of positions and velocities; one for all, or one a joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
@@ -111,7 +112,7 @@ class Mapping(BaseModel):
     torque_scale: PerJoint | None = None
     current: Names | Place | None = None
     drive_gain: str | PerJoint | None = None
-    gain_deviation: PerJoint | None = None
+    gain_deviation: PerJoint | list[list[float]] | None = None
     reference: Names | Place | None = None
     reference_velocity: Names | Place | None = None
     wrench: Names | Place | None = None
@@ -157,7 +158,7 @@ class Mapping(BaseModel):
             raise ValueError(preset.refusal)
         found = overlaid(preset.settings, given)
         if found.get("torque") is None and found.get("current") is None:
-            raise ValueError(f"drive_gain is for currents, and logs of preset '{preset.name}' hold torques")
+            raise ValueError(f"drive_gain applies to currents, but logs of preset '{preset.name}' contain torques")
         return found
 
     @model_validator(mode="after")
@@ -167,22 +168,22 @@ class Mapping(BaseModel):
         if self.torque is not None and self.current is not None:
             raise ValueError("give torque or current, not both")
         if self.current is not None and self.drive_gain is None:
-            raise ValueError("current needs drive_gain, the torque per unit of current")
+            raise ValueError("current needs drive_gain, the torque per unit of current (--set 'log.drive_gain=[...]')")
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
             raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
                              "controller's own torque and current")
         if self.drive_gain is not None and self.torque is not None:
-            raise ValueError("drive_gain goes with current, not with torque")
+            raise ValueError("drive_gain applies to current, not to torque")
         if self.torque_scale is not None and self.current is not None:
-            raise ValueError("torque_scale goes with torque; of a current it is drive_gain")
+            raise ValueError("torque_scale applies to torque; for a current use drive_gain")
         if self.motor_position is not None and self.side == "motor":
-            raise ValueError('motor_position goes with positions of the links; for the motors alone give position and '
-                             'side = "motor"')
+            raise ValueError("motor_position is used together with link positions; if only motors are measured, give "
+                             'position and side = "motor"')
         geared = "motor" in (self.side, self.torque_side, self.motor_side)
         if self.ratio is not None and self.coupling is not None:
-            raise ValueError("give ratio or coupling, not both: the diagonal of coupling holds the ratios")
+            raise ValueError("give ratio or coupling, not both: the diagonal of coupling contains the ratios")
         if not geared and (self.ratio is not None or self.coupling is not None):
-            raise ValueError('ratio and coupling are for a log of the motor side: set side = "motor"')
+            raise ValueError("ratio and coupling apply to a log of the motor side: add --set log.side=motor")
         if geared and self.ratio is None and self.coupling is None:
             raise ValueError('side, torque_side or motor_side = "motor" needs ratio or coupling')
         for name in ("sign", "torque_sign"):
@@ -191,13 +192,14 @@ class Mapping(BaseModel):
             if any(abs(number) != 1.0 for number in numbers):
                 raise ValueError(f"{name} must be 1 or -1 for each joint")
         if self.joints is not None and len(set(self.joints)) < len(self.joints):
-            raise ValueError("joints names a joint twice")
+            raise ValueError("joints lists a joint twice")
         if self.unmeasured and self.coupling is not None:
-            raise ValueError("unmeasured does not go with coupling, where one motor's torque acts on several joints")
+            raise ValueError("unmeasured cannot be combined with coupling, because the torque of one motor acts on "
+                             "several joints")
         if self.start is not None and self.stop is not None and self.start >= self.stop:
             raise ValueError(f"the window is empty: start = {self.start:g} s is not before stop = {self.stop:g} s")
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise ValueError('delimiter must be one character, or left out; " " stands for any white space')
+            raise ValueError('delimiter must be one character, or omitted; " " means any white space')
         return self
 
     @staticmethod
@@ -220,7 +222,7 @@ class Mapping(BaseModel):
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
             raise RecordingError(f"{path}: not a TOML file: {problem}") from None
         if not isinstance(table.get("log"), dict):
-            raise RecordingError(f"{path}: has no [log] table; put the mapping of the log there")
+            raise RecordingError(f"{path}: has no [log] table; put the settings of the log there")
         return Mapping.of(table["log"], f"{path} [log]")
 
     def having(self, **overrides: Any) -> Mapping:
@@ -258,9 +260,9 @@ def sentence(problem: ValidationError) -> str:
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
         close = difflib.get_close_matches(name, list(Mapping.model_fields), n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else f"; it knows {', '.join(Mapping.model_fields)}"
+        hint = f"; did you mean '{close[0]}'?" if close else f"; the settings are {', '.join(Mapping.model_fields)}"
         if len(first["loc"]) > 1:
-            return f"'{name}' has no setting '{first['loc'][-1]}'; it knows columns, file, width, array, topic"
+            return f"'{name}' has no setting '{first['loc'][-1]}'; its settings are columns, file, width, array, topic"
         return f"there is no setting '{name}'{hint}"
     text = str(first["msg"]).removeprefix("Value error, ")
     text = text[:1].lower() + text[1:]
@@ -268,8 +270,8 @@ def sentence(problem: ValidationError) -> str:
         return f"'{name}': {text}" if name else text
     wanted = dict.fromkeys(("time", *SIGNALS),
                            "column names, a pattern, an array key or {file, columns, width, array, topic}")
-    wanted |= {name: "a number, one a joint, or a key of the file" for name in ("drive_gain", "ratio")}
-    wanted["axis"] = "0 (a row a sample) or 1 (a column a sample)"
+    wanted |= {name: "a number, one number per joint, or a key of the file" for name in ("drive_gain", "ratio")}
+    wanted["axis"] = "0 (one row per sample) or 1 (one column per sample)"
     if name in wanted:
         return f"'{name}' must be {wanted[name]}, got {first['input']!r}"
     return f"'{name}': {text}, got {first['input']!r}"
@@ -282,15 +284,16 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
         return [default] * count
     if isinstance(value, dict):
         if names is None:
-            raise RecordingError(f"{source}: {what} goes by joint name, but the log's joints have no names; "
-                                 f"set joints = [...] or give a robot")
+            raise RecordingError(f"{source}: {what} is given by joint name, but the joints of the log have no names; "
+                                 "add --set 'log.joints=[...]' or give a robot")
         unknown = [name for name in value if name not in names]
         if unknown:
-            raise RecordingError(f"{source}: {what} names joint '{unknown[0]}', the log has {', '.join(names)}",
+            raise RecordingError(f"{source}: {what} contains joint '{unknown[0]}'; the joints of the log are "
+                                 f"{', '.join(names)}",
                                  where=f"log.{what}")
         missing = [name for name in names if name not in value]
         if missing and default is None:
-            raise RecordingError(f"{source}: {what} says nothing of joint '{missing[0]}'", where=f"log.{what}")
+            raise RecordingError(f"{source}: {what} has no entry for joint '{missing[0]}'", where=f"log.{what}")
         return [value.get(name, default) for name in names]
     if isinstance(value, list):
         if len(value) != count:
@@ -311,10 +314,10 @@ def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str
     else:
         rows = mapping.coupling
         if len(rows) != count or any(len(row) != count for row in rows):
-            raise RecordingError(f"{source}: coupling must be {count} x {count}, a row for each motor",
+            raise RecordingError(f"{source}: coupling must be {count} x {count}, one row per motor",
                                  where="log.coupling")
         matrix = np.array(rows, dtype=float)
     if not np.all(np.isfinite(matrix)) or np.linalg.matrix_rank(matrix) < count:
-        raise RecordingError(f"{source}: {'ratio' if mapping.coupling is None else 'coupling'} cannot be inverted, "
-                             f"so joint positions do not follow from motor positions")
+        raise RecordingError(f"{source}: {'ratio' if mapping.coupling is None else 'coupling'} is singular, so joint "
+                             "positions cannot be computed from motor positions")
     return matrix

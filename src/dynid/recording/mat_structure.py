@@ -45,7 +45,7 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
             if kind == _COMPRESSED:
                 kind, _ = walk.tag()
             if kind != _MATRIX:
-                raise _damaged(path, "a variable is no array")
+                raise _damaged(path, "a variable is not an array")
             walk.has_objects = False
             name = walk.matrix(0)
             (others if walk.has_objects else plain).append(name)
@@ -54,7 +54,7 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _damaged(path: Path, why: str) -> RecordingError:
-    return RecordingError(f"{path}: the MATLAB file is damaged or no log, {why}",
+    return RecordingError(f"{path}: the MATLAB file is damaged or not a log, {why}",
                           "save the signals again as plain arrays: save -v7 log.mat t q tau")
 
 
@@ -192,7 +192,7 @@ class _Walk:
     def _inner(self, depth: int) -> None:
         kind, size = self.tag()
         if kind != _MATRIX:
-            raise _damaged(self.path, "a cell or field is no array")
+            raise _damaged(self.path, "a cell or field is not an array")
         if size:
             self._matrix(depth + 1)
 

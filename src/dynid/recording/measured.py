@@ -46,8 +46,8 @@ class Measuring:
         robot, found = self.robot, {name: array for name, array in signals.items() if name == "wrench"}
         refused = [name for name in _REFUSED if name in signals]
         if refused:
-            raise RecordingError(f"{refused[0]} is not brought onto the joints of robot '{robot.name}', whose logs "
-                                 f"hold positions of {', '.join(self.measured)}; leave it out of the mapping")
+            raise RecordingError(f"{refused[0]} cannot be converted to the joints of robot '{robot.name}', whose logs "
+                                 f"contain positions of {', '.join(self.measured)}; remove it from [log]")
         own = [joints.index(name) for name in robot.joint_names]
         encoders = [joints.index(name) for name in self.measured]
         solved = self._solved("position", signals["position"][:, encoders])
@@ -87,17 +87,18 @@ class Measuring:
         how = "its tree" if followers is None else "mimic joints" if followers.loops is None else \
             f"the loops {followers.loops.names}"
         if robot.measured:
-            found.append(f"positions were measured at {', '.join(robot.measured)} and brought onto "
+            found.append(f"positions were measured at {', '.join(robot.measured)} and converted to "
                          f"{', '.join(robot.joint_names)} by {how}")
         if len(robot.measured) > robot.dof and self.rows:
             off = np.sqrt(self.squares / self.rows)
-            found.append(f"more joints are measured than move by themselves: encoders are off the solution by "
-                         f"{', '.join(f'{name} {x:.3g}' for name, x in zip(robot.measured, off, strict=True))} "
+            found.append("more joints are measured than are independent: encoders deviate from the solution by "
+                         f"{', '.join((f'{name} {x:.3g}' for name, x in zip(robot.measured, off, strict=True)))} "
                          "(rms, rad or m)")
         if robot.driven:
             still = [name for name in robot.joint_names if name not in robot.driven]
-            found.append(f"torques are those of {', '.join(robot.driven)}, brought onto {', '.join(robot.joint_names)} "
-                         f"by {how}" + (f"; {', '.join(still)} {'have' if len(still) > 1 else 'has'} no motor"
+            found.append(f"torques of {', '.join(robot.driven)} are "
+                         f"converted to {', '.join(robot.joint_names)} by "
+                         f"{how}" + (f"; {', '.join(still)} {'have' if len(still) > 1 else 'has'} no motor"
                                         if still else ""))
         return found
 

@@ -101,7 +101,7 @@ class Parquet:
             if cells is not None and len(cells) == width:
                 numbers[row] = [np.nan if cell is None else cell for cell in cells]
             else:
-                faults.setdefault(row, (name, 0, f"holds {len(cells or [])} of {width} numbers"))
+                faults.setdefault(row, (name, 0, f"contains {len(cells or [])} of {width} numbers"))
         return numbers
 
 
@@ -116,5 +116,5 @@ def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
         return {str(name): tuple(map(str, one["names"])) for name, one in features.items()
                 if isinstance(one.get("names"), list)}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise RecordingError(f"{about}: is not the description of a dataset; correct it or move the log elsewhere") \
+        raise RecordingError(f"{about}: is not a valid dataset description; correct it or move the log elsewhere") \
             from None

@@ -64,7 +64,8 @@ def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) 
     """A recording on its uniform grid, as these options ask for it. spectrum: False leaves out that of the positions
     where the cut-off is given, a fifth of the work of a preparation."""
     if recording.unscaled:
-        raise RecordingError(f"{recording.source}: holds currents whose drive gains are to be found with a known load",
+        raise RecordingError(f"{recording.source}: contains currents whose drive gains are to be determined from a "
+                             "known load",
                              "give a log with that load in the same run file, or drive_gain as numbers")
     moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
@@ -109,13 +110,13 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
                       gain_deviation=recording.gain_deviation)
     if chosen.thin > 1:
         samples = samples.every(chosen.thin)  # after filtering (Ardiani, s. B.3.3)
-        steps.append(f"one row in {chosen.thin} taken: {len(samples)} rows at {samples.rate:.6g} Hz")
+        steps.append(f"decimated to one row in {chosen.thin}: {len(samples)} rows at {samples.rate:.6g} Hz")
     filtered = filtered_signals(recording, grid, segments, moving, plan, chosen)
     steps += [] if filtered is None else [filtered.filter.sentence()]
     decimation = None
     if plan.decimate > 1:
         decimation = Decimation(plan.decimate, chosen.stages, chosen.decimate_order, plan.share)
-        steps.append(f"torques and regressor are to be decimated in parallel, one row in {decimation.total} "
+        steps.append(f"torques and regressor are decimated in parallel, one row in {decimation.total} "
                      f"({chosen.stages} x {plan.decimate}), the last low-pass at "
                      f"{plan.share * grid.rate / (2 * decimation.total):.4g} Hz")
     resolved = chosen.with_changes(
@@ -145,23 +146,26 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     moving = selection.moving_joints(recording.q)
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
-        raise NotPossibleError(f"{source}: no joint moves, the widest range is {np.ptp(recording.q[:, widest]):.3g} "
-                               f"(rad or m) of {recording.joints[widest]}", "a robot at rest identifies nothing",
+        raise NotPossibleError(f"{source}: no joint moves; the widest range is "
+                               f"{np.ptp(recording.q[:, widest]):.3g} (rad or "
+                               f"m), of {recording.joints[widest]}", "a log of a robot at rest cannot be used "
+                                                                            "for identification",
                                AT_REST)
     low, high = recording.tau.min(axis=0), recording.tau.max(axis=0)
     top = np.maximum(high, -low)
     if not np.any(top > 0.0):
-        raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; "
-                               f"check which columns are named as torque")
+        raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; check "
+                               "which columns are mapped to the torque (--set 'log.torque=[...]')")
     remarks = []
     for j, name in enumerate(recording.joints):
         if not moving[j]:
-            remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be found from it; "
-                           f"it is taken as at rest")
+            remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be identified from "
+                           "it; it is treated as at rest")
         if name in recording.unmeasured:
-            remarks.append(f"the torque of {name} is not measured: it moves and carries load, but has no equation")
+            remarks.append(f"the torque of {name} is not measured: the joint moves and carries load, but contributes "
+                           "no equation")
         elif top[j] == 0.0:
-            remarks.append(f"the torque of {name} is zero throughout")
+            remarks.append(f"the torque of {name} is always zero")
         elif low[j] == high[j]:
             remarks.append(f"the torque of {name} never changes")
     return moving, remarks
@@ -184,12 +188,12 @@ def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list
     good = lengths >= plan.fewest
     if not np.any(good):
         raise NotPossibleError(f"{source}: the longest run without a gap has {int(lengths.max())} samples "
-                               f"({lengths.max() / grid.rate:.3g} s), but a filter at {plan.cutoff:.3g} Hz needs "
-                               f"{plan.fewest} with its borders; record longer, or give a higher cut-off")
+                               f"({lengths.max() / grid.rate:.3g} s); a filter at {plan.cutoff:.3g} Hz needs "
+                               f"{plan.fewest} including its borders; record longer, or give a higher cut-off")
     if np.all(good):
         return grid.segments, []
     return (np.ascontiguousarray(grid.segments[good]),
-            [f"{int(np.sum(~good))} segments shorter than {plan.fewest} samples were left out "
+            [f"{int(np.sum(~good))} segments shorter than {plan.fewest} samples were ignored "
              f"({int(lengths[~good].sum())} samples)"])
 
 
@@ -205,11 +209,12 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
     nothing = np.zeros(len(names), dtype=bool)
     if grid.dq is None:
         if "measured" in asked:
-            raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; "
-                                 f"name its columns in the mapping or let the positions be differentiated")
+            raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; map "
+                                 "its columns with --set 'log.velocity=[...]', or use --set "
+                                 "prepare.velocity=differentiate")
         return None, nothing, None, chosen.with_changes(velocity="differentiate"), []
     if set(asked) == {"differentiate"}:
-        return None, nothing, None, chosen, ["the measured velocity is not used, as asked"]
+        return None, nothing, None, chosen, ["the measured velocity is not used, as requested"]
     found = compare(grid.q, grid.dq, grid.rate, plan.cutoff, segments, moving, names)
     use = np.array([way == "measured" or (way == "auto" and good) for way, good in zip(asked, found.good, strict=True)])
     if not np.any(use):
@@ -219,7 +224,7 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
     if delay is None:
         delay = float(f"{found.delay:.6g}") if np.any(found.good & moving) else 0.0
     whose = "" if np.all(use) else f" of {', '.join(name for name, yes in zip(names, use, strict=True) if yes)}"
-    words = "is used" if np.all(found.good[use]) else "is used as asked, although"
+    words = "is used" if np.all(found.good[use]) else "is used as requested, although"
     ways = "measured" if np.all(use) else tuple("measured" if yes else "differentiate" for yes in use)
     decided = chosen.with_changes(velocity=ways, velocity_delay=delay)
     return (advance(grid.dq, delay, grid.rate, segments), use, found.noise_ratio, decided,
@@ -314,9 +319,9 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
     keep[:, silent] = False
     counts = keep.sum(axis=0)
     if not np.any(counts):
-        raise NotPossibleError(f"{source}: no row is left after dropping borders, slow and saturated samples; "
-                               f"record longer, or lower 'slow' and 'border'")
-    steps += [f"no row is left for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
+        raise NotPossibleError(f"{source}: no row remains after dropping borders, slow and saturated samples; record "
+                               "longer, or lower 'slow' and 'border'")
+    steps += [f"no row remains for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
     steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
     return keep, tuple(float(x) for x in slow), steps
 

@@ -38,7 +38,7 @@ class Preset:
 
 _RTDE = {"time": "timestamp", "position": "actual_q_{i}", "velocity": "actual_qd_{i}", "reference": "target_q_{i}",
          "reference_velocity": "target_qd_{i}", "temperature": "joint_temperatures_{i}"}
-_RTDE_MINDS = "rows may repeat or skip a timestamp where the writer is not tied to the controller's cycle"
+_RTDE_MINDS = "rows may repeat or skip a timestamp where the writer is not synchronised with the controller"
 _STATE = {"time": "stamp", "position": "position/{joint}", "velocity": "velocity/{joint}"}
 _LIBFRANKA = "frankaemika/libfranka: src/logging/robot_state_log.cpp, include/franka/robot_state.h"
 _RTDE_SOURCE = "UniversalRobots/RTDE_Python_Client_Library: rtde/csv_writer.py, examples/record_configuration.xml"
@@ -46,22 +46,23 @@ _RTDE_SOURCE = "UniversalRobots/RTDE_Python_Client_Library: rtde/csv_writer.py, 
 PRESETS: Mapping[str, Preset] = {one.name: one for one in (
     Preset("joint-state", "bags of sensor_msgs/JointState (ROS 1, ROS 2, MCAP)",
            {**_STATE, "torque": "effort/{joint}"},
-           minds=("effort is what the driver puts there: a torque, a current, an estimate of outside torques or zeros; "
-                  "its documentation says which",),
+           minds=("effort is what the driver writes: a torque, a current, an estimate of external torques or zeros; "
+                  "see its documentation",),
            source="ros-controls/ros2_controllers: joint_state_broadcaster; sensor_msgs/JointState"),
-    Preset("joint-state-current", "bags of sensor_msgs/JointState whose effort is a current, as of Universal Robots' "
-           "driver until 2026", {**_STATE, "current": "effort/{joint}"},
-           minds=("needs drive_gain, N m per A; the bag does not tell whether effort is a current or a torque",),
+    Preset("joint-state-current", "bags of sensor_msgs/JointState whose "
+                                  "effort is a current, as in Universal "
+                                  "Robots' driver until 2026", {**_STATE, "current": "effort/{joint}"},
+           minds=("needs drive_gain, N m per A; the bag does not show whether effort is a current or a torque",),
            source="UniversalRobots/Universal_Robots_ROS2_Driver: doc/usage, pull request 1551"),
     Preset("franka-ros", "franka_ros, topic franka_state_controller/joint_states",
            {**_STATE, "torque": "effort/{joint}", "topic": "/franka_state_controller/joint_states"},
            minds=("30 Hz by default, too slow for inertias: raise publish_rate",
-                  "effort is tau_J, measured at the links behind the gears, so friction of the gears is hardly seen"),
+                  "effort is tau_J, measured on the link side of the gears, so it contains little gear friction"),
            source="frankaemika/franka_ros: franka_state_controller.cpp, default_controllers.yaml"),
     Preset("ur-rtde-torque", "Universal Robots: RTDE record.py or ur_rtde, with actual_current_as_torque",
            {**_RTDE, "torque": "actual_current_as_torque_{i}"},
            columns=("actual_q_0", "actual_current_as_torque_0"),
-           minds=("from PolyScope 5.23 and 10.11; whether gravity is left in is not documented: look at a standstill",
+           minds=("from PolyScope 5.23 and 10.11; whether gravity is included is not documented: check at a standstill",
                   _RTDE_MINDS),
            source="UniversalRobots/Universal_Robots_Client_Library: src/rtde/data_package.cpp"),
     Preset("ur-rtde", "Universal Robots: RTDE record.py or ur_rtde",
@@ -69,39 +70,40 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
             "target_current": "target_current_{i}"},
            columns=("actual_q_0", "actual_current_0"),
            minds=('needs drive_gain, N m per A, or drive_gain = "from-log" where target_moment and target_current are '
-                  "recorded", "target_moment and target_current are the controller's own model, no measurement",
+                  "recorded", "target_moment and target_current come from the controller's own model, they are not "
+                              "measured",
                   _RTDE_MINDS), source=_RTDE_SOURCE),
     Preset("libfranka", "libfranka: franka::logToCSV",
            {"time": "time", "time_unit": "ms", "position": "state.q[{i}]", "velocity": "state.dq[{i}]",
             "torque": "state.tau_J[{i}]", "reference": "state.q_d[{i}]", "reference_velocity": "state.dq_d[{i}]",
             "external_torque": "state.tau_ext_hat_filtered[{i}]"},
            columns=(r"time", r"state\.q\[0\]", r"state\.tau_J\[0\]"),
-           minds=("time is in whole milliseconds", "a log holds 50 states by default: raise log_size",
-                  "tau_J is measured at the links, gravity included; friction of the gears is hardly seen"),
+           minds=("time is in whole milliseconds", "a log contains 50 states by default: raise log_size",
+                  "tau_J is measured on the link side, gravity included; it contains little gear friction"),
            source=_LIBFRANKA),
     Preset("panda-py", "panda-py: get_log() saved as NPZ",
            {"time": "time", "time_unit": "ms", "position": "q", "velocity": "dq", "torque": "tau_J",
             "external_torque": "tau_ext_hat_filtered"},
            columns=("time", "q", "tau_J", "tau_ext_hat_filtered"),
-           minds=("time is in milliseconds", "rows come at 1 kHz while a controller runs, and only then"),
+           minds=("time is in milliseconds", "rows are recorded at 1 kHz, and only while a controller runs"),
            source="JeanElsner/panda-py: src/panda.cpp"),
     Preset("lerobot-openarm", "LeRobot datasets of OpenArm with use_velocity_and_torque",
            {"time": "timestamp", "position": {"array": "observation.state", "columns": "{joint}.pos"},
             "velocity": {"array": "observation.state", "columns": "{joint}.vel"},
             "torque": {"array": "observation.state", "columns": "{joint}.torque"}, "unit": "deg",
             "episode_column": "episode_index"},
-           minds=("30 Hz by default, too slow for inertias", "give episode = N: time begins anew in each"),
+           minds=("30 Hz by default, too slow for inertias", "give episode = N: time restarts in each episode"),
            source="huggingface/lerobot: robots/openarm_follower, motors/damiao"),
     Preset("abb-egm", "abb_libegm's logger", columns=("R_FB_POS_RJ1", "R_FB_VEL_RJ1"),
            source="ros-industrial/abb_libegm: src/egm_logger.cpp, proto/egm.proto",
-           refusal="logs of ABB's externally guided motion hold positions and velocities but no joint torques or "
+           refusal="logs of ABB's externally guided motion contain positions and velocities but no joint torques or "
                    "currents, so nothing can be identified from them"),
 )}
 
 # Words of a column's or topic's name that say its torque is not what moves the robot, and why it cannot be used.
 _NO_TORQUE = (
     (re.compile(r"(?<![a-z])ext(ernal)?(?![a-z])"),
-     "are estimates of outside torques, with the robot's own model taken out"),
+     "are estimates of external torques, without the torques of the robot's own model"),
     (re.compile(r"(?<![a-z])tau_j_d(?![a-z])"), "are commanded torques without gravity and friction"),
 )
 

@@ -41,7 +41,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     loaded whole first.
     """
     if at_once is not None and at_once < 1:
-        raise RecordingError(f"a log is read at least one row at a time, got at_once = {at_once}")
+        raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}")
     paths, rules = paths_of(path), mapping_of(mapping, overrides)
     shared_file(paths, rules)
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
@@ -65,12 +65,13 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
             if robot is not None:  # degrees read as radians stop at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     if extremes is None and window_of(rules):
-        raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; it ends at {until:.6g} s")
+        raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; the log ends at "
+                             f"{until:.6g} s")
     if extremes is None:
-        raise RecordingError(f"{paths[0]}: holds no row that can be used")
+        raise RecordingError(f"{paths[0]}: contains no row that can be used")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     if window_of(rules):
-        notes.append(f"only rows {window_of(rules)} are taken, {len(t)} of them; the log ends at {until:.6g} s")
+        notes.append(f"only rows {window_of(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
     check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
     notes += content_notes(extremes, part.joints, rules.unmeasured)
@@ -80,10 +81,11 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
                     unmeasured=tuple(name for name in rules.unmeasured if name in part.joints),
                     measured=() if measuring is None else measuring.robot.measured)
-    found = replace(found, notes=(*found.notes, f"the log holds {', '.join(found.signals)}"))
+    found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
     if rules.gain_deviation is not None:
         given = rules.gain_deviation
-        each = given if isinstance(given, int | float) else per_joint(
+        is_covariance = isinstance(given, list) and any(isinstance(row, list) for row in given)
+        each: Any = given if is_covariance or isinstance(given, int | float) else per_joint(
             given, rules.joints or found.joints or None, found.dof, "gain_deviation", str(paths[0]))
         found = replace(found, gain_deviation=gain_covariance(each, found.dof))
     if rules.commanded:
@@ -127,7 +129,7 @@ def paths_of(path: Paths) -> list[Path]:
     """One or several paths as a list of at least one."""
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(item) for item in path]
     if not paths:
-        raise RecordingError("there is no file to read in the list of paths")
+        raise RecordingError("the list of paths contains no file to read")
     return paths
 
 

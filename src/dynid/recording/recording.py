@@ -90,8 +90,8 @@ class Recording:
             if signal is None:
                 continue
             if signal.shape != self.q.shape or len(signal) != n:
-                raise RecordingError(f"{self.source}: {name} has shape {signal.shape}, "
-                                     f"expected {(n, self.q.shape[1])} as time and positions have")
+                raise RecordingError(f"{self.source}: {name} has shape {signal.shape}; expected "
+                                     f"{(n, self.q.shape[1])}, as for time and positions")
             wrong = first_not_finite(signal)
             if wrong is not None:
                 joint = self.joints[wrong[1]] if self.joints else wrong[1] + 1
@@ -138,8 +138,8 @@ class Recording:
         """The part with start <= t < end (s, as in `t`)."""
         rows = np.flatnonzero((self.t >= start) & (self.t < end))
         if not len(rows):
-            raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; "
-                                 f"it runs from {self.t[0]:g} s to {self.t[-1]:g} s")
+            raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; the log runs from "
+                                 f"{self.t[0]:g} s to {self.t[-1]:g} s")
         return replace(self[rows[0]:rows[-1] + 1], notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 
     def to_frame(self) -> Any:

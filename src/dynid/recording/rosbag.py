@@ -78,8 +78,8 @@ class Bag:
                 raise RecordingError(f"{self.path}: has no JointState topic '{topic}'; it has {', '.join(topics)}")
             return topic
         if len(topics) > 1:
-            raise RecordingError(f"{self.path}: has several JointState topics, {', '.join(topics)}; "
-                                 f"say which with topic = \"...\"")
+            raise RecordingError(f"{self.path}: has several JointState topics, {', '.join(topics)}; choose one with "
+                                 "--set log.topic=...")
         return topics[0]
 
     @property
@@ -104,7 +104,7 @@ class Bag:
             raise RecordingError(f"{self.path}: has no JointState topic '{topic}' for {signal}; it has "
                                  f"{', '.join([*self._topics, *self._wrenches])}")
         if columns is None and signal not in PART_OF:
-            raise RecordingError(f"{self.path}: {signal} is no part of a JointState message; name its columns")
+            raise RecordingError(f"{self.path}: {signal} is not part of a JointState message; map its columns")
         given = PART_OF[signal] + "/{joint}" if columns is None else columns
         before = "" if topic == self.topic else f"{topic}:"
         return [f"{before}{one}" for one in given] if isinstance(given, list) else f"{before}{given}"
@@ -126,11 +126,11 @@ class Bag:
         """Which joints and which of position, velocity, effort the messages carry; and whether they are stamped."""
         found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _LOOK))
         if not looked:
-            raise RecordingError(f"{self.path}: topic {self.topic} holds no messages")
+            raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
         self._found = found
         self._clock = "stamp" if stamped else "received"
         if not stamped:
-            self.notes.append("messages carry no stamp, the times when the bag received them are used")
+            self.notes.append("messages have no time stamp, so the receive times of the bag are used")
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
@@ -205,7 +205,7 @@ class Bag:
             yield block()
         self.notes += [series.note(*counts) for series, counts in reached.items()]
         if others:
-            self.notes.append(f"{others} messages of {self.topic} name none of the joints and were passed over")
+            self.notes.append(f"{others} messages of {self.topic} contain none of the joints and were skipped")
 
     def _elsewhere(self, names: Iterable[str]) -> dict[str, tuple[TopicSeries, str, str]]:
         """Columns of other topics: name -> their series, part and joint."""
@@ -219,7 +219,7 @@ class Bag:
         for topic, columns in pairs.items():
             stamped = self._clock == "stamp" and bool(self._others[topic][1])
             if self._clock == "stamp" and not stamped:
-                self.notes.append(f"messages of {topic} carry no stamp, the times when the bag received them are used")
+                self.notes.append(f"messages of {topic} have no time stamp, so the receive times of the bag are used")
             series = series_of(topic, self._messages(topic), columns.values(), stamped)
             found |= {name: (series, *pair) for name, pair in columns.items()}
         return found

@@ -116,7 +116,7 @@ class Samples:
         """Return consecutive rows as views, e.g. `samples[100:200]`. Segments are clipped to them."""
         start, stop, step = rows.indices(len(self))
         if step != 1:
-            raise RecordingError(f"{self.source}: rows are sliced one after the other, got a step of {step}; use "
+            raise RecordingError(f"{self.source}: a slice must have a step of 1, got {step}; use "
                                  f"`samples.every({step})`")
         stop = max(start, stop)
         return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
@@ -199,7 +199,7 @@ class Samples:
         n = len(q)
         time = np.arange(n) / rate if t is None else np.ascontiguousarray(t, dtype=float)
         return Samples(time, q, dq, ddq, tau, np.ones(q.shape, dtype=bool), np.array([[0, n]]), rate, source=source,
-                       steps=("taken as given",))
+                       steps=("used as given",))
 
     def to_frame(self) -> Any:
         """A pandas table with a row a sample, see `dynid.recording.frames`."""

@@ -161,8 +161,8 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
         if (path / "metadata.yaml").exists():
             with reading(path):
                 return rosbag.Bag(path, topic)
-        raise RecordingError(f"{path}: is a folder and not a ROS 2 bag; name the file of each signal with "
-                             f"{{file = \"...\"}} in the mapping")
+        raise RecordingError(f"{path}: this folder is not a ROS 2 bag; give a log file, or one file per signal with "
+                             "--set 'log.position={file = \"...\"}'")
     try:
         with path.open("rb") as file:
             start = file.read(16)
@@ -174,7 +174,7 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
             return found
         if array is not None or axis == 1:
             what = "array" if array is not None else "axis"
-            raise RecordingError(f"{path}: {what} is for files of arrays (NPZ, NPY, MAT, HDF5), this one is none")
+            raise RecordingError(f"{path}: {what} applies to files of arrays (NPZ, NPY, MAT, HDF5), and this is none")
         return _opened(path, start, topic, (delimiter, decimal, header, skip), width)
 
 

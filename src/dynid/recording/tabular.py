@@ -43,12 +43,13 @@ class Text:
             lines = iter(lambda: file.readline(_MOST_CELLS), "")
             head = [line for _, line in zip(range(skip + 200), lines, strict=False)]
         if any(len(line) == _MOST_CELLS for line in head):
-            raise RecordingError(f"{path}: has a row of more than {_MOST_CELLS} characters, so it is no table of a log")
+            raise RecordingError(f"{path}: has a row of more than {_MOST_CELLS} characters, so it is not a table of a "
+                                 "log")
         if any("\0" in line for line in head[:1]):
-            raise RecordingError(f"{path}: is not a text file, nor any other kind of log that can be read")
+            raise RecordingError(f"{path}: is neither a text file nor another supported kind of log")
         content = [(i, line) for i, line in enumerate(head) if i >= skip and _holds_data(line)]
         if not content:
-            raise RecordingError(f"{path}: holds no rows")
+            raise RecordingError(f"{path}: contains no rows")
         chosen = _delimiter(line for _, line in content) if delimiter is None else delimiter
         self.delimiter = None if chosen == " " else chosen  # None: any white space
         self.decimal = decimal or _decimal(self.delimiter, [line for _, line in content[1:]] or [content[0][1]])
@@ -68,7 +69,7 @@ class Text:
             names.pop()
         if self._titled and len(content) > 1 and not any(map(self._is_number, self._split(content[0][1]))) \
                 and any(map(self._is_number, self._split(content[1][1]))) and not self._dates_in(content[0][1]):
-            self.notes.append(f"row {content[0][0] + 1} holds no numbers and was taken as a line of units")
+            self.notes.append(f"row {content[0][0] + 1} contains no numbers and was treated as a line of units")
             content = content[1:]
         self.names = self._unique_names(names)
         if not content:
@@ -80,7 +81,8 @@ class Text:
         self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _INTEGER.fullmatch(cell.strip())}
                                 for line in rows])
         if not self._compressed and not _ends_with_newline(path):
-            self.notes.append("the last line has no line end; if the log was cut off there, its last number is short")
+            self.notes.append("the last line has no line end; if the log is truncated, its last number may be "
+                              "incomplete")
 
     @property
     def fields(self) -> dict[str, tuple[int, ...]]:
@@ -158,7 +160,7 @@ class Text:
         if lines:
             yield self._parse(lines, numbers, indices, names)
         if comments:
-            self.notes.append(f"{comments} comment lines between the rows were passed over")
+            self.notes.append(f"{comments} comment lines between the rows were skipped")
 
     def _parse(self, lines: list[str], numbers: list[int], indices: Sequence[int], names: Sequence[str]) -> Block:
         whole = [i for i, line in enumerate(lines) if self._complete(line)]
@@ -193,7 +195,7 @@ class Text:
                 try:
                     values[name][row] = self._cell(cells[i], i)
                 except (ValueError, OverflowError):
-                    faults.setdefault(row, (name, 0, f"holds '{cells[i].strip()}', which is not a number"
+                    faults.setdefault(row, (name, 0, f"contains '{cells[i].strip()}', which is not a number"
                                             if cells[i].strip() else "is empty"))
         return Block(values, np.array(numbers), faults)
 
@@ -247,7 +249,7 @@ class Text:
         counts = Counter(names)
         twice = sorted(name for name, count in counts.items() if count > 1)
         if twice:
-            self.notes.append(f"several columns have the same name and are told apart by #1, #2: {', '.join(twice)}")
+            self.notes.append(f"several columns have the same name and are distinguished by #1, #2: {', '.join(twice)}")
         return [f"{name}#{names[:i + 1].count(name)}" if name in twice else name for i, name in enumerate(names)]
 
     def _title_in_comment(self, head: list[str], first: int, width: int) -> list[str]:
@@ -276,7 +278,7 @@ class Flat:
 
     def __init__(self, text: Text, width: int) -> None:
         if len(text.names) != 1:
-            raise RecordingError(f"{text.path}: width is for files of one number a line, this one has "
+            raise RecordingError(f"{text.path}: width applies to files with one number per line, but this file has "
                                  f"{len(text.names)} columns")
         self.text, self.width, self.path, self.notes = text, width, text.path, text.notes
 

@@ -51,11 +51,12 @@ class TopicSeries:
         """What was done with the topic, for a log of so many rows."""
         gaps = np.diff(self.stamps)
         wide = gaps[gaps > _GAP * self.interval]
-        said = f"{self.topic} has {1e9 / self.interval:.4g} Hz and was brought to the times of the positions" \
+        said = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
+                "positions") \
             if self.interval > 0 else f"{self.topic} has a single message"
         if len(wide):
             said += f"; it has {len(wide)} gap{'s' if len(wide) > 1 else ''} of up to {1e-9 * float(wide.max()):.3g} s"
-        return said + (f"; {left_out} of {rows} rows lie outside its messages and were left out" if left_out else "")
+        return said + (f"; {left_out} of {rows} rows are outside its messages and were ignored" if left_out else "")
 
 
 def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:

@@ -44,12 +44,13 @@ def check_size(path: Path, declared: int) -> None:
     """Raise where a file declares so many bytes of numbers that it cannot be a log; before any of them is read."""
     packed = path.stat().st_size if path.is_file() else 0
     if declared > unpacked_limit(packed):
-        raise RecordingError(f"{path}: declares {declared / 1e6:.4g} MB of numbers in a file of {packed / 1e6:.4g} MB, "
-                             "so it is damaged or packed too tightly", _advice(declared))
+        raise RecordingError(f"{path}: declares {declared / 1000000.0:.4g} MB of numbers in a file "
+                             f"of {packed / 1000000.0:.4g} MB, so it is damaged or compressed too "
+                             "strongly", _advice(declared))
 
 
 def _advice(size: int) -> str:
-    return (f"write the log without compression or in parts; if it is right, set the environment variable "
+    return ("write the log without compression or in parts; if the size is right, set the environment variable "
             f"{LIMIT_VARIABLE}={-(-2 * size // (1 << 20))}")
 
 

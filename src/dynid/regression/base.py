@@ -55,6 +55,13 @@ class BaseParameters:
     def units(self) -> tuple[str, ...]:
         return tuple(self.parameters.units[c] for c in self.independent)
 
+    @cached_property
+    def meanings(self) -> tuple[str, ...]:
+        """Meaning of each base parameter in words: that of its leading parameter, and whether others are grouped."""
+        grouped = np.count_nonzero(self.matrix, axis=1) > 1
+        return tuple(self.parameters.items[c].meaning + (" (combined with others)" if more else "")
+                     for c, more in zip(self.independent, grouped, strict=True))
+
     @property
     def ridge(self) -> Array:
         """Share of each base parameter's own column by which it is pulled to zero (base,), see `Parameter`."""
@@ -155,10 +162,11 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     """
     parameters = model.parameters
     if by not in ("qr", "svd"):
-        raise ModelError(f"base parameters are found by 'qr' or 'svd', not by '{by}'")
+        raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'")
     if model.dof > _MOST_JOINTS:
-        raise NotPossibleError(f"the robot has {model.dof} moving joints, and base parameters are found for up to "
-                               f"{_MOST_JOINTS}", "fix the joints that are not to be identified")
+        raise NotPossibleError(f"the robot has {model.dof} moving joints, "
+                               "but base parameters are computed for up "
+                               f"to {_MOST_JOINTS}", "lock the joints that are not to be identified")
     if priority is None:
         order = list(range(len(parameters)))
     elif all(isinstance(item, str) for item in priority):

@@ -20,11 +20,11 @@ def parsed(text: str, parameters: Parameters) -> Array:
     while at < len(text):
         match = _TERM.match(text, at)
         if match is None or (at > 0 and not match[1]):
-            raise ModelError(f"'{text}' is no sum of parameters: cannot read '{text[at:]}'; write it as "
-                             "'ZZ1 + 0.25 M2'")
+            raise ModelError(f"'{text}' is not a sum of parameters: cannot parse '{text[at:]}'; write it like 'ZZ1 + "
+                             "0.25 M2'")
         sign, size, name = match.groups()
         row[parameters.index(name)] += (-1.0 if sign == "-" else 1.0) * float(size or 1.0)
         at = match.end() + len(text[match.end():]) - len(text[match.end():].lstrip())
     if not row.any():
-        raise ModelError(f"the combination '{text}' names no parameter")
+        raise ModelError(f"the combination '{text}' contains no parameter")
     return row

@@ -12,10 +12,10 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from scipy.linalg.lapack import dgeqrf
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.lapack import dgeqrf
 from dynid.regression.equations import Equations, Layout, Piece, Rows, span_of
 from dynid.regression.factor import Factor, signed
 from dynid.regression.regression import Block, Regression
@@ -54,7 +54,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
     work = equations.pieces(max(1, blocks))
     if not work:
-        raise NotPossibleError("there is not a single sample to learn from")
+        raise NotPossibleError("the data contain no samples")
     found: dict[tuple[int, int], list[Block]] = {}
     for piece, factors in zip(work, side_by_side(one, work, threads), strict=True):
         found.setdefault((piece.log, piece.stretch), []).append(Block((span_of(equations, piece),), factors))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import null_space
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.lapack import null_space
 from dynid.regression.base import BaseParameters
 
 # Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
@@ -31,13 +31,13 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
     for name, given in known.items():
         one = given if isinstance(given, Known) else Known(*given) if isinstance(given, tuple | list) else Known(given)
         if name not in base.parameters.names:
-            raise ModelError(f"there is no parameter '{name}' to be known; there are "
+            raise ModelError(f"there is no parameter '{name}' that could be known; the parameters are "
                              f"{', '.join(base.parameters.names[:12])}, ...")
         if name in base.known:
-            raise ModelError(f"parameter '{name}' is known already: {base.known[name]:g}")
+            raise ModelError(f"parameter '{name}' is given as known twice: {base.known[name]:g}")
         if not (abs(one.value) <= _LARGEST and 0.0 <= one.std <= _LARGEST):
-            raise ModelError(f"known parameter '{name}' needs a value and a deviation not below zero, both at most "
-                             f"{_LARGEST:g}, got {one.value} and {one.std}")
+            raise ModelError(f"known parameter '{name}' needs a value and a standard deviation that is not negative, "
+                             f"both at most {_LARGEST:g}, got {one.value} and {one.std}")
         exact = one.std <= _EXACT * max(abs(one.value), 1.0)
         found[name] = Known(float(one.value), 0.0 if exact else float(one.std))
     return found

@@ -78,9 +78,9 @@ class Regression:
     def __add__(self, other: Regression) -> Regression:
         """Both data: blocks stand one after the other."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
-            raise ModelError("these regressions are of different models and cannot be added")
+            raise ModelError("these regressions belong to different models and cannot be added")
         if self.base.known != other.base.known or known_of(self.prior) != known_of(other.prior):
-            raise ModelError("these regressions were told different known parameters; add them first, then use given()")
+            raise ModelError("these regressions have different known parameters; add them first, then use given()")
         first = 1 + max(span.log for block in self.blocks for span in block.spans)
         later = tuple(replace(block, spans=tuple(replace(span, log=span.log + first) for span in block.spans))
                       for block in other.blocks)
@@ -91,7 +91,7 @@ class Regression:
         """The same data in at most so many blocks: neighbours are joined, the smallest first, of one log if it has
         any."""
         if most < 1:
-            raise ModelError(f"data have at least one block, got {most}")
+            raise ModelError(f"a regression needs at least one block, got {most}")
         if most == 1:  # whose sum is known already
             spans = reduce(_joined_spans, (block.spans for block in self.blocks))
             return replace(self, blocks=(Block(spans, self.factors),))
@@ -181,13 +181,13 @@ class Regression:
         """All data but one block."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
-            raise ModelError("a regression of one block has nothing left without it")
+            raise ModelError("a regression with only one block is empty without it")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> list[Regression]:
         """All data but one block, for each block in turn: `without` for all of them, in fewer sums."""
         if len(self.blocks) < 2:
-            raise ModelError("a regression of one block has nothing left without it")
+            raise ModelError("a regression with only one block is empty without it")
         sums = sums_without_each([block.factors for block in self.blocks])
         return [replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
                 for k, factors in enumerate(sums)]
@@ -256,7 +256,7 @@ class Regression:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
             arrays = {}  # as of a file with nothing in it
-        return Regression.of_arrays(arrays, model, "what a worker sent" if isinstance(path, bytes) else path)
+        return Regression.of_arrays(arrays, model, "the data of a worker" if isinstance(path, bytes) else path)
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
@@ -275,12 +275,12 @@ class Regression:
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
             raise RecordingError(f"{named} is not a saved regression") from None
         if names != model.parameters.names:
-            raise ModelError(f"{named} was folded with another model: it has {len(names)} parameters, "
-                             f"this one {len(model.parameters)}")
+            raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, this one "
+                             f"{len(model.parameters)}")
         fits = len(base) and blocks and all(
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):
-            raise RecordingError(f"{named} is not a saved regression: its arrays do not fit each other")
+            raise RecordingError(f"{named} is not a saved regression: the shapes of its arrays do not match")
         found = Regression.of(base, blocks, joints, sources)
         return replace(found, prior=Prior.of(base, doubtful))
 

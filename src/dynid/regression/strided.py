@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from dynid.arrays import Array
+from dynid.kernel_store import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath=True)

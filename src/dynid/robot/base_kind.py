@@ -24,5 +24,5 @@ def base_warnings(robot: Robot) -> tuple[str, ...]:
     legs = [names for names in long if any(_LEG.search(name.lower()) for name in names)]
     if len(legs) < 2 and len(long) < 4:
         return ()
-    return (f"{len(long)} chains of joints hang on the base '{robot.base}', as on a machine that walks: the base is "
-            "taken as fixed to the ground, so use logs in which it hung or stood clamped",)
+    return (f"The base '{robot.base}' carries {len(long)} chains of joints, as on a legged machine. The base is "
+            "assumed to be fixed to the ground, so use logs in which it was suspended or clamped",)

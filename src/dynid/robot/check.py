@@ -57,8 +57,8 @@ def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = Fa
     if not unchecked:
         wrong = [p for p in inertia_problems(robot.with_inertias(numbers)) if p.kind != "centre-of-mass"]
         if wrong:
-            raise NotPossibleError(f"a simulator would not survive these inertias: {wrong[0].message}; estimate by a "
-                                   "method that keeps to what can exist, such as pc-wls")
+            raise NotPossibleError("these inertias are not physically consistent, so a simulator may become unstable: "
+                                   f"{wrong[0].message}; use a physically consistent method, such as --method pc-wls")
     return numbers
 
 
@@ -87,7 +87,7 @@ def _of_link(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -
         distance = float(np.linalg.norm(outside))
         if distance > MARGIN:
             yield InertiaProblem(link, "centre-of-mass",
-                                 f"the centre of mass of link '{link}' at {_point(com)} m stands {distance:.4g} m "
+                                 f"the centre of mass of link '{link}' at {_point(com)} m is {distance:.4g} m "
                                  f"outside the box {_point(low)} to {_point(high)} m around its collision shapes",
                                  distance)
 

@@ -79,8 +79,8 @@ def _serial(rows: Sequence[Row], keys: tuple[str, ...], options: Options) -> Rob
         raise RobotError(f"{robot}: a DH table is a list of rows, got {type(rows).__name__}")
     unknown = [option for option in options if option not in Options.__annotations__]
     if unknown:
-        raise RobotError(f"{robot}: there is no option '{unknown[0]}', "
-                         f"it must be one of {', '.join(Options.__annotations__)}")
+        raise RobotError(f"{robot}: unknown option '{unknown[0]}'; the options are "
+                         f"{', '.join(Options.__annotations__)}")
     poses = [_poses(row, keys, f"{robot}, DH row {i}") for i, row in enumerate(rows, 1)]
     n = len(poses)
     joint_names = _names(options.get("joints"), "joint", n, robot)

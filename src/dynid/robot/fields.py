@@ -57,7 +57,8 @@ def vector_of(value: Any, length: int, what: str) -> Array:
     if not good:
         raise RobotError(f"{what} must be {length} finite numbers, got {value!r}")
     if any(abs(v) > _LARGEST for v in value):
-        raise RobotError(f"{what} has a number above {_LARGEST:g}, which no robot has; give SI units, got {value!r}")
+        raise RobotError(f"{what} has a number above {_LARGEST:g}, which is not plausible for a robot: use SI units, "
+                         f"got {value!r}")
     return np.array(value, dtype=float)
 
 
@@ -102,7 +103,7 @@ def values_of(values: Any, file: str) -> dict[str, float]:
 def angle_unit(table: Mapping[str, Any], file: str) -> float:
     """Radians in one unit of the file's angles."""
     if table.get("angles", "radians") not in ("radians", "degrees"):
-        raise RobotError(f"robot file '{file}' must say angles = \"radians\" or \"degrees\", got {table['angles']!r}")
+        raise RobotError(f"robot file '{file}' must set angles = \"radians\" or \"degrees\", got {table['angles']!r}")
     return math.pi / 180 if table.get("angles") == "degrees" else 1.0
 
 

@@ -101,7 +101,7 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
     """The robot whose joints are those of a tree that neither mimic another nor follow because of loops."""
     free = [i for i, name in enumerate(tree.joint_names) if name not in mimics and name not in following]
     if not free:
-        raise RobotError(f"every joint of robot '{tree.name}' follows another one; one must move by itself")
+        raise RobotError(f"every joint of robot '{tree.name}' is a dependent joint; at least one must be independent")
     dependent = [tree.joint_index(name) for name in following]
     coupling, offset = np.zeros((tree.dof, len(free) + len(dependent))), np.zeros(tree.dof)
     coupling[[*free, *dependent], np.arange(len(free) + len(dependent))] = 1.0
@@ -146,8 +146,8 @@ def lock_followed(robot: Robot, followers: Followers, positions: Mapping[str, fl
     for name in positions:
         tree.joint_index(name)
         if name in following:
-            raise RobotError(f"joint '{name}' of robot '{robot.name}' follows the others by the loops "
-                             f"{followers.loops.names}, so it cannot be locked; lock one that moves by itself")
+            raise RobotError(f"joint '{name}' of robot '{robot.name}' is a dependent joint of the loops "
+                             f"{followers.loops.names}, so it cannot be locked; lock an independent joint")
     # In a loop a locked joint stays a joint, with a place of its own and no motion.
     still = {name: Mimic(robot.joint_names[0], 0.0, float(position)) for name, position in positions.items()}
     posture = followers.loops.posture.copy()
@@ -168,8 +168,8 @@ def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
         return robot, numbers
     numbers = numbers.reshape(-1, 10)
     if len(numbers) not in (robot.dof, following.tree.dof):
-        raise RobotError(f"robot '{robot.name}' has {robot.dof} bodies and {len(following.bodies)} that follow, "
-                         f"got inertias of {len(numbers)}")
+        raise RobotError(f"robot '{robot.name}' has {robot.dof} bodies and {len(following.bodies)} dependent bodies, "
+                         f"got {len(numbers)} inertias")
     order = [*following.free, *following.bodies]
     whole = np.empty((following.tree.dof, 10))
     whole[order[:len(numbers)]] = numbers
@@ -184,8 +184,8 @@ def resolved(name: str, mimics: Mapping[str, Mimic], tree: Robot) -> Mimic:
     found, seen = mimics[name], {name}
     while found.joint in mimics and found.joint in tree.joint_names:
         if found.joint in seen:
-            raise RobotError(f"joint '{name}' mimics '{mimics[name].joint}', which follows it in turn; one of them "
-                             "must move by itself")
+            raise RobotError(f"joint '{name}' mimics '{mimics[name].joint}', which mimics it in turn; one of them "
+                             "must be independent")
         seen.add(found.joint)
         then = mimics[found.joint]
         found = Mimic(then.joint, found.multiplier * then.multiplier, found.multiplier * then.offset + found.offset)

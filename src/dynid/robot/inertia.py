@@ -159,8 +159,8 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
         # An upper factor is a lower one of the matrix turned by 180 degrees.
         upper = np.linalg.cholesky(pseudo[..., ::-1, ::-1])[..., ::-1, ::-1]
     except np.linalg.LinAlgError:
-        raise ModelError("log-Cholesky coordinates exist only for bodies that can exist: "
-                         "this pseudo-inertia is not positive definite") from None
+        raise ModelError("log-Cholesky coordinates exist only for physically consistent bodies: this "
+                         "pseudo-inertia is not positive definite") from None
     last = upper[..., 3, 3]
     u = upper / last[..., None, None]
     return np.stack([np.log(last), np.log(u[..., 0, 0]), np.log(u[..., 1, 1]), np.log(u[..., 2, 2]),

@@ -87,7 +87,7 @@ def load(source: str | Path) -> Robot:
     if suffix == ".toml":
         return read_toml(path)
     if os.path.isfile(path):  # False for names that no file can have
-        raise RobotError(f"robot file '{path}' has the ending '{suffix}', expected .urdf, .xml, .mjcf, .xacro or .toml")
+        raise RobotError(f"robot file '{path}' has the ending '{suffix}'; expected .urdf, .xml, .mjcf, .xacro or .toml")
     if suffix or len(path.parts) > 1:
         raise RobotError(f"robot file '{path}' does not exist; give a .urdf, .xml, .mjcf, .xacro or .toml file or one "
                          f"of the built-in robots {', '.join(builtin_names())}")
@@ -117,9 +117,9 @@ def _read_xacro(path: Path) -> Robot:
     try:
         xacro = import_module("xacro")
     except ImportError:
-        raise RobotError(f"robot file '{path}' is a xacro file, and the package xacro that expands it is not "
-                         f"installed: install it (pip install xacro), or run it elsewhere (xacro {path.name} > "
-                         "robot.urdf) and give the result") from None
+        raise RobotError(f"robot file '{path}' is a xacro file, and the package xacro, which expands it, is "
+                         "not installed: run pip install xacro, or expand the file elsewhere (xacro "
+                         f"{path.name} > robot.urdf) and give the result") from None
     try:
         text = str(xacro.process_file(str(path)).toxml())
     except Exception as problem:  # macros are programs: whatever theirs raise
@@ -142,7 +142,7 @@ def builtin(name: str) -> Robot:
     names = builtin_names()
     if name not in names:
         close = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.4)
-        raise RobotError(f"there is no built-in robot '{name}'; "
+        raise RobotError(f"unknown built-in robot '{name}'; "
                          + (f"did you mean {' or '.join(close)}, or" if close else "there are")
                          + f" {'one of ' if close else ''}{', '.join(n for n in names if n not in close)}")
     text = (resources.files("dynid.robot") / "builtin" / f"{name}.toml").read_text(encoding="utf-8")
@@ -172,15 +172,15 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         return robot_of_tree(table, file, default_name, folder)
     known_keys(table, _TOP, f"robot file '{file}'")
     if convention not in ("dh", "mdh"):
-        raise RobotError(f"robot file '{file}' must say convention = \"dh\", \"mdh\", \"tree\" or \"urdf\", got "
+        raise RobotError(f"robot file '{file}' must set convention = \"dh\", \"mdh\", \"tree\" or \"urdf\", got "
                          f"{convention!r}")
     if notation not in ("khalil", "craig") or ("notation" in table and convention == "dh"):
-        raise RobotError(f"robot file '{file}' has notation {notation!r}; only a modified table has one, "
-                         f"\"khalil\" or \"craig\"")
+        raise RobotError(f"robot file '{file}' has notation {notation!r}; only a modified DH table has a notation, "
+                         '"khalil" or "craig"')
     unit = angle_unit(table, file)
     joints = table.get("joint")
     if not isinstance(joints, list) or not joints or not all(isinstance(row, dict) for row in joints):
-        raise RobotError(f"robot file '{file}' has no [[joint]] tables, it needs one for each joint")
+        raise RobotError(f"robot file '{file}' has no [[joint]] tables; it needs one for each joint")
     keys = STANDARD if convention == "dh" else KHALIL if notation == "khalil" else CRAIG
 
     rows, names, links, inertias = [], [], [], []
@@ -220,6 +220,6 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     if "payload" in table:
         carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
         if carries <= 0:
-            raise RobotError(f"robot file '{file}': payload, the largest mass it may carry, must be above zero, got "
-                             f"{carries:g} kg")
+            raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
+                             f"zero, got {carries:g} kg")
     return replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded)))

@@ -102,8 +102,8 @@ def _terms(robot: Robot, positions: Mapping[str, float]) -> Sequence[Mapping[str
     for term in robot.terms:
         joints = [robot.joint_names[robot.joint_index(one)] for one in term.get("joints", ())]
         if "coupling" in term or (term["kind"] == "coupled-wrist" and set(joints) & set(positions)):
-            raise RobotError(f"the motors of robot '{robot.name}' drive several joints at once (term "
-                             f"'{term['kind']}'), so {', '.join(positions)} cannot be locked by itself")
+            raise RobotError(f"robot '{robot.name}' has motors that drive several joints at once (term "
+                             f"'{term['kind']}'), so {', '.join(positions)} cannot be locked alone")
         kept = [name for name in joints if name not in positions]
         if kept or not joints:
             found.append({**term, **({"joints": kept} if joints else {})})

@@ -33,11 +33,11 @@ class Closure:
 
     def __post_init__(self) -> None:
         if self.kind not in tuple(EQUATIONS):  # what a file gives may be anything, lists included
-            raise RobotError(f"closure '{self.name}' has kind {self.kind!r}, it must be one of {', '.join(EQUATIONS)}")
+            raise RobotError(f"closure '{self.name}' has kind {self.kind!r}; it must be one of {', '.join(EQUATIONS)}")
         if self.kind == "rod" and not (np.isfinite(self.length) and self.length > 0.0):
-            raise RobotError(f"closure '{self.name}' is a rod of length {self.length}; give it a length above zero, m")
+            raise RobotError(f"closure '{self.name}' is a rod of length {self.length}; give a length above zero, in m")
         if self.first.body == self.second.body:
-            raise RobotError(f"closure '{self.name}' holds two places of one body together, '{self.first.name}' and "
+            raise RobotError(f"closure '{self.name}' joins two points of the same body, '{self.first.name}' and "
                              f"'{self.second.name}'")
 
     @property
@@ -71,12 +71,12 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
     for name in (*following, *(posture or {})):
         tree.joint_index(name)
     if not closures or not following:
-        raise RobotError(f"a closed chain needs closures and joints that follow; robot '{tree.name}' has "
-                         f"{len(closures)} closures and {len(following)} joints that follow")
+        raise RobotError(f"a closed chain needs closures and dependent joints; robot '{tree.name}' has "
+                         f"{len(closures)} closures and {len(following)} dependent joints")
     for name in following:
         if name in mimics:
-            raise RobotError(f"joint '{name}' of robot '{tree.name}' mimics '{mimics[name].joint}' and follows by "
-                             "closures too; say one of both")
+            raise RobotError(f"joint '{name}' of robot '{tree.name}' both mimics '{mimics[name].joint}' and depends "
+                             "on closures; remove one of the two")
     start = np.array([float((posture or {}).get(name, 0.0)) for name in tree.joint_names])
     return coupled(tree, mimics, tuple(following), Loops(tuple(closures), start))
 

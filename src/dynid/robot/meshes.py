@@ -29,21 +29,22 @@ def read_mesh(path: str | Path) -> Mesh:
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise RobotError(f"mesh '{path.name}' is none of {', '.join(_READERS)}; convert it to STL")
+        raise RobotError(f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_READERS)}; convert "
+                         "it to STL")
     try:
         if path.stat().st_size > _LARGEST:
-            raise RobotError(f"mesh '{path.name}' is larger than {_LARGEST >> 20} MB; give one with fewer triangles")
+            raise RobotError(f"mesh '{path.name}' is larger than {_LARGEST >> 20} MB; use a mesh with fewer triangles")
         mesh = reader(path)
     except OSError as problem:
         raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}") from None
     except (ValueError, IndexError, UnicodeDecodeError, OverflowError) as problem:
         raise RobotError(f"mesh '{path.name}' is damaged: {problem}") from None
     if not len(mesh.triangles):
-        raise RobotError(f"mesh '{path.name}' holds no triangles")
+        raise RobotError(f"mesh '{path.name}' contains no triangles")
     if not np.all(np.isfinite(mesh.points)):
-        raise RobotError(f"mesh '{path.name}' is damaged: a corner is not a finite number")
+        raise RobotError(f"mesh '{path.name}' is damaged: a coordinate is not a finite number")
     if mesh.triangles.min() < 0 or mesh.triangles.max() >= len(mesh.points):
-        raise RobotError(f"mesh '{path.name}' is damaged: a triangle names a corner that is not there")
+        raise RobotError(f"mesh '{path.name}' is damaged: a triangle refers to a vertex that does not exist")
     return mesh
 
 
@@ -94,11 +95,11 @@ def _read_stl(path: Path) -> Mesh:
     if len(data) == _HEAD + count * _FACET.itemsize:
         return _joined(np.frombuffer(data, _FACET, count, _HEAD)["corners"].reshape(-1, 3))
     if not data.lstrip().startswith(b"solid"):
-        raise ValueError(f"its head promises {count} triangles, which is not what follows")
+        raise ValueError(f"its header states {count} triangles, which does not match the data")
     words = data.decode("ascii", "replace").lower().split()
     corners = [words[i + 1:i + 4] for i, word in enumerate(words) if word == "vertex"]
     if len(corners) % 3 or any(len(one) < 3 for one in corners):
-        raise ValueError("a triangle has not three corners")
+        raise ValueError("a facet does not have three vertices")
     return _joined(np.array(corners, dtype=float).reshape(-1, 3))
 
 

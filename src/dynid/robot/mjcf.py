@@ -45,7 +45,7 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     """
     root, file, stem, _ = parse_xml(source, "MJCF")
     if root.tag != "mujoco":
-        raise RobotError(f"{file} has <{root.tag}> as its outermost element, an MJCF has <mujoco>")
+        raise RobotError(f"{file} has <{root.tag}> as its root element; an MJCF file has <mujoco>")
     if isinstance(source, Path) or not source.lstrip().startswith("<"):
         root = with_included(root, file, Path(source).parent)
     text = MjcfText(file, root)
@@ -86,13 +86,13 @@ class _Tree:
         text = self.text
         worlds = text.root.findall("worldbody")
         if not worlds:
-            raise text.error("there is no <worldbody>")
+            raise text.error("<worldbody> is missing")
         if text.compiler.get("inertiafromgeom", "auto") not in ("true", "false", "auto"):
             raise text.error("<compiler> has inertiafromgeom=\"" + text.compiler["inertiafromgeom"][:60]
                              + "\", it must be true, false or auto")
         for key in _CHANGES_MASS:
             if text.compiler.get(key, "0") not in ("0", "-1", "false"):
-                text.warnings.append(f"<compiler {key}> is not applied: inertias are taken as they stand")
+                text.warnings.append(f"<compiler {key}> is ignored: inertias are used as given")
         self.spots["body", "world"] = Spot(BASE, np.eye(4), np.eye(4))
         self.frames.append(Frame("world", BASE, np.eye(4)))
         for world in worlds:
@@ -111,7 +111,7 @@ class _Tree:
         taken, number = self.names[kind], len(self.names[kind])
         name = given or f"{kind}{number}"
         if given and given in taken:
-            raise self.text.error(f"two {kind} elements are called '{given}'")
+            raise self.text.error(f"two {kind} elements have the name '{given}'")
         while name in taken:
             number += 1
             name = f"{kind}{number}"
@@ -134,16 +134,17 @@ class _Tree:
         where = f"body '{name}'"
         childclass = element.get("childclass", place.childclass)
         if childclass not in text.defaults:
-            raise text.error(f"{where} has the childclass '{childclass}', which no <default> of the file has")
+            raise text.error(f"{where} has the childclass '{childclass}', but no <default> has that class")
         pose = place.frame @ text.pose(element.attrib, where)
         drawn = parent.drawn @ pose
         inside = list(text.contents(element, childclass))
         moving = [one for one in inside if one.element.tag in ("joint", "freejoint")]
         if any(self.kind(one) == "free" for one in moving):
             if parent_name != "the world" or len(moving) > 1:
-                raise text.error(f"a free joint of {where} is not the only joint of a body on the world")
-            text.warnings.append(f"{where} is free to move, but the base is taken as fixed: use logs in which it stood "
-                                 "clamped")
+                raise text.error(f"a free joint of {where} must be the only joint of a body that is attached to the "
+                                 "world")
+            text.warnings.append(f"{where} is a floating base, but the base is assumed to be fixed: use logs in which "
+                                 "it was clamped")
             self.positions += 7
             moving = []
         spot = Spot(parent.body, parent.pose @ pose, drawn)
@@ -157,7 +158,7 @@ class _Tree:
         if element.get("mocap") == "true":
             self.spots["body", name] = replace(spot, mocap=True)
         if float(text.numbers(element.attrib, "gravcomp", 1, where, (0.0,))[0]):
-            text.warnings.append(f"gravcomp of {where} is a force of the simulator and is not taken")
+            text.warnings.append(f"gravcomp of {where} is a feature of the simulator and is ignored")
         self.inside(element, childclass, self.spots["body", name], where)
 
     def kind(self, place: Place) -> str:
@@ -174,7 +175,7 @@ class _Tree:
         attributes = text.attributes(place.element, "joint", where, place.childclass)
         kind = attributes.get("type", "hinge")
         if kind not in ("hinge", "slide"):
-            raise text.error(f"{where} has the type '{kind}', it must be hinge or slide; write a ball as three hinges")
+            raise text.error(f"{where} has the type '{kind}'; it must be hinge or slide; write a ball as three hinges")
         sliding = kind == "slide"
         unit = 1.0 if sliding else text.unit
         ref = unit * float(text.numbers(attributes, "ref", 1, where, (0.0,))[0])
@@ -195,7 +196,7 @@ class _Tree:
             if value:
                 self.values[f"{symbol}{len(self.joints)}"] = value
         if np.any(text.numbers(attributes, "stiffness", len(attributes.get("stiffness", "0").split()), where, (0.0,))):
-            text.warnings.append(f"the stiffness of {where} is not taken; identify a spring with a term of its own")
+            text.warnings.append(f"the stiffness of {where} is ignored; add a spring term to identify it")
         self.refs.append(ref)
         self.addresses.append(self.positions)
         self.positions += 1
@@ -209,7 +210,7 @@ class _Tree:
         if limited == "false" or (limited == "auto" and (lower >= upper or not text.autolimits)):
             return -np.inf, np.inf
         if lower >= upper:
-            raise text.error(f"'range' of {where} has its lower end {lower:g} not below its upper end {upper:g}")
+            raise text.error(f"'range' of {where} has a lower end {lower:g} that is not below its upper end {upper:g}")
         return (-np.inf if lower <= -_FAR else float(lower) * unit), (np.inf if upper >= _FAR else float(upper) * unit)
 
     def inertia(self, inside: Sequence[Place], where: str, still: bool) -> Array | None:
@@ -229,7 +230,7 @@ class _Tree:
         mass = text.numbers(attributes, "mass", 1, what)[0]
         if "fullinertia" in attributes:
             if "diaginertia" in attributes or set(attributes) & {"quat", "axisangle", "xyaxes", "zaxis", "euler"}:
-                raise text.error(f"{what} has fullinertia and diaginertia or a turn; say one of both")
+                raise text.error(f"{what} has both fullinertia and diaginertia or an orientation; remove one of them")
             xx, yy, zz, xy, xz, yz = text.numbers(attributes, "fullinertia", 6, what)
             matrix = ten.symmetric([xx, xy, xz, yy, yz, zz])
         else:

@@ -46,10 +46,10 @@ def _of_geom(text: MjcfText, place: Place, attributes: dict[str, str], what: str
     if given == 0.0 or kind in _EMPTY:
         return None
     if kind not in _SIZES or "mesh" in attributes:
-        raise text.error(f"{what} is a {kind}, and its body has no <inertial>: inertias are not worked out from "
-                         f"meshes, which are not opened; give the body one, {saved}")
+        raise text.error(f"{what} is a {kind}, and its body has no <inertial>: mesh files are not opened, so the "
+                         f"inertia cannot be computed from them; give the body an <inertial>, {saved}")
     if text.flag(attributes, "shellinertia", False, what):
-        raise text.error(f"{what} has shellinertia=\"true\", which is not worked out; give its body an <inertial>, "
+        raise text.error(f'{what} has shellinertia="true", which is not supported; give its body an <inertial>, '
                          f"{saved}")
     own = {one for one in ORIENTATIONS if one in place.element.attrib}
     if own:  # a turn of its own goes before that of its class

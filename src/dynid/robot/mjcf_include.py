@@ -42,14 +42,15 @@ def _included(element: Element, file: str, folder: Path, top: Path, seen: set[Pa
     try:
         path = next((one for one in choices if one.is_file()), choices[0]).resolve()
     except (OSError, ValueError):
-        raise RobotError(f"{file}: <include> names a file '{name[:60]}' that no file can be called") from None
+        raise RobotError(f"{file}: <include> names '{name[:60]}', which is not a valid file name") from None
     if not name or not path.is_relative_to(top.resolve()):
-        raise RobotError(f"{file}: <include> names '{name}', which is not below the folder of the model; copy it there")
+        raise RobotError(f"{file}: <include> names '{name}', which is not inside the folder of the model; copy it "
+                         "there")
     if path in seen or len(seen) >= _MOST:
         raise RobotError(f"{file}: <include> names '{name}', which is included already")
     seen.add(path)
     root, called, _, _ = parse_xml(path, "MJCF")
     if root.tag not in _ROOTS:
-        raise RobotError(f"{called} has <{root.tag}> as its outermost element, an included file has <mujocoinclude> or "
+        raise RobotError(f"{called} has <{root.tag}> as its root element; an included file has <mujocoinclude> or "
                          "<mujoco>")
     return root, called, path.parent

@@ -49,16 +49,16 @@ def held(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addre
     closures = _with_axes(reader.closures)
     following = reader.following(closures, driven)
     if closures and driven is None:
-        raise text.error(f"constraint '{closures[0].name}' closes a loop, but no actuator says which joints are "
-                         "driven; add <actuator> with a <motor> for each that is, or write the robot as a TOML file "
-                         "with closures")
+        raise text.error(f"constraint '{closures[0].name}' closes a loop, but no actuator specifies which joints are "
+                         "driven; add <actuator> with a <motor> for each driven joint, or describe the robot in a "
+                         "TOML file with closures")
     robot = (closed(tree, closures, following, reader.posture(addresses), reader.mimics) if closures
              else followed(tree, reader.mimics))
     lost = [name for j, name in enumerate(tree.joint_names) if name in (*following, *reader.mimics)
             and any(f"{symbol}{j + 1}" in tree.values for symbol in ("Ia", "Fv", "Fc"))]
     if lost:
-        text.warnings.append(f"armature, damping and frictionloss of {', '.join(lost)} are not taken, since "
-                             f"{'it follows' if len(lost) == 1 else 'they follow'} other joints")
+        text.warnings.append(f"armature, damping and frictionloss of {', '.join(lost)} are ignored, because "
+                             f"{'it is a dependent joint' if len(lost) == 1 else 'they are dependent joints'}")
     return robot
 
 
@@ -85,12 +85,12 @@ class _Constraints:
                 tendon = self.tendons[attributes["tendon"]]
                 found |= {self.joint(one.get("joint", ""), where) for one in tendon.findall("joint")}
             if any(attributes.get(key, "0") not in ("0", "0.0") for key in ("armature", "damping")):
-                self.text.warnings.append(f"armature and damping of {where} are not taken; give them to its joint")
+                self.text.warnings.append(f"armature and damping of {where} are ignored; set them on its joint")
         return found if elements else None
 
     def joint(self, name: str, where: str) -> str:
         if name not in self.tree.joint_names:
-            raise self.text.error(f"{where} names joint '{name}', which is no hinge or slide of the file")
+            raise self.text.error(f"{where} names joint '{name}', which is not a hinge or slide joint of the file")
         return name
 
     def read(self, element: Element, attributes: Mapping[str, str], driven: set[str] | None) -> None:
@@ -103,7 +103,7 @@ class _Constraints:
         elif element.tag == "tendon":
             self.rod(attributes, name, where)
         else:
-            raise self.text.error(f"{where} is not read; connect, weld, joint and tendon are")
+            raise self.text.error(f"{where} is not supported; supported are connect, weld, joint and tendon")
 
     def coefficients(self, attributes: Mapping[str, str], where: str) -> Array:
         """Of a polynomial (5,), those left out as MuJoCo has them."""
@@ -119,13 +119,13 @@ class _Constraints:
         if "joint2" not in attributes:
             others = [name for name in self.tree.joint_names if name != first]
             if not others:
-                raise self.text.error(f"{where} holds the only joint '{first}', so there is nothing to identify")
+                raise self.text.error(f"{where} fixes the only joint '{first}', so there is nothing to identify")
             self.follow(first, Mimic(others[0], 0.0, self.refs[first] + float(coefficients[0])), where)
             return
         second = self.joint(attributes["joint2"], where)
         if np.any(coefficients[2:]):
-            raise self.text.error(f"{where} lets joint '{first}' follow '{second}' by a polynomial of higher order; "
-                                  "only linear ones, with two coefficients, are read")
+            raise self.text.error(f"{where} couples joint '{first}' to '{second}' by a polynomial of higher order; "
+                                  "only linear couplings, with two coefficients, are supported")
         slope = float(coefficients[1])
         offset = self.refs[first] + float(coefficients[0]) - slope * self.refs[second]
         if first in driven and second not in driven and slope != 0.0:
@@ -135,7 +135,7 @@ class _Constraints:
 
     def follow(self, name: str, mimic: Mimic, where: str) -> None:
         if name in self.mimics or name == mimic.joint:
-            raise self.text.error(f"{where} lets joint '{name}' follow '{mimic.joint}', but it follows "
+            raise self.text.error(f"{where} makes joint '{name}' depend on '{mimic.joint}', but it depends on "
                                   f"{'itself' if name == mimic.joint else self.mimics[name].joint} already")
         self.mimics[name] = mimic
 
@@ -149,11 +149,11 @@ class _Constraints:
         first = self.spot(kind, attributes.get(f"{kind}1", ""), where)
         second = self.spot(kind, attributes.get(f"{kind}2", "world" if kind == "body" else ""), where)
         if first.mocap or second.mocap:
-            self.text.warnings.append(f"{where} holds a body to one that the simulator's user moves (mocap); it is "
-                                      "left out")
+            self.text.warnings.append(f"{where} attaches a body to a mocap body, which the user of the simulator "
+                                      "moves; it is ignored")
             return
         if tag == "weld" and float(self.text.numbers(attributes, "torquescale", 1, where, (1.0,))[0]) == 0.0:
-            raise self.text.error(f"{where} has torquescale=\"0\"; write it as <connect>")
+            raise self.text.error(f'{where} has torquescale="0"; use <connect> instead')
         places = [first.pose, second.pose]
         if kind == "body":
             # Where only one place is given, the other one is where it is in the drawing.
@@ -182,7 +182,8 @@ class _Constraints:
         tendon = self.tendons.get(attributes.get("tendon1"))
         sites = [] if tendon is None else [one.get("site", "") for one in tendon]
         if tendon is None or "tendon2" in attributes or tendon.tag != "spatial" or len(sites) != 2:
-            raise self.text.error(f"{where} is not read: only one spatial tendon over two sites, which is a rod, is")
+            raise self.text.error(f"{where} is not supported: of tendons, only one spatial tendon between two sites, "
+                                  "which is a rod, is")
         first, second = (self.spot("site", site, where) for site in sites)
         drawn = float(np.linalg.norm(first.drawn[:3, 3] - second.drawn[:3, 3]))
         self.hold(name, "rod", (first.body, second.body), (first.pose, second.pose),
@@ -208,7 +209,8 @@ class _Constraints:
             if words:
                 q = self.text.numbers(key.attrib, "qpos", len(words), f"<key> '{key.get('name', '')}'")
                 if len(q) <= max(addresses):
-                    raise self.text.error(f"<key> '{key.get('name', '')}' has {len(q)} positions, fewer than joints")
+                    raise self.text.error(f"<key> '{key.get('name', '')}' has {len(q)} positions, fewer than there "
+                                          "are joints")
                 return {name: float(q[i]) for name, i in zip(self.tree.joint_names, addresses, strict=True)}
         return dict(self.refs)
 

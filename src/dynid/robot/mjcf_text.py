@@ -16,7 +16,7 @@ from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 _DEEPEST = 200  # elements inside each other
-_REFUSED = {"include": "give the file itself, beside those that it includes", "replicate": "write out what it repeats",
+_REFUSED = {"include": "give the file itself, beside the files it includes", "replicate": "write out what it repeats",
             "attach": "write out what it attaches", "composite": "write out its bodies", "flexcomp": "leave it out"}
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 _TURNS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
@@ -53,11 +53,11 @@ class MjcfText:
                 self.defaults["main"] = self.defaults[element.get("class", "main")]
         angle = self.compiler.get("angle", "degree")
         if angle not in ("degree", "radian"):
-            raise self.error(f"<compiler> has angle=\"{angle}\", it must be degree or radian")
+            raise self.error(f'<compiler> has angle="{angle}"; it must be degree or radian')
         self.unit = math.pi / 180 if angle == "degree" else 1.0
         self.sequence = self.compiler.get("eulerseq", "xyz")
         if len(self.sequence) != 3 or set(self.sequence.lower()) - set("xyz"):
-            raise self.error(f"<compiler> has eulerseq=\"{self.sequence}\", it must be three of x, y, z, X, Y, Z")
+            raise self.error(f'<compiler> has eulerseq="{self.sequence}"; it must be three of x, y, z, X, Y, Z')
         self.autolimits = self.flag(self.compiler, "autolimits", True, "<compiler>")
 
     def error(self, message: str) -> RobotError:
@@ -70,10 +70,10 @@ class MjcfText:
             element, depth = stack.pop()
             tag = element.tag if isinstance(element.tag, str) else ""
             if tag in _REFUSED:
-                raise self.error(f"<{tag}> is not read; {_REFUSED[tag]}, as MuJoCo does when it saves a compiled model "
-                                 "(mj_saveLastXML)")
+                raise self.error(f"<{tag}> is not supported; {_REFUSED[tag]}, as MuJoCo does when it saves a compiled "
+                                 "model (mj_saveLastXML)")
             if depth > _DEEPEST:
-                raise self.error(f"<{tag}> stands inside {_DEEPEST} other elements, which is more than is read")
+                raise self.error(f"<{tag}> is nested in more than {_DEEPEST} other elements, which is not supported")
             stack.extend((child, depth + 1) for child in element)
 
     def _read_defaults(self, element: Element, parent: str, outermost: bool = False) -> None:
@@ -94,7 +94,7 @@ class MjcfText:
         """Those of an element, with the defaults of its class; kind: the tag that has these in <default>."""
         name = element.get("class", childclass)
         if name not in self.defaults:
-            raise self.error(f"{where} has the class '{name}', which no <default> of the file has")
+            raise self.error(f"{where} has the class '{name}', but no <default> has that class")
         return {**self.defaults[name].get(kind, {}), **element.attrib}
 
     def contents(self, parent: Element, childclass: str, frame: Array | None = None) -> Iterator[Place]:
@@ -133,8 +133,8 @@ class MjcfText:
         if value < 0:
             raise self.error(f"'{key}' of {where} is negative")
         if any(others):
-            raise self.error(f"'{key}' of {where} is a polynomial, and only its first number is read; leave the others "
-                             "out")
+            raise self.error(f"'{key}' of {where} is a polynomial, and only its first coefficient is supported; "
+                             "remove the others")
         return float(value)
 
     def flag(self, attributes: Attributes, key: str, default: bool, where: str) -> bool:
@@ -150,7 +150,7 @@ class MjcfText:
         """Of an element (4, 4) in the frame around it: pos, and at most one of the five ways to say a turn."""
         given = [key for key in ORIENTATIONS if key in attributes]
         if len(given) > 1:
-            raise self.error(f"{where} has both {given[0]} and {given[1]}; say one of them")
+            raise self.error(f"{where} has both {given[0]} and {given[1]}; remove one of them")
         pose = self._turn(attributes, given[0], where) if given else np.eye(4)
         pose[:3, 3] = self.numbers(attributes, "pos", 3, where, (0.0, 0.0, 0.0))
         return pose

@@ -161,10 +161,10 @@ class Robot:
         for what, names in (("joint", self.joint_names), ("body", self.body_names)):
             for name in names:
                 if names.count(name) > 1:
-                    raise RobotError(f"robot '{self.name}' has two {what} entries called '{name}'")
+                    raise RobotError(f"robot '{self.name}' has two {what} entries with the name '{name}'")
         for i, joint in enumerate(self.joints):
             if not BASE <= joint.parent < i:
-                raise RobotError(f"joint '{joint.name}' of robot '{self.name}' stands before its parent")
+                raise RobotError(f"joint '{joint.name}' of robot '{self.name}' is listed before its parent")
             if joint.lower > joint.upper:
                 raise RobotError(f"joint '{joint.name}' of robot '{self.name}' has lower limit {joint.lower} "
                                  f"above its upper limit {joint.upper}")
@@ -258,8 +258,8 @@ class Robot:
         """The ten numbers of every body (dof, 10) as the source gives them."""
         missing = self.bodies_without_inertia
         if missing:
-            raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' "
-                             f"({len(missing)} of {self.dof} are without); it can be identified but not simulated")
+            raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' (missing for "
+                             f"{len(missing)} of {self.dof} links); it can be identified but not simulated")
         return np.array([body.inertia for body in self.bodies])
 
     def joint_index(self, name: str | int) -> int:
@@ -267,7 +267,7 @@ class Robot:
         if isinstance(name, int):
             if 1 <= name <= self.dof:
                 return name - 1
-            raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, there is no joint {name}")
+            raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, but not joint {name}")
         if name in self.joint_names:
             return self.joint_names.index(name)
         raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}")
@@ -336,8 +336,8 @@ def checked_sizes(robot: Robot) -> Robot:
     """
     for name in (robot.name, *robot.joint_names, *robot.body_names):
         if len(name) > _LONGEST_NAME:
-            raise RobotError(f"a robot, joint or link is called '{name[:40]}...', {len(name)} characters long",
-                             f"give it a name of at most {_LONGEST_NAME}")
+            raise RobotError(f"the name '{name[:40]}...' of a robot, joint or link is {len(name)} characters long",
+                             f"use a name of at most {_LONGEST_NAME} characters")
     for body in robot.bodies:
         if body.inertia is not None and not np.all(np.abs(body.inertia) <= _LARGEST_INERTIA):
             raise RobotError(f"link '{body.name}' of robot '{robot.name}' has a mass, first moment or inertia of "

@@ -24,13 +24,15 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
     for what, names in (("measured", measured), ("driven", driven)):
         for name in names:
             if name not in tree.joint_names:
-                raise RobotError(f"robot '{robot.name}' has no joint '{name}' that could be {what}; it has "
-                                 f"{', '.join(tree.joint_names)}")
+                raise RobotError(f"robot '{robot.name}' has no joint '{name}', which is listed as {what}; its joints "
+                                 f"are {', '.join(tree.joint_names)}")
             if list(names).count(name) > 1:
-                raise RobotError(f"joint '{name}' of robot '{robot.name}' is named twice among those {what}")
+                raise RobotError(f"joint '{name}' of robot '{robot.name}' is listed twice as {what}")
     if measured and not _tell_all(robot, measured):
-        raise RobotError(f"the measured joints {', '.join(measured)} of robot '{robot.name}' do not say where its own "
-                         f"joints {', '.join(robot.joint_names)} are", "measure as many joints that move with them")
+        raise RobotError(f"the measured joints {', '.join(measured)} of "
+                         f"robot '{robot.name}' do not determine the "
+                         "positions of its independent joints "
+                         f"{', '.join(robot.joint_names)}", "measure as many joints that move with them")
     apart = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=apart[0], driven=apart[1])
 
@@ -83,10 +85,11 @@ def with_held(robot: Robot, links: Sequence[str]) -> Robot:
     for name in links:
         body = next((one for one in whole if one.name == name), None)
         if body is None:
-            raise RobotError(f"robot '{robot.name}' has no body '{name}' that could be held; it has "
+            raise RobotError(f"robot '{robot.name}' has no body '{name}' whose inertia could be fixed; its bodies are "
                              f"{', '.join(one.name for one in whole)}")
         if body.inertia is None:
-            raise RobotError(f"body '{name}' of robot '{robot.name}' cannot be held: its file gives no inertia of it")
+            raise RobotError(f"the inertia of body '{name}' of robot '{robot.name}' cannot be fixed: the robot file "
+                             "gives no inertia for it")
 
     def marked(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
         return tuple(replace(body, held=body.held or body.name in links) for body in bodies)

@@ -120,8 +120,8 @@ def _chosen(joints: Mapping[str, Mapping[str, Any]], role: str, file: str) -> li
         raise RobotError(f"'{role}' of joint '{wrong[0]}' in robot file '{file}' must be true or false")
     found = [name for name, row in joints.items() if row.get(role, False)]
     if not found and any(role in row for row in joints.values()):
-        raise RobotError(f"robot file '{file}' has no joint with {role} = true, but says of some that they are not; "
-                         "name those that are")
+        raise RobotError(f"robot file '{file}' has no joint with {role} = true, but sets it to false for some; set "
+                         f"{role} = true for the others")
     return found
 
 
@@ -157,9 +157,9 @@ def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -
 def _joint(row: Mapping[str, Any], i: int, links: Sequence[str], where: str, unit: float) -> Joint:
     kind, parent = row.get("kind", "revolute"), row.get("parent", "base")
     if kind not in KINDS:
-        raise RobotError(f"{where} has kind {kind!r}, it must be one of {', '.join(KINDS)}")
+        raise RobotError(f"{where} has kind {kind!r}; it must be one of {', '.join(KINDS)}")
     if parent != "base" and parent not in links:
-        raise RobotError(f"{where} hangs on link {parent!r}, which is none of those before it: "
+        raise RobotError(f"{where} has the parent link {parent!r}, which must be one of the links before it: "
                          f"{', '.join(('base', *links))}")
     axis = vector_of(row.get("axis", [0.0, 0.0, 1.0]), 3, f"'axis' in {where}")
     if not np.linalg.norm(axis) > 0.0:
@@ -174,7 +174,8 @@ def _joint(row: Mapping[str, Any], i: int, links: Sequence[str], where: str, uni
 def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
     name, virtual = text_of(row.get("link", f"link{i}"), f"'link' in {where}"), bool(row.get("virtual", False))
     if virtual and "inertia" in row:
-        raise RobotError(f"{where} has an inertia and says that its link is virtual; say one of both")
+        raise RobotError(f"{where} has a virtual link with an inertia; remove one of the two, because a virtual link "
+                         "has none")
     inertia = np.zeros(10) if virtual else inertia_of(row["inertia"], f"the inertia in {where}") \
         if "inertia" in row else None
     return Body(name, inertia, virtual=virtual, held=_held(row, inertia, where))
@@ -184,7 +185,7 @@ def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
     """Whether a link's inertia is known and not identified."""
     held = bool(row.get("held", False))
     if held and inertia is None:
-        raise RobotError(f"{where} says that the inertia of its link is held, but gives none; give its inertia")
+        raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia")
     return held
 
 
@@ -194,7 +195,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
 
     name = text_of(table.get("urdf"), f"'urdf' in robot file '{file}'")
     if folder is None:
-        raise RobotError(f"robot file '{file}' names the URDF '{name}', which must lie beside it")
+        raise RobotError(f"robot file '{file}' names the URDF '{name}', which must be in the same folder")
     rows = {str(row.get("name", "")): row for row in _rows(table, "joint", file)}
     for joint, row in rows.items():
         known_keys(row, _FOLLOWING, f"[[joint]] {joint} of robot file '{file}'")
@@ -212,7 +213,7 @@ def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,
            also: Sequence[str] = ()) -> tuple[int, Array]:
     """Body and pose of a place: {link, xyz, rpy}."""
     if not isinstance(row, dict):
-        raise RobotError(f"{where} must be a place such as {{link = \"rod\", xyz = [0, 0, 0.8]}}, got {row!r}")
+        raise RobotError(f'{where} must be a point such as {{link = "rod", xyz = [0, 0, 0.8]}}, got {row!r}')
     known_keys(row, ("link", "xyz", "rpy", *also), where)
     frame = tree.frame(text_of(row.get("link", tree.base), f"'link' in {where}"))
     return frame.body, frame.pose @ pose_of({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)

@@ -126,7 +126,7 @@ class _Reader:
         if any(math.isnan(v) or (math.isinf(v) and not infinite) for v in values):
             raise self.error(f"{what} must be finite, got \"{text}\"")
         if not infinite and any(abs(v) > LARGEST for v in values):
-            raise self.error(f"{what} has a number above {LARGEST:g}, which no robot has, got \"{text}\"")
+            raise self.error(f'{what} has a number above {LARGEST:g}, which is not plausible for a robot, got "{text}"')
         if infinite:  # limits: some files write 1e16, or the largest double, for none
             return [math.copysign(math.inf, v) if abs(v) > NO_LIMIT else v for v in values]
         return [v if is_physical(v) else 0.0 for v in values]
@@ -169,13 +169,13 @@ class _Reader:
             if not name:
                 raise self.error(f"link {i} of the file has no name")
             if name in links:
-                raise self.error(f"two links are called '{name}'")
+                raise self.error(f"two links have the name '{name}'")
             where = f"link '{name}'"
             shapes = [shape for collision in element.findall("collision")
                       for shape in self.shapes(collision, name, where)]
             links[name] = _Link(name, self.inertia(element, where), tuple(shapes))
         if not links:
-            raise self.error("there is no <link>")
+            raise self.error("<link> is missing")
         return links
 
     def inertia(self, link: Element, where: str) -> Array | None:
@@ -222,7 +222,7 @@ class _Reader:
             if not name:
                 raise self.error(f"joint {i} of the file has no name")
             if name in names:
-                raise self.error(f"two joints are called '{name}'")
+                raise self.error(f"two joints have the name '{name}'")
             names.add(name)
             edge = self.edge(element, name, links)
             if edge.child in child_of:
@@ -245,11 +245,11 @@ class _Reader:
             ends.append(link)
         kind = element.get("type")
         if kind in ("floating", "planar") and ends[0] not in self.children:
-            self.warnings.append(f"{where} lets the base move ({kind}), but the base is taken as fixed: use logs in "
-                                 "which it stood clamped")
+            self.warnings.append(f"{where} is a floating base ({kind}), but the base is assumed to be fixed: use logs "
+                                 "in which it was clamped")
             kind = "fixed"
         if kind not in ("revolute", "continuous", "prismatic", "fixed"):
-            raise self.error(f"{where} has the type '{kind}', it must be revolute, continuous, prismatic or fixed"
+            raise self.error(f"{where} has the type '{kind}'; it must be revolute, continuous, prismatic or fixed"
                              if kind else f"{where} has no type")
         origin = self.exact_origin(element, name, where)
         if kind == "fixed":
@@ -269,7 +269,7 @@ class _Reader:
             return
         other = mimic.get("joint")
         if not other:
-            raise self.error(f"<mimic> of {where} does not name the joint it follows")
+            raise self.error(f"<mimic> of {where} names no joint")
         numbers = [self.numbers(mimic.get(key, default), 1, f"'{key}' in <mimic> of {where}")[0]
                    for key, default in (("multiplier", "1"), ("offset", "0"))]
         self.mimics[name] = Mimic(other, *numbers)
@@ -293,13 +293,14 @@ class _Reader:
         """
         if limit is None:
             if joint.kind != "continuous":
-                self.warnings.append(f"{where} has no <limit>, so it is taken as unlimited")
+                self.warnings.append(f"{where} has no <limit>, so it is assumed to be unlimited")
             return joint
         lower, upper = self.optional(limit, "lower", where, -np.inf), self.optional(limit, "upper", where, np.inf)
         if joint.kind == "continuous":
             lower, upper = -np.inf, np.inf
         elif limit.get("lower") is None or limit.get("upper") is None:
-            self.warnings.append(f"{where} has a <limit> without lower or upper, so it is taken as unlimited there")
+            self.warnings.append(f"{where} has a <limit> without lower or upper, so it is assumed to be unlimited "
+                                 "there")
         elif lower == upper:
             self.warnings.append(f"{where} has lower and upper limit {lower:g}, so it cannot move")
         most = {key: self.optional(limit, key, where, np.inf) for key in ("velocity", "acceleration", "effort")}
@@ -307,7 +308,7 @@ class _Reader:
             if value < 0:
                 raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"")
             if value == 0:
-                self.warnings.append(f"{where} has the limit {key}=\"0\", so it is taken as unknown")
+                self.warnings.append(f'{where} has the limit {key}="0", so it is treated as unknown')
                 most[key] = np.inf
         return replace(joint, lower=lower, upper=upper, velocity=most["velocity"],
                        acceleration=most["acceleration"], effort=most["effort"])
@@ -363,7 +364,8 @@ class _Reader:
         reached = {frame.name for frame in frames}
         for link_name in links:
             if link_name not in reached:
-                raise self.error(f"link '{link_name}' hangs in a loop of joints that the root '{base}' does not reach")
+                raise self.error(f"link '{link_name}' is part of a loop of joints that is not connected to the root "
+                                 f"'{base}'")
         if idle:
             self.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "
                                  f"{'it is' if len(idle) == 1 else 'they are'} fixed to the base")

@@ -17,7 +17,7 @@ def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
     """As `parse_xml`, of a file that must be a URDF without macros."""
     root, file, stem, data = parse_xml(source, "URDF")
     if root.tag != "robot":
-        raise RobotError(f"{file} has <{root.tag}> as its outermost element, a URDF has <robot>")
+        raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>")
     _refuse_xacro(root, file)
     return root, file, stem, data
 
@@ -48,7 +48,7 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
     except ParseError as problem:
         line, column = problem.position
         if "unbound prefix" in str(problem) and b"<xacro:" in (data.encode() if isinstance(data, str) else data):
-            raise RobotError(f"{file} holds xacro macros that are not expanded; run xacro on it first and give the "
+            raise RobotError(f"{file} contains unexpanded xacro macros; run xacro on it first and give the "
                              "result") from None
         raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
                          f"{column + 1}") from None
@@ -65,5 +65,5 @@ def _refuse_xacro(root: Element, file: str) -> None:
         left = [text for key, text in element.attrib.items() if "${" in text or ("$(" in text and key != "filename")]
         if macro or left:
             what = f"<xacro:{tag.rpartition('}')[2].removeprefix('xacro:')}>" if macro else f'"{left[0]}"'
-            raise RobotError(f"{file} holds xacro macros that are not expanded, such as {what}; run xacro on it first "
-                             "(xacro robot.urdf.xacro > robot.urdf, or the package xacrodoc) and give the result")
+            raise RobotError(f"{file} contains unexpanded xacro macros, such as {what}; run xacro on it first (xacro "
+                             "robot.urdf.xacro > robot.urdf, or the package xacrodoc) and give the result")

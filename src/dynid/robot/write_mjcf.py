@@ -53,7 +53,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             if body.virtual:
                 if len(children.get(i, ())) != 1:
                     raise RobotError(f"link '{body.name}' has no mass and carries {len(children.get(i, ()))} links, "
-                                     "which MJCF cannot say")
+                                     "which MJCF cannot express")
                 yield from bodies(i, indent, (*before, (i, np.eye(4))))
                 continue
             frame = whole_pose(i)
@@ -159,7 +159,7 @@ def _at_zero(tree: Robot, place: Frame) -> Array:
 
 def _inertial(numbers: Array, link: str) -> str:
     if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot say")
+        raise RobotError(f"link '{link}' has first moments but no mass, which MJCF cannot express")
     mass, com, full = ten.to_mujoco(numbers)
     return f'<inertial pos="{_text(com)}" mass="{_text(mass)}" fullinertia="{_text(full)}"/>'
 
@@ -184,7 +184,7 @@ def _joint_values(i: int, joint: str, values: Mapping[str, float], places: Joint
         if value is not None and value > 0:
             found[attribute] = value
         elif value:
-            tell(f"{name} of joint '{joint}' is {value:.4g}, and a negative one is not written")
+            tell(f"{name} of joint '{joint}' is {value:.4g}: negative values are not written")
     return found
 
 

@@ -102,7 +102,7 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     every = whole_tree(whole, np.zeros((whole.dof, 10)))[0]
     for name, position in robot.locked.items():
         edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
-        tell(f"joint '{name}' is fixed at {position:g} in this file, as it was for the identification")
+        tell(f"joint '{name}' is fixed at {position:g} in this file, as during the identification")
     for start, end, new in sorted(edits, reverse=True):
         data = data[:start] + new + data[end:]
     return before + data.decode()
@@ -113,18 +113,18 @@ def _same_robot(own: Robot, robot: Robot) -> None:
     for what, theirs, ours in (("joints", own.joint_names, robot.joint_names),
                                ("links", own.body_names, robot.body_names)):
         if theirs != ours:
-            raise RobotError(f"the URDF is not that of robot '{robot.name}': it moves the {what} {', '.join(theirs)}, "
-                             f"the robot has {', '.join(ours)}")
+            raise RobotError(f"the URDF does not belong to robot '{robot.name}': it has the {what} "
+                             f"{', '.join(theirs)}, the robot has {', '.join(ours)}")
     for a, b in zip(own.joints, robot.joints, strict=True):
         if a.prismatic != b.prismatic or a.parent != b.parent or not (
                 np.allclose(a.before, b.before, atol=1e-9) and np.allclose(a.after, b.after, atol=1e-9)):
-            raise RobotError(f"the URDF is not that of robot '{robot.name}': its joint '{a.name}' stands elsewhere")
+            raise RobotError(f"the URDF does not belong to robot '{robot.name}': its joint '{a.name}' has another pose")
 
 
 def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
     """Mass, centre of mass (3,) and the six entries of the inertia about it."""
     if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot say")
+        raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot express")
     mass, com, inertia = ten.to_central(numbers)
     return float(mass), com, ten.entries(inertia)
 
@@ -135,7 +135,7 @@ def _friction(robot: Robot, joint: str, values: _Values, tell: Callable[[str], o
         if number == robot.joint_index(joint) and value >= 0:
             found[attribute] = _text(value)
         elif number == robot.joint_index(joint):
-            tell(f"{name} of joint '{joint}' is {value:.4g}, and negative friction is not written")
+            tell(f"{name} of joint '{joint}' is {value:.4g}: negative friction is not written")
     return found
 
 

@@ -1,7 +1,8 @@
-"""The whole job on a built-in robot whose truth is known: logs, identification by several methods, a report."""
+"""The whole job on a robot whose true parameters are known: logs, identification by several methods, a report."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,40 +18,56 @@ from dynid.model import Model, make_terms
 from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
-from dynid.report import write_report
 from dynid.robot import Robot
-from dynid.runs.comparison import ComparedMethods, compare, comparison_facts, comparison_report
+from dynid.runs.comparison import ComparedMethods, compare, comparison_facts
+from dynid.runs.results import save
 from dynid.runs.settings import ModelSettings, RunSettings
 
-ROBOT = "kuka-lwr4"
+ROBOT = "franka-panda"
 FRICTION = ("viscous", "coulomb", "offset")
-METHODS = ("auto", "ols", "irls", "ml")
+METHODS = ("auto", "wls", "ols")
 RATE, DURATION = 500.0, 20.0  # Hz, s
 ENCODER = 2.0 * np.pi / 2 ** 18  # rad a count
-TORQUE_NOISE = 0.05  # N m
+TORQUE_NOISE = 0.005  # standard deviation as a share of each joint's rated torque
+VISCOUS, DRY, ASYMMETRY = 0.01, 0.02, 0.002  # friction as a share of the rated torque: at 1 rad/s, dry, offset
+RESULT = "result"
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demonstration found, and where its report is. truth (base,): what the logs were made with."""
+    """What the demonstration found.
+
+    Attributes:
+        compared: the methods side by side; the run is that of the first.
+        truth: (base,), what the logs were made with.
+        written: path of each file of the result, by what it is.
+        folder: with the logs, the run file and the result.
+    """
 
     compared: ComparedMethods
     truth: Array
-    report: Path
+    written: dict[str, str]
+    folder: Path
 
 
-def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 0, force: bool = False) -> Demo:
-    """Design a motion, log it, identify from the log, validate on another motion, write the report."""
+def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 0) -> Demo:
+    """Design a motion, simulate logs of it, identify from one, validate on another motion, and write the result.
+
+    A demonstration that is in the folder is replaced. Any other folder with files is refused.
+    """
     folder = Path(folder)
     try_folder(folder)
-    if (folder / "report.html").exists() and not force:
-        raise DynidError(f"{folder} already holds a demonstration; choose another folder or say --force")
+    own = {"exciting.csv", "other.csv", "run.toml", RESULT}
+    if folder.is_dir() and (names := {path.name for path in folder.iterdir()}) and (
+            names - own - {"report.html"} or "run.toml" not in names):
+        raise DynidError(f"{folder} has files that are not of a demonstration; choose another folder: "
+                         "dynid demo -o FOLDER")
     robot = Robot.builtin(ROBOT)
     model = Model(robot, make_terms(robot, friction=FRICTION))
     tell("designing an exciting motion inside the limits")
     exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
                       search=Search(budget=None, rounds=1, seed=seed)).trajectory
-    tell("making the logs")
+    tell("simulating the logs")
     logs = {"exciting.csv": exciting, "other.csv": _other_motion(robot, np.random.default_rng(seed))}
     for k, (name, trajectory) in enumerate(logs.items()):
         write_csv(_log(model, trajectory, np.random.default_rng([seed, k])), folder / name)
@@ -60,24 +77,34 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
         file.write(settings.as_toml("Identify the demonstration's log again: dynid identify run.toml -o FOLDER"))
     compared = compare(settings.moved(folder, Path()), METHODS, tell)
     tell("writing the report")
-    report = folder / "report.html"
-    write_report(comparison_report(compared, f"dynid identify {folder / 'run.toml'}"), report)
-    return Demo(compared, compared.run.problem.base.reduce(_truth(model)), report)
+    shutil.rmtree(folder / RESULT, ignore_errors=True)
+    written = save(compared.run, folder / RESULT, f"dynid identify {folder / 'run.toml'}")
+    return Demo(compared, compared.run.problem.base.reduce(true_parameters(model)), written, folder)
 
 
 def demo_facts(found: Demo) -> dict[str, Any]:
-    """The comparison's facts and within_three_deviations: for each method the share of the parameters it identified
-    whose truth lies within three of its stated deviations."""
-    inside = {name: float(np.mean(np.abs(one.values - found.truth)[one.identified] < 3 * one.std[one.identified]))
-              for name, one in zip(found.compared.names, found.compared.estimates, strict=True)}
-    return {**comparison_facts(found.compared), "within_three_deviations": inside}
+    """Return the comparison's facts, and for each method how far its parameters are from the truth.
+
+    within_three_deviations: share of the parameters whose truth lies within three standard errors. parameter_error:
+    percent, |values - truth| / |truth|, each parameter in units of its standard error of the first method.
+    """
+    inside, off = {}, {}
+    unit = found.compared.run.estimate.std
+    for name, one in zip(found.compared.names, found.compared.estimates, strict=True):
+        known = one.identified & np.isfinite(unit) & (unit > 0)
+        error = np.abs(one.values - found.truth)
+        inside[name] = float(np.mean(error[known] < 3 * one.std[known]))
+        off[name] = 100.0 * float(np.linalg.norm(error[known] / unit[known]) /
+                                  np.linalg.norm(found.truth[known] / unit[known]))
+    return {**comparison_facts(found.compared), "within_three_deviations": inside, "parameter_error": off}
 
 
-def _truth(model: Model) -> Array:
-    """The parameters the logs are made with."""
-    nominal = model.parameters.nominal
-    assert nominal is not None  # the built-in robot gives all of them
-    return nominal
+def true_parameters(model: Model) -> Array:
+    """The parameters (parameters,) that the logs are made with: published inertias, and friction of usual size."""
+    effort = model.robot.limit("effort")
+    share = {"Fv": VISCOUS, "Fc": DRY, "Fo": ASYMMETRY}
+    return np.array([share[item.name[:2]] * effort[item.owner] if item.nominal is None else item.nominal
+                     for item in model.parameters])
 
 
 def _other_motion(robot: Robot, rng: np.random.Generator) -> FourierSeries:
@@ -97,6 +124,8 @@ def _log(model: Model, trajectory: Trajectory, rng: np.random.Generator) -> Reco
     """Torques along the motion by inverse dynamics, with noise; positions in encoder counts."""
     t = times(trajectory, RATE)
     motion = trajectory.at(t)
-    tau = model.inverse_dynamics(_truth(model), motion.q, motion.dq, motion.ddq)
-    return Recording(t, ENCODER * np.round(motion.q / ENCODER), tau + TORQUE_NOISE * rng.normal(size=tau.shape),
-                     reference=motion.q, joints=model.robot.joint_names, source="demonstration")
+    effort = model.robot.limit("effort")
+    tau = model.inverse_dynamics(true_parameters(model), motion.q, motion.dq, motion.ddq)
+    tau += TORQUE_NOISE * effort * rng.normal(size=tau.shape)
+    return Recording(t, ENCODER * np.round(motion.q / ENCODER), tau, reference=motion.q,
+                     joints=model.robot.joint_names, source="demonstration")

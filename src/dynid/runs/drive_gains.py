@@ -67,31 +67,54 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
 
 
 def pooled(gains: Sequence[DriveGains]) -> DriveGains:
-    """One set of gains from several logs of a robot, each weighted by its variance; their deviation is at least that of
-    the surest, and how far they are apart."""
+    """One set of gains from several logs of a robot, each weighted by its variance.
+
+    Their covariance is at least that of the best determined, plus the scatter between the logs, in which the errors of
+    the joints may hang together: a robot that is warmer in one log has all gains lower in it.
+    """
     values, std = (np.array([getattr(one, which) for one in gains]) for which in ("values", "std"))
     known = np.isfinite(std)
     weight = np.where(known, 1.0 / np.where(known, std, 1.0) ** 2, 0.0)
     total = weight.sum(axis=0)
-    mean = np.where(total > 0, (weight * np.where(known, values, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0),
+    has_value = total > 0
+    mean = np.where(has_value, (weight * np.where(known, values, 0.0)).sum(axis=0) / np.where(has_value, total, 1.0),
                     np.nan)
-    apart = np.sqrt((weight * np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / np.where(total > 0, total, 1.0))
-    spread = np.where(total > 0, np.hypot(std.min(axis=0), apart), np.inf)
+    # Scatter as a share of the gains, in units in which the sum of squares is the weighted variance.
+    apart = np.sqrt(weight / np.where(has_value, total, 1.0)) * np.where(known, values / mean - 1.0, 0.0)
+    least = np.where(has_value, std.min(axis=0) / np.where(has_value, np.abs(mean), 1.0), 0.0)
+    covariance = np.diag(least ** 2) + apart.T @ apart
+    spread = np.where(has_value, np.sqrt(np.diag(covariance)) * np.abs(mean), np.inf)
     reasons = {name: gains[0].reasons.get(name, "") or next(
         (one.reasons[name] for one in gains if name in one.reasons), "the numbers of the logs give no finite gain")
-               for name, yes in zip(gains[0].joints, total > 0, strict=True) if not yes}
-    return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons)
+               for name, yes in zip(gains[0].joints, has_value, strict=True) if not yes}
+    return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons, covariance)
 
 
 def gain_table(gains: DriveGains) -> dict[str, Any]:
-    """Drive gains as settings of a [log] table; a joint without one is not measured."""
+    """Drive gains as settings of a [log] table, with their covariance; a joint without one is not measured."""
     table: dict[str, Any] = {
         "drive_gain": {name: float(value) if yes else 1.0 for name, value, yes in
                        zip(gains.joints, gains.values, gains.identified, strict=True)},
-        "gain_deviation": {name: float(value) if yes else 0.0 for name, value, yes in
-                           zip(gains.joints, gains.relative_std, gains.identified, strict=True)}}
+        "gain_deviation": [[float(f"{x:.6g}") for x in row] for row in gains.relative_covariance]}
     silent = [name for name, yes in zip(gains.joints, gains.identified, strict=True) if not yes]
     return {**table, "unmeasured": silent} if silent else table
+
+
+def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
+    """Samples of a log whose gains were found from other logs, the covariance of these widened by this log's own.
+
+    Where the log holds the controller's targets, its own gains differ from those by the errors of both. Half of the
+    squared difference is the variance of either.
+    """
+    given = settings.log.get("drive_gain")
+    if samples.gain_deviation is None or not isinstance(given, dict) or recording.target_torque is None \
+            or recording.target_current is None:
+        return samples
+    own = gains_from_log(recording)
+    numbers = np.array([given.get(name, np.nan) for name in own.joints], dtype=float)
+    apart = np.where(own.identified & np.isfinite(numbers), own.values / numbers - 1.0, 0.0)
+    apart = np.where(np.diag(samples.gain_deviation) > 0.0, apart, 0.0)  # zero for a joint without a gain
+    return replace(samples, gain_deviation=samples.gain_deviation + 0.5 * np.outer(apart, apart))
 
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:

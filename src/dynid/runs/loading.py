@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dynid.datasets import Dataset, LogFacts
 from dynid.datasets.log_folds import COPIED, Failure
@@ -23,9 +24,11 @@ from dynid.runs.choices import Choices, choose
 from dynid.runs.logs import LogEntry, log_settings, log_sources
 from dynid.runs.models import first_model, make_model
 from dynid.runs.settings import RunSettings
-from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import Gravity
 from dynid.workers import Workers
+
+if TYPE_CHECKING:
+    from dynid.simulation.controllers import Controller
 
 _SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
          "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
@@ -136,7 +139,11 @@ def _loaded(chosen: Choices) -> Loaded:
 
 def control_law(settings: RunSettings) -> Controller | None:
     """The control law that a run names."""
-    return None if settings.controller is None else controller_from_table(settings.controller)
+    if settings.controller is None:
+        return None
+    from dynid.simulation.controllers import controller_from_table  # most runs have no controller
+
+    return controller_from_table(settings.controller)
 
 
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,

@@ -26,6 +26,7 @@ from dynid.report import write_page
 from dynid.report.pages.payload import PAYLOAD, PayloadData
 from dynid.robot import Robot
 from dynid.runs.arguments import settings_for_other_logs
+from dynid.runs.drive_gains import with_own_gains
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.logs import LogEntry
 from dynid.runs.models import make_robot
@@ -93,7 +94,8 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     regression = _fold(Path(folder), estimate)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
     chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
-    samples = [one for _, one in prepared(logs, settings, robot, chosen, tell, resting)]
+    samples = [with_own_gains(recording, one, settings)
+               for recording, one in prepared(logs, settings, robot, chosen, tell, resting)]
     if not samples:
         raise resting[0].problem
     data: Regression | list[Samples] | None = regression
@@ -102,7 +104,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
         data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
     tell("finding the payload")
     found = _found(estimate, robot, samples, data, options)
-    sound = found.seen and found.identified.all() and found.consistent
+    sound = found.has_mass and found.identified.all() and found.consistent
     typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
     return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
 

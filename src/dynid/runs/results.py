@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
+from dynid.estimate.consistent_robot import consistent_robot
 from dynid.files import try_folder
+from dynid.model import Model
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
+from dynid.robot.plain_urdf import plain_urdf
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
@@ -23,7 +27,7 @@ from dynid.runs.toml import dumps
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
-REPORT, SETTINGS, ROBOT = "report.html", "run.toml", "robot.urdf"
+REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.xml"
 
 
 def facts(run: Run) -> dict[str, Any]:
@@ -32,7 +36,8 @@ def facts(run: Run) -> dict[str, Any]:
     return {
         "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
         "parameters": parameter_facts(estimate),
-        "identified": int(estimate.identified.sum()), "hardly_known": int(estimate.hardly_known.sum()),
+        "identified": int(estimate.well_determined.sum()),
+        "poorly_determined": int(estimate.poorly_determined.sum()),
         "standard_parameters": None if estimate.theta is None else {
             name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
         "known": estimate.known,
@@ -73,10 +78,10 @@ def facts(run: Run) -> dict[str, Any]:
 def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
     """The base parameters of an estimate by name, as every command with `--json` writes them."""
     return {name: {"value": finite(value), "std": finite(std), "rel_std": finite(relative), "unit": unit,
-                   "expression": expression, "identified": bool(known), "hardly_known": bool(hardly)}
-            for name, value, std, relative, unit, expression, known, hardly in zip(
+                   "expression": expression, "identified": bool(well), "poorly_determined": bool(poor)}
+            for name, value, std, relative, unit, expression, well, poor in zip(
                 estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
-                estimate.base.expressions, estimate.identified, estimate.hardly_known, strict=True)}
+                estimate.base.expressions, estimate.well_determined, estimate.poorly_determined, strict=True)}
 
 
 def check_output(folder: str | Path, force: bool = False) -> None:
@@ -99,8 +104,10 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
-         report: bool = True) -> dict[str, str]:
+         report: bool = True, tell: Callable[[str], object] = lambda note: None) -> dict[str, str]:
     """Write a run's results into a folder, all of them or none; an earlier result is only replaced with `force`.
+
+    tell: is given what to know about the robot file and the code.
 
     Gives the path of each file by what it is. Files that are not the earlier result's stay as they are.
     """
@@ -114,12 +121,15 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         run.estimate.save(new / ESTIMATE)
         run.problem.regression.save(new / REGRESSION)
         (new / SETTINGS).write_text(text, encoding="utf-8", newline="")
-        robot, notes = _save_robot(run, new / ROBOT, folder / ROBOT)
-        if robot:
-            written["robot"] = ROBOT
+        robot = ROBOT if run.robot.text is not None or plain_urdf(run.robot) is not None else MJCF
+        is_written, notes = _save_robot(run, new / robot, folder / robot)
+        if is_written:
+            written["robot"] = robot
         code, said = _save_code(run, new, folder)
         written |= code
         notes = (*notes, *said)
+        for note in notes:
+            tell(note)
         if report:
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT
@@ -129,7 +139,9 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
 
 
 def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...]]:
-    """Write a copy of the user's URDF with the identified values where there are any: is it written, what to know.
+    """Write a copy of the user's URDF, or an MJCF file of another robot, with the identified values: whether it is
+    written, and what to know about it. Of a method of base parameters, the nearest physically consistent robot is
+    written.
 
     present: where it will lie; a file there that is the user's, or that the run itself was made with, stays.
     """
@@ -140,11 +152,17 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
             shutil.copyfile(present, path)
         if used or not belongs:
             return False, (f"{path.name} is not written, since the folder holds a file of that name",)
-    if run.estimate.theta is None or run.robot.text is None:
+    if not isinstance(run.model, Model):
         return False, ()
+    estimate, notes = run.estimate, list[str]()
     try:
-        return True, tuple(f"{path.name}: {note}" for note in run.estimate.to_urdf(path))
-    except NotPossibleError as problem:
+        if estimate.theta is None:
+            found = consistent_robot(run.problem, estimate)
+            estimate = replace(estimate, theta=found.theta)
+            notes.append(f"method {estimate.method} gives base parameters only; this is {found.sentence}")
+        notes += (estimate.to_urdf if path.name == ROBOT else estimate.to_mjcf)(path)
+        return True, tuple(f"{path.name}: {note}" for note in notes)
+    except DynidError as problem:
         return False, (f"{path.name} is not written: {problem}",)
 
 
@@ -178,7 +196,7 @@ def parameters_text(run: Run) -> str:
         "result": {"dynid": __version__, "method": said["method"], "robot": said["robot"],
                    "relative_error": said["relative_error"] or 0.0,
                    **{key: error for key, error in moving.items() if error is not None}, "rank": said["rank"] or 0,
-                   "identified": said["identified"], "hardly_known": said["hardly_known"]},
+                   "identified": said["identified"], "poorly_determined": said["poorly_determined"]},
         "base": base}
     if said["known"]:
         values["known"] = said["known"]

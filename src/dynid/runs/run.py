@@ -27,7 +27,6 @@ from dynid.runs.earlier import from_prior, with_earlier
 from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
-from dynid.simulation import joint_inertia
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -200,7 +199,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
     if loaded.friction is not None:
-        said = replace(said, headline=f"{said.headline} Friction was chosen: {loaded.friction.text}.")
+        said = replace(said, summary=replace(said.summary, chosen=(*said.summary.chosen, "friction")))
     validation_logs = [LogFacts.from_recording(one, "validation") for one in recordings]
     logs = [*loaded.logs, *validation_logs]
     notes += [log.sentence for log in validation_logs if log.dropped]
@@ -217,6 +216,8 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
     if not estimate.iterations or not problem.recordings or any(one.reference is None for one in problem.recordings):
         return None
     from dynid.estimate.controller_fit import identify_controller
+    from dynid.simulation import joint_inertia
+
     try:
         inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _POSTURES)])
                           for one in problem.recordings], axis=0)

@@ -7,8 +7,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics import state
@@ -16,6 +14,7 @@ from dynid.dynamics.compiled import ALLOCATING
 from dynid.dynamics.following import Closures, chain_of
 from dynid.dynamics.loop_kernels import CLOSED, close_kernel
 from dynid.dynamics.tree import Tree, tree_of
+from dynid.kernel_store import njit, when_numba_is_loaded
 from dynid.robot import Robot
 from dynid.robot.followers import Followers
 
@@ -114,12 +113,11 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
     """As `state.mass_and_bias`, for the rows of a machine with or without joints that follow: compiled for each kind
     apart, so that the one does not carry the other's code."""
-    raise TypeError("this is called by compiled code alone")
+    raise TypeError("this function is called only from compiled code")
 
 
-@overload(mass_and_bias)
 def _mass_and_bias(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix: Any, bias: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _is_array(rows):
         def plain(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix: Any, bias: Any) -> None:
             state.mass_and_bias(parent, gravity, rows, q, dq, matrix, bias)
         return plain
@@ -141,12 +139,11 @@ def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) 
 
 def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
     """As `state.add_wrenches`, for the rows of a machine with or without joints that follow."""
-    raise TypeError("this is called by compiled code alone")
+    raise TypeError("this function is called only from compiled code")
 
 
-@overload(add_wrenches)
 def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _is_array(rows):
         def plain(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> None:
             state.add_wrenches(parent, rows, places, values, bias)
         return plain
@@ -154,3 +151,18 @@ def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -
     def closed(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -> None:
         chain_add_wrenches(rows, places, values, bias)
     return closed
+
+
+def _is_array(rows: Any) -> bool:
+    """Whether the numba type of the rows is that of an array, so that no joint follows."""
+    from numba import types
+
+    return isinstance(rows, types.Array)
+
+
+@when_numba_is_loaded
+def _declare_overloads() -> None:
+    from numba.extending import overload
+
+    overload(mass_and_bias)(_mass_and_bias)
+    overload(add_wrenches)(_add_wrenches)

@@ -323,10 +323,10 @@ def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
     """The law with what it believes of the machine's bodies, and of its rotors where these are asked for."""
     dof = len(law.kp)
     if not can_compile(model):
-        raise ModelError("computed torque needs a model all of whose terms give their elements; give a function "
+        raise ModelError("computed torque needs a model all of whose terms define their elements; give a function "
                          "instead")
     if model.dof != dof:
-        raise ModelError(f"the model of the computed torque has {model.dof} joints, the machine has {dof}")
+        raise ModelError(f"the model of the computed torque has {model.dof} joints, but the robot has {dof}")
     plant = make_plant(model, theta)
     return law._replace(rows=plant.rows, extra=plant.extra if rotors and len(plant.extra) else np.zeros((dof, dof)))
 
@@ -337,15 +337,16 @@ def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
     for name in ("kp", "ki", "kd"):
         if np.any(arrays[name] < 0):
             j = int(np.argmin(arrays[name]))
-            raise ModelError(f"the controller of joint {j + 1} drives it away from its reference: its gain {name} is "
-                             f"{arrays[name][j]:g} with the drive gain in it; give gains that are not negative")
+            raise ModelError(f"the controller of joint {j + 1} is unstable: its gain {name} is {arrays[name][j]:g} "
+                             "including the drive gain; give gains that are not negative")
     limit = np.atleast_1d(np.asarray(controller.limit, dtype=float))
     if limit.shape not in ((1,), (dof,)) or not np.all(limit > 0):
-        raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one a joint")
+        raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one per joint")
     if not isinstance(controller.delay, int) or controller.delay < 0:
-        raise ModelError(f"the delay of a controller is a whole number of ticks, got {controller.delay}")
+        raise ModelError(f"the delay of a controller must be a whole number of ticks, got {controller.delay}")
     lag = float(controller.speed_lag)
     if not 0.0 <= lag <= 1000.0:
-        raise ModelError(f"the speed lag of a controller is a number of ticks from 0, got {controller.speed_lag}")
+        raise ModelError("the speed lag of a controller must be a number of ticks, zero or more, got "
+                         f"{controller.speed_lag}")
     return Law(**arrays, rows=np.zeros(0), extra=np.zeros((dof, dof)), feed=np.zeros((0, dof)),
                limit=np.broadcast_to(limit, (dof,)).copy(), delay=controller.delay, speed_lag=lag, beside=False)

@@ -27,8 +27,8 @@ def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise
     encoder, noise: of the measured joints, rad or m; one number or one each.
     """
     if robot.driven or robot.followers is None or exact.motor_position is not None:
-        raise ModelError(f"a virtual robot with encoders elsewhere drives its own joints, "
-                         f"{', '.join(robot.joint_names)}, which do not bend; leave out what else is driven")
+        raise ModelError("a virtual robot whose encoders are on dependent joints must drive its independent joints, "
+                         f"{', '.join(robot.joint_names)}, and these must be rigid; remove the other drives")
     tree, count = robot.followers.tree, len(robot.measured)
     places = [tree.joint_index(name) for name in robot.measured]
     true = tree_motion(robot, exact.q).q[:, places]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
-
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.kernel_store import njit, when_numba_is_loaded
 from dynid.simulation.plant import (
     ARCTAN,
     CURVE_DIRECTION,
@@ -115,9 +112,11 @@ def transmit(load: Array, dq: Array, ddq: Array, linked: Array, matrix: Array, i
             break
 
 
-@intrinsic
-def call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: Any) -> Any:
+def _call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: Any) -> Any:
     """The compiled function f(q, dq, values + first) at an address (see `model.elements.Curve`)."""
+    from llvmlite import ir
+    from numba import types
+
     signature = types.float64(types.int64, types.float64, types.float64, values, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -128,6 +127,16 @@ def call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: A
         return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1], arguments[2], own])
 
     return signature, generate
+
+
+call_curve: Any = None  # compiled code calls it, so numba is loaded when it is needed
+
+
+@when_numba_is_loaded
+def _declare_call_curve() -> None:
+    from numba.extending import intrinsic
+
+    globals()["call_curve"] = intrinsic(_call_curve)
 
 
 @njit(**INNER_BORROWING)

@@ -111,7 +111,7 @@ def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) ->
     if not wrenches:
         return None
     if robot is None:
-        raise ModelError("wrenches act on frames of a robot; this model is made without one")
+        raise ModelError("wrenches act on frames of a robot, but this model has no robot")
     values = series(wrenches, t)
 
     def torques(q: Array, tick: float) -> Array:
@@ -143,9 +143,9 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
         asked = reference.q[tick], reference.dq[tick], reference.ddq[tick]
         answer = np.asarray(function(float(times[tick]), seen.copy(), speed.copy(), *asked), dtype=float)
         if answer.shape != (dof,):
-            raise ModelError(f"the control function gave torques of shape {answer.shape}, expected {(dof,)}")
+            raise ModelError(f"the control function returned torques of shape {answer.shape}, expected {(dof,)}")
         if not np.isfinite(answer).all():
-            raise ModelError(f"the control function gave a torque that is not finite for joint "
+            raise ModelError("the control function returned a torque that is not finite for joint "
                              f"{int(np.argmin(np.isfinite(answer))) + 1} at {times[tick]:.4g} s")
         return answer
     return torque

@@ -48,7 +48,7 @@ class LuGre:
         rows = [per_joint(getattr(self, name), dof, f"{name} of LuGre friction")
                 for name in ("sigma0", "sigma1", "sigma2", "Fc", "Fs", "vs")]
         if np.any(rows[0] <= 0) or np.any(rows[3] <= 0) or np.any(rows[4] < rows[3]) or np.any(rows[5] <= 0):
-            raise ModelError("LuGre friction needs sigma0, Fc and vs above zero and Fs not below Fc")
+            raise ModelError("LuGre friction needs sigma0, Fc and vs above zero, and Fs at least Fc")
         return np.ascontiguousarray(np.column_stack(rows))
 
 
@@ -80,7 +80,7 @@ class Flexible:
             per_joint(self.coulomb, dof, "Coulomb friction of the motors"), np.zeros(dof)])
         if np.any(rows[~rigid][:, [0, 2]] <= 0) or np.any(rows[:, [1, 3, 4]] < 0):
             raise ModelError("flexible joints need stiffness and rotor inertia above zero, and damping and friction "
-                             "not below it")
+                             "that are not negative")
         return np.ascontiguousarray(rows)
 
 
@@ -150,7 +150,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     whole = complete(model)
     elements = whole.elements(theta)
     if whole.robot is None or elements is None:
-        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms give their "
+        raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms define their "
                          "elements")
     n = model.dof
     linear = [one for one in elements if isinstance(one, Linear)]
@@ -203,7 +203,7 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
     found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
     if lugre is not None or not found:
         if found:
-            raise ModelError("LuGre friction of a machine and Dahl friction of its model cannot be simulated together")
+            raise ModelError("LuGre friction of the plant and Dahl friction of its model cannot be simulated together")
         return np.zeros((0, 6)) if lugre is None else lugre.array(dof)
     rows = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], (dof, 1))
     for one in found:
@@ -322,7 +322,7 @@ def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
     try:
         values = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):
-        raise ModelError(f"{name} must be one number or {dof}, one a joint") from None
+        raise ModelError(f"{name} must be one number or {dof}, one per joint") from None
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all():
-        raise ModelError(f"{name} must be one finite number or {dof}, one a joint, got shape {values.shape}")
+        raise ModelError(f"{name} must be one finite number or {dof}, one per joint, got shape {values.shape}")
     return np.broadcast_to(values, (dof,)).copy()

@@ -77,8 +77,8 @@ class Reference:
     def from_recording(recording: Recording, rate: float | None = None) -> Reference:
         """The reference a log holds, on a uniform grid of `rate` Hz (default its own) from first to last sample."""
         if recording.reference is None:
-            raise RecordingError(f"{recording.source}: the log has no reference; name its columns in the mapping, or "
-                                 "let the method take it from the filtered positions")
+            raise RecordingError(f"{recording.source}: the log has no reference; map its columns with --set "
+                                 "'log.reference=[...]', or let the method use the filtered positions")
         if rate is None:
             # Stamps are rounded: over a whole uniform log its mean rate is far better known than the median one.
             even = np.linspace(recording.t[0], recording.t[-1], len(recording))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numba import njit
-
 from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING
+from dynid.kernel_store import njit
 
 ONCE = {**BORROWING, "inline": "always"}  # it stands in one place, see `kernels`
 

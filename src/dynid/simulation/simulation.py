@@ -180,7 +180,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
         controller = controller.tuned(joint_inertia(model, theta, reference.q) + per_joint(rotor, n, "rotor inertia"))
     if isinstance(controller, TorqueDriven) and len(controller.torque) < ticks:
         raise ModelError(f"the driving torques end after {len(controller.torque)} ticks "
-                         f"({len(controller.torque) / reference.rate:.4g} s), the reference has {ticks}")
+                         f"({len(controller.torque) / reference.rate:.4g} s), but the reference has {ticks}")
     steps = _steps(run, reference.rate)
     sensors = run.sensors or Sensors(np.zeros((0, n)), np.zeros(n), 0.0)
     plant = _plant(model, theta, reference, run, widths)
@@ -221,7 +221,7 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
             raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
-                             "terms give their elements")
+                             "terms define their elements")
         return None
     plant = make_plant(model, theta, lugre=run.lugre, ripple=run.ripple, flexible=run.flexible)
     robot = complete(model).robot
@@ -261,7 +261,8 @@ def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) ->
         return np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
     except np.linalg.LinAlgError:
         raise NotPossibleError("the inertia matrix is singular along the reference with these parameters, so the "
-                               "motion cannot be simulated", "use consistent parameters or add rotor inertia",
+                               "motion cannot be simulated", "use physically consistent parameters or add rotor "
+                                                             "inertia",
                                "inertia-singular") from None
 
 
@@ -309,7 +310,7 @@ def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossible
     robot = complete(model).robot
     assert robot is not None and robot.followers is not None and robot.followers.loops is not None
     why = not_closed(robot, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])
-    return NotPossibleError(why, "keep the reference and the gains such that the machine stays where its loops close",
+    return NotPossibleError(why, "choose reference and gains such that the robot stays where its loops close",
                             "loops-open")
 
 
@@ -317,12 +318,13 @@ def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick:
     """Why a simulation ended before its reference, from the kernel's number for it."""
     if ended == SINGULAR:
         return NotPossibleError(f"the inertia matrix became singular at {time:.4g} s of the simulation",
-                                "use consistent parameters (a pc- method) or add rotor inertia", "inertia-singular")
+                                "use physically consistent parameters (a pc- method) or add rotor "
+                                "inertia", "inertia-singular")
     if ended == DIVERGED:
         joint = int(np.argmax(np.nan_to_num(np.abs(out[1, tick]), nan=np.inf)))
         name = complete(model).joint_names[joint]
-        return NotPossibleError(f"the simulation diverged at {time:.4g} s, first seen in {name}",
-                                f"try a smaller step than {step:.3g} s, lower gains, or parameters closer to the "
-                                "machine's", "simulation-diverged")
+        return NotPossibleError(f"the simulation diverged at {time:.4g} s, first in {name}",
+                                f"try a smaller step than {step:.3g} s, lower gains, or "
+                                "parameters closer to those of the robot", "simulation-diverged")
     return NotPossibleError(f"the adaptive integrator stopped making progress at {time:.4g} s",
-                            "use a wider smooth sign or a fixed step", "integrator-stuck")
+                            "use a wider smoothing of the sign function or a fixed step", "integrator-stuck")

@@ -59,11 +59,11 @@ class ToolLaw(ControlLaw):
         if self.task not in AXES:
             raise ModelError(f"the task of a tool is {' or '.join(AXES)}, got '{self.task}'")
         if AXES[self.task] > self.model.dof:
-            raise ModelError(f"{self.model.dof} joints cannot hold the {self.task} of a tool, which takes "
+            raise ModelError(f"{self.model.dof} joints cannot control the {self.task} of a tool, which needs "
                              f"{AXES[self.task]}; give task = 'position' or a robot with more joints")
         self.model.robot.frame(self.frame)
         if self.delay or self.speed_lag:
-            raise ModelError("laws of a tool run without delay and speed lag; leave them at zero")
+            raise ModelError("task-space controllers do not support delay and speed lag; set them to zero")
 
     @cached_property
     def bodies(self) -> Array:

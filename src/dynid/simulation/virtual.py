@@ -136,7 +136,7 @@ class VirtualRobot:
             assert flexible is not None
             stiffness, damping = flexible.array(n, np.ones(n))[:, :2].T
             if not np.isfinite(stiffness).all():
-                raise ModelError("torque sensors need every joint of the virtual robot to bend")
+                raise ModelError("torque sensors need all joints of the virtual robot to be flexible")
             sensed = stiffness * (motion.motors[0] - motion.q) + damping * (motion.motors[1] - motion.dq)
             found["sensed_torque"] = sensed + rng.normal(size=sensed.shape) * per_joint(self.sensor_noise, n,
                                                                                        "sensor noise")
@@ -145,10 +145,9 @@ class VirtualRobot:
     def _run(self, reference: Reference, rng: np.random.Generator) -> Simulation:
         n = self._links.dof
         if self.speed not in ("true", "difference"):
-            raise ModelError("the speed a virtual robot's controller sees is 'true' or 'difference', "
-                             f"got '{self.speed}'")
+            raise ModelError(f"the velocity feedback of a virtual robot is 'true' or 'difference', got '{self.speed}'")
         if self.thin < 1 or self.jitter < 0:
-            raise ModelError("a virtual robot needs thin of at least 1 and a jitter not below zero")
+            raise ModelError("a virtual robot needs thin of at least 1 and a jitter that is not negative")
         noise = per_joint(self.position_noise, n, "position noise")
         smooth = 0.0
         if self.speed == "difference":
@@ -176,7 +175,7 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
     each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (
         1, signal.shape[1]) else None
     if each is None or not np.isfinite(each).all():
-        raise ModelError(f"the {what} of a virtual robot is one number or one a joint, dB, got {ratio}")
+        raise ModelError(f"the {what} of a virtual robot is one number or one per joint, in dB, got {ratio}")
     for value in each.tolist():
         check_quantity(SIGNAL_TO_NOISE, value, f"the {what} of a virtual robot", ModelError)
     deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))

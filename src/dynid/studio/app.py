@@ -162,7 +162,7 @@ class Studio:
                 request.query_params.get("name", ""), request.query_params.get("role", ""),
                 int(length) if length.isdigit() else None, request.stream())
         except ClientDisconnect:
-            raise Refusal(400, "the upload broke off") from None
+            raise Refusal(400, "the upload was interrupted") from None
         self.changed()
         return JSONResponse({"file": stored, "revision": self.workspace.revision})
 
@@ -296,15 +296,15 @@ def answered(handler: Handler) -> Handler:
             return refusal(Refusal(422, problem.reason, hint=problem.advice or None, where=problem.where))
         except Exception:
             traceback.print_exc(file=sys.stderr)
-            return refusal(Refusal(500, "something went wrong inside the studio; the terminal that started it says "
-                                        "where"))
+            return refusal(Refusal(500, "an internal error occurred in the studio; the terminal that started it "
+                                        "shows the details"))
 
     return answer
 
 
 def _no_number(name: str) -> float:
     """What Python takes for JSON and others do not: NaN and infinities."""
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 async def body_of(request: Request) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Confinement:
         """Raise where settings of a run name a file that is neither uploaded nor of the user's own run file."""
         for where, name in named_files(settings):
             if "\0" in name:
-                raise DynidError("a file's name holds a null character", where=where)
+                raise DynidError("a file's name contains a null character", where=where)
             path = Path(os.path.realpath(self.folder / name))
             if where == "model.python":
                 raise DynidError(f"the studio runs no Python files such as '{name[:200]}'", _BY_COMMAND, where=where)
@@ -86,7 +86,7 @@ class Confinement:
             if where == "prior" and path.is_relative_to(self.folder / "results"):
                 continue
             if not path.is_relative_to(self.files):
-                raise DynidError(f"{_WHY}, and '{name[:200]}' is none of them", "upload it and choose it here",
+                raise DynidError(f"{_WHY}, and '{name[:200]}' was not uploaded", "upload it and select it here",
                                  where=where)
             self.check_files([name])
 
@@ -96,8 +96,9 @@ class Confinement:
         if (path in self.trusted or path.is_relative_to(self.folder)) and settings.is_file():
             model = read_table(settings).get("model")
             if isinstance(model, Mapping) and model.get("python"):
-                raise DynidError(f"the prior's model is in the Python file '{str(model['python'])[:200]}', which the "
-                                 "studio does not run", _BY_COMMAND, where="prior")
+                raise DynidError("the model of the prior is in the Python file "
+                                 f"'{str(model['python'])[:200]}', which the studio does "
+                                 "not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
         """Raise where a file would lead to another one, which libraries follow without asking; whatever its name."""

@@ -121,7 +121,7 @@ class Guarded:
         """The answer to a request that is not from the studio's own page; None to one that may be."""
         headers, door = Headers(scope=scope), self.door
         if len(headers.getlist("host")) != 1 or not door.answers_to(headers["host"]):
-            return refusal(Refusal(403, f"this is not the studio that the request is for; {_OPEN_IT}"))
+            return refusal(Refusal(403, f"this request is for another studio; {_OPEN_IT}"))
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{headers['host'].lower()}":
             return refusal(Refusal(403, "a page of another site may not use the studio"))
@@ -129,7 +129,7 @@ class Guarded:
         if site not in ("same-origin", "none") and scope["path"] != "/":
             return refusal(Refusal(403, "a page of another site may not use the studio"))
         if scope["method"] not in _READS and headers.get("x-dynid") != "studio":
-            return refusal(Refusal(403, "what changes something needs the header X-Dynid: studio"))
+            return refusal(Refusal(403, "a request that changes something needs the header X-Dynid: studio"))
         return None
 
     def _let_in(self, scope: Scope) -> Response | None:
@@ -138,7 +138,8 @@ class Guarded:
         query = dict(_pairs(scope["query_string"].decode("latin-1")))
         if scope["path"] == "/" and "token" in query:
             if not door.takes(query["token"]):
-                return PlainTextResponse(f"This token is not the studio's, or was used before; {_OPEN_IT}.", 403)
+                return PlainTextResponse("This token is not valid for this studio, or was used before; "
+                                         f"{_OPEN_IT}.", 403)
             answer = HTMLResponse(_ENTER)
             answer.set_cookie(door.cookie, door.session, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict")
             return answer
@@ -149,8 +150,8 @@ class Guarded:
         if given is not None and hmac.compare_digest(given.value.encode(), door.session.encode()):
             return None
         if scope["path"] == "/":
-            return PlainTextResponse(f"The studio does not know this browser; {_OPEN_IT}.", 403)
-        return refusal(Refusal(403, f"the studio does not know this browser; {_OPEN_IT}"))
+            return PlainTextResponse(f"This browser is not authorised; {_OPEN_IT}.", 403)
+        return refusal(Refusal(403, f"this browser is not authorised; {_OPEN_IT}"))
 
 
 def _pairs(query: str) -> Iterable[tuple[str, str]]:

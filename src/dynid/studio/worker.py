@@ -66,8 +66,9 @@ def answer(task: str, params: Mapping[str, Any], voice: Voice, confinement: Conf
                                    "where": problem.where})
     except Exception as problem:  # a fault of dynid's own: a sentence for the page, the rest for the terminal
         traceback.print_exc()
-        voice.say("failed", error={"sentence": f"something went wrong inside dynid ({type(problem).__name__}); the "
-                                               "terminal that started the studio says where", "hint": None,
+        voice.say("failed", error={"sentence": "an internal error occurred in dynid "
+                                               f"({type(problem).__name__}); the terminal that started "
+                                               "the studio shows the details", "hint": None,
                                    "where": None, "internal": True})
     else:
         voice.say("done", body)

@@ -21,7 +21,7 @@ from dynid.studio.errors import Refusal
 Heard = Callable[[dict[str, Any]], None]
 _LINE = 1 << 20  # bytes of a message at most
 _UNPACKED_MB = "2048"  # that a log may unpack to, see docs/logs.md; the user's own setting goes before it
-_ENDED = "the process that computes ended unexpectedly; it may have run out of memory, or someone ended it"
+_ENDED = "the computing process ended unexpectedly; it may have run out of memory, or was ended"
 
 
 class WorkerProcess:
@@ -69,7 +69,7 @@ class WorkerProcess:
                         heard(message)
             except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionResetError):
                 await self.stop()
-                raise Refusal(500, _ENDED, hint="try again: another one is started") from None
+                raise Refusal(500, _ENDED, hint="try again: a new process is started") from None
             except asyncio.CancelledError:  # half an answer may be on its way, which nobody reads any more
                 await self.stop()
                 raise

@@ -85,7 +85,7 @@ class Workspace:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as problem:
-            raise DynidError(f"{self.folder / FACTS} cannot be read: {problem}", "remove it to begin anew") from None
+            raise DynidError(f"{self.folder / FACTS} cannot be read: {problem}", "remove it to start again") from None
         return said if isinstance(said, dict) else {}
 
     def begin_result(self, identity: str) -> None:
@@ -124,8 +124,8 @@ class Workspace:
         parts = name.split("/")
         fits = all(_PART.fullmatch(part) and not part.endswith((".", " ")) for part in parts) and len(parts) <= 8
         if not fits or (len(parts) > 1 and role not in (None, "mesh")):
-            raise Refusal(400, "a file's name has letters, digits and . _ - + ( ) alone, at most 120 of them, and "
-                               "folders only where it is a mesh", where=f"file {name[:120]}")
+            raise Refusal(400, "a file name may contain only letters, digits and . _ - + "
+                               "( ), at most 120 of them, and folders only for meshes", where=f"file {name[:120]}")
         path = self.files.joinpath(*parts)
         if not path.resolve().is_relative_to(self.files):
             raise Refusal(400, "a file's name must stay inside the studio's folder", where=f"file {name[:120]}")
@@ -162,9 +162,10 @@ class Workspace:
 
     def _too_large(self, name: str, others: int) -> Refusal:
         if others + self.caps.file <= self.caps.total:
-            return Refusal(413, f"the file is larger than {_mega(self.caps.file)}, the most that the studio takes at "
-                                "once", hint="cut it, or use dynid at the command line", where=f"file {name}")
-        return Refusal(413, f"with this file the studio would hold more than {_mega(self.caps.total)}",
+            return Refusal(413, "the file is larger than "
+                                f"{_mega(self.caps.file)}, the limit of "
+                                "the studio", hint="shorten it, or use dynid at the command line", where=f"file {name}")
+        return Refusal(413, f"with this file the studio would contain more than {_mega(self.caps.total)}",
                        hint="remove files that are not needed", where=f"file {name}")
 
     def remove(self, name: str) -> None:
@@ -223,9 +224,10 @@ def claim(folder: Path) -> IO[str]:
     with writing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()) and (marker.is_symlink() or not marker.is_file()):
-            raise DynidError(f"{folder} is not empty and no folder of the studio, so the studio does not write there",
-                             "give a new or empty folder with --folder; one that an earlier version of the studio made "
-                             f"is taken over after: touch {marker}")
+            raise DynidError(f"{folder} is not empty and is not a folder of the studio, so the studio does not write "
+                             "there",
+                             "give a new or empty folder with --folder; one that an earlier version of the studio "
+                             f"made can be used after: touch {marker}")
         handle = os.open(marker, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     file = os.fdopen(handle, "r+", encoding="utf-8")
     try:
@@ -235,7 +237,7 @@ def claim(folder: Path) -> IO[str]:
         pass
     except OSError:
         file.close()
-        raise DynidError(f"another studio works in {folder}", "use that one, or give another --folder") from None
+        raise DynidError(f"another studio is using {folder}", "use that one, or give another --folder") from None
     if not file.read(1):
         file.write(_MARKER_TEXT)
         file.flush()

@@ -98,7 +98,7 @@ def _truth(study: Study, model: Model) -> Array:
     missing = [name for name in names if name not in values]
     if missing:
         raise ModelError(f"robot '{model.robot.name}' gives no value for {', '.join(missing[:5])}, and a study needs "
-                         "the whole truth; give them in the study's [values], or leave their term out of its [model]")
+                         "the whole truth; give them in the study's [values], or remove their term from its [model]")
     return model.parameters.vector(values)
 
 
@@ -118,7 +118,7 @@ def _entries(study: Study) -> list[Entry]:
 def _each(values: float | tuple[float, ...], model: Model, what: str) -> Array:
     array = np.atleast_1d(np.asarray(values, dtype=float))
     if len(array) not in (1, model.dof):
-        raise ModelError(f"the {what} noise of the study has {len(array)} numbers; robot '{model.robot.name}' needs "
+        raise ModelError(f"the {what} noise of the study has {len(array)} values; robot '{model.robot.name}' needs "
                          f"one, or one for each of its {model.dof} joints")
     return np.array(np.broadcast_to(array, (model.dof,)))
 

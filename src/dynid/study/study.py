@@ -91,7 +91,7 @@ class Study(SettingsFile):
         labels = [one.label or one.name for one in self.methods]
         twice = [label for label in labels if labels.count(label) > 1]
         if twice:
-            raise ValueError(f"two methods are called '{twice[0]}'; give each a label of its own")
+            raise ValueError(f"two methods have the name '{twice[0]}'; give each its own label")
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:

@@ -89,7 +89,7 @@ def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[P
     except NotPossibleError as error:
         return str(error)
     except np.linalg.LinAlgError as error:
-        return f"method '{entry.method}' met a matrix that cannot be solved: {error}"
+        return f"method '{entry.method}' encountered a singular matrix: {error}"
     if not np.isfinite(estimate.values).all():
-        return f"method '{entry.method}' gave values that are not finite"
+        return f"method '{entry.method}' returned values that are not finite"
     return TaskEstimate(estimate.values, estimate.std, estimate.identified, seconds)

@@ -77,7 +77,7 @@ def friction(w: Writer) -> list[Output]:
 def step(w: Writer) -> list[Output]:
     """Memory of the terms at a sample from that of the sample before; at the start it is zero."""
     if not w.plan.remembers:
-        raise ModelError("no term of the model remembers the motion, so there is no 'step' to generate")
+        raise ModelError("no term of the model has a memory, so there is no 'step' to generate")
     names = ("q_before", "dq_before", "memory_before")
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
@@ -136,8 +136,8 @@ def momentum(w: Writer) -> list[Output]:
 def following(w: Writer) -> list[Output]:
     """Positions of the joints that loops determine; of given ones better ones, by a step of Newton's method."""
     if not w.plan.follow:
-        raise ModelError(f"no loops determine joints of robot '{w.plan.robot.name}', so there is no 'following' to "
-                         "generate")
+        raise ModelError(f"robot '{w.plan.robot.name}' has no joints that depend on loops, so there is no 'following' "
+                         "to generate")
     if w.plan.solved:
         return [_vector("found", w.q_follow)]
     return [_vector("found", add(w.q_follow, w.of_loops(w.plan.loops.correction)))]
@@ -224,13 +224,13 @@ def _inputs(name: str, plan: Layout) -> str:
 
 
 _ABOUT = {"kinematics": "Rotation R and position x of frame {frame} in the base, m.",
-          "jacobian": "Jacobian of frame {frame} in the base: velocity of its origin, then turn rate."}
+          "jacobian": "Jacobian of frame {frame} in the base: velocity of its origin, then angular velocity."}
 
 
 def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
     frame = w.plan.tree.frame(wanted)
     if frame.body == BASE:
-        raise ModelError(f"frame '{wanted}' stands still on the base")
+        raise ModelError(f"frame '{wanted}' is fixed to the base")
     links, graph = w.plan.chain.links, w.graph
     still = Rotation(graph, inverse(w.plan.chain.base)[:3, :3], None, None)
     origin = numbers(graph, inverse(w.plan.chain.base)[:3, 3])

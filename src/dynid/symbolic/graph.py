@@ -137,7 +137,7 @@ class Graph:
             return number
         number = float(number)
         if not math.isfinite(number):
-            raise ModelError("a number that is not finite cannot stand in generated code")
+            raise ModelError("a value that is not finite cannot be written as generated code")
         return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
 
     def symbol(self, name: str) -> Value:

@@ -26,8 +26,9 @@ def euler_lagrange(robot: Robot) -> Function:
     dynid's order, to tau (joints,)."""
     n = robot.dof
     if n > _MOST_JOINTS:
-        raise NotPossibleError(f"Euler and Lagrange's equations are written for up to {_MOST_JOINTS} joints, robot "
-                               f"'{robot.name}' has {n}", "use generate, which takes Newton and Euler's")
+        raise NotPossibleError("Lagrange's equations are generated for up "
+                               f"to {_MOST_JOINTS} joints, but robot "
+                               f"'{robot.name}' has {n}", "use generate, which applies the Newton-Euler recursion")
     graph = Graph()
     q, dq, ddq = (graph.symbols(name, n) for name in ("q", "dq", "ddq"))
     theta = graph.symbols("theta", 10 * n)
@@ -43,7 +44,7 @@ def euler_lagrange(robot: Robot) -> Function:
         parts = [mass[i][j] * ddq[j] for j in range(n)]
         parts += [(by[k](mass[i][j]) - 0.5 * by[i](mass[j][k])) * (dq[j] * dq[k]) for j in range(n) for k in range(n)]
         tau.append(_sum(graph, [*parts, by[i](height)]))
-    return Function("inverse_dynamics", "Torques of the bodies by Euler and Lagrange's equations.",
+    return Function("inverse_dynamics", "Torques of the bodies by Lagrange's equations.",
                     (("q", n), ("dq", n), ("ddq", n), ("theta", 10 * n)), (Output("tau", (n,), tuple(tau)),), graph)
 
 

@@ -201,8 +201,10 @@ def _closed(plan: Layout, following: Following) -> Layout:
     assert plan.robot.followers is not None and plan.robot.followers.loops is not None
     names = plan.robot.followers.loops.names
     if following == "solved" and plan.explicit is None:
-        raise NotPossibleError(f"no closed form is known for the joints that follow by the loops {names} of robot "
-                               f"'{plan.robot.name}'", "let them be given, which takes their positions as an input")
+        raise NotPossibleError("no closed form is known for the joints "
+                               f"that depend on the loops {names} of "
+                               f"robot '{plan.robot.name}'",
+                               "use following = 'given', which makes their positions an input")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
     for name in ("closed_postures", "explicit"):  # found already
         if name in plan.__dict__:
@@ -262,9 +264,10 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
         if isinstance(term, Remembering) and not isinstance(term, Stepping):
             if any(True for _ in term.entries(model.robot, some, some, some)):
                 kind = getattr(term, "kind", type(term).__name__)
-                raise ModelError(f"term '{kind}' remembers the motion, and it does not say how its memory goes on from "
-                                 "sample to sample, so it cannot be written as code", "give it a method `step`, or "
-                                 "leave it out")
+                raise ModelError(f"term '{kind}' has a memory but no method that "
+                                 "updates it from sample to sample, so it cannot be "
+                                 "written as code", "give it a method `step`, or "
+                                                                                      "remove it")
             found.append(term)
     return tuple(found)
 
@@ -322,6 +325,6 @@ def sorted_by_place(base: BaseParameters) -> BaseParameters:
 def checked_model(model: object) -> Model:
     """The model, where it is one of a robot with terms."""
     if not isinstance(model, Model):
-        raise ModelError("code is generated from a model of a robot and its terms, and a model of one's own that only "
-                         "gives numbers cannot be written down")
+        raise ModelError("code can be generated only from a model made of a robot and terms, not from a custom model "
+                         "that returns numbers")
     return model

@@ -141,7 +141,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     """
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
     if following not in ("auto", "given", "solved"):
-        raise ModelError(f"joints that follow are 'auto', 'given' or 'solved', not '{following}'")
+        raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'")
     if parameters not in ("fixed", "base", "full"):
         raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
@@ -167,9 +167,9 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
         if one not in known:
             raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}")
         if one in OF_FRAME and not frame:
-            raise ModelError(f"'{one}' is of a frame of the robot; give its name")
+            raise ModelError(f"'{one}' needs a frame of the robot; give its name")
         if one == ONLINE and parameters == "fixed":
-            raise ModelError(f"'{ONLINE}' estimates the numbers p, which are not there when parameters are fixed",
+            raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
                              "generate with parameters 'base' or 'full'")
 
 
@@ -183,6 +183,6 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     nominal = model.parameters.nominal
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
-        raise ModelError(f"values are to be folded in, but robot '{model.robot.name}' gives none for '{missing}'",
+        raise ModelError(f"parameters are 'fixed', but robot '{model.robot.name}' gives no value of '{missing}'",
                          "identify it and give the result, or generate with parameters 'base'")
     return nominal

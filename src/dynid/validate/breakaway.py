@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
+from dynid.kernel_store import njit
 from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.signals import at_times
@@ -109,20 +109,24 @@ def _starts(t: Array, q: Array) -> list[_Start]:
     return found
 
 
-@numba.njit(cache=True)
 def departures(q: Array, still: float, rows: int) -> Ints:
     """Rows (n, 2): since when a joint at q (samples,) has stood within `still`, and the first row in which it no longer
     does, of all rests of so many rows or more."""
-    found, anchor, since = [], q[0], 0
+    found = np.empty((len(q) // max(rows, 1) + 1, 2), np.int64)
+    return found[:_departures(q, float(still), rows, found)]
+
+
+@njit(cache=True)
+def _departures(q: Array, still: float, rows: int, out: Ints) -> int:
+    """Write the `departures` into out (n, 2), and return their number."""
+    count, anchor, since = 0, q[0], 0
     for k in range(1, len(q)):
         if abs(q[k] - anchor) > still:
             if k - since >= rows:
-                found.append((since, k))
+                out[count, 0], out[count, 1] = since, k
+                count += 1
             anchor, since = q[k], k
-    out = np.empty((len(found), 2), np.int64)
-    for i, pair in enumerate(found):
-        out[i, 0], out[i, 1] = pair
-    return out
+    return count
 
 
 def _begin(t: Array, way: Array, first: int) -> float:

@@ -26,7 +26,7 @@ from dynid.threads import side_by_side
 from dynid.validate.joint_motion import JointMotion, joint_motions
 from dynid.validate.words import bare_joint, listed, sentence
 
-Status = Literal["identified", "weak", "hardly-known", "not-excited"]
+Status = Literal["identified", "weak", "poorly-determined", "not-excited"]
 Kind = Literal["wider", "faster", "harder", "more"]
 
 LONGER_LOG = "a longer log would help more than a larger motion"
@@ -60,9 +60,9 @@ class ExcitedParameter:
     sensitivity: RMS torque, over the equations that can see it, for one unit of the parameter. torque: the same for
     its value. signal: value's size over the deviation it would have if all others were known. apart: share of its
     column that the others cannot imitate, 0 to 1. doubt: what one deviation is worth, in percent of the torque of the
-    joint it changes most. confounded: the parameters it cannot be told from. status: "hardly-known" where the
-    deviation is above 100 % of the value, "weak" where it is large against what is usual of its kind. lacking: whether
-    a better motion is worth asking for; a small parameter that is known to be small lacks nothing.
+    joint it changes most. confounded: the parameters it cannot be told from. status: "poorly-determined" where the
+    standard error is above 50 % of the value, "weak" where it is large against what is usual of its kind. lacking:
+    whether a better motion is worth asking for; a small parameter that is known to be small lacks nothing.
     """
 
     name: str
@@ -93,7 +93,7 @@ class DataExcitation:
 
     @property
     def missing(self) -> tuple[ExcitedParameter, ...]:
-        """Those a better motion would help: not excited, hardly known or weak."""
+        """Those a better motion would help: not excited, poorly determined or weak."""
         return tuple(p for p in self.parameters if p.lacking)
 
     @property
@@ -129,14 +129,14 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * torque_share, np.nan)
     weak = known & (std > _WEAK * size) & (doubt > _NEGLIGIBLE) & (problem.base.ridge == 0)
-    hardly = estimate.hardly_known if same else np.zeros(len(names), dtype=np.bool_)
+    poor = estimate.poorly_determined if same else np.zeros(len(names), dtype=np.bool_)
     motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)
     remedies = _remedies(problem, r, weights, now, motions, wanted, size) if len(wanted) and problem.data else {}
     confounded = estimate.diagnostics.get("confounded", {})
     found = []
     for i, name in enumerate(names):
-        status: Status = ("not-excited" if not known[i] else "hardly-known" if hardly[i] else "weak" if weak[i]
+        status: Status = ("not-excited" if not known[i] else "poorly-determined" if poor[i] else "weak" if weak[i]
                           else "identified")
         alike = tuple(confounded.get(name, ())) if not known[i] else ()
         remedy = remedies.get(i)
@@ -259,11 +259,11 @@ def _sentence(name: str, status: Status, value: float | None, std: float, seen: 
               remedy: Remedy | None) -> str:
     if status == "identified":
         return ""
-    seldom = status in ("weak", "hardly-known")
+    seldom = status in ("weak", "poorly-determined")
     help_ = remedy.advice.text if remedy else LONGER_LOG if seldom else ""
     before = ": "
     if seldom:
-        why = (f"is {'hardly known' if status == 'hardly-known' else 'weakly excited'}, "
+        why = (f"is {'poorly determined' if status == 'poorly-determined' else 'weakly excited'}, "
                f"{0.0 if value is None else value:.3g} +- {std:.2g}")
     elif alike:
         why = f"cannot be told from {listed(alike, 3)}"

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array
-from dynid.consistency import Consistency, Violation
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import LinearModel, Model, least_inertia
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.inertia import pseudo_inertia, to_central
-from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
-from dynid.simulation.plant import can_compile, make_plant
+
+if TYPE_CHECKING:
+    from dynid.consistency import Violation
 
 SECONDS = 10.0
 _CHUNK = 0.5  # s of a fall that are simulated at a time, so that what came before a divergence is kept
@@ -122,6 +122,8 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     start (dof,): posture at rest; by default, of some random ones inside the limits, the one where gravity pulls
     hardest. friction: False leaves out all that is neither inertia nor spring, so that energy must stay what it is.
     """
+    from dynid.simulation.plant import can_compile
+
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
         raise ModelError("a free fall needs a model all of whose terms give their elements")
@@ -149,6 +151,10 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
 def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: float, friction: bool,
           step: float) -> FreeFall:
     """One fall with one step of the integrator."""
+    from dynid.simulation.plant import make_plant
+
+    from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
+
     rows = max(2, round(_CHUNK * _RATE))
     still = np.zeros((rows + 1, model.dof))
     reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _RATE)
@@ -306,6 +312,8 @@ def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     if theta is None or not isinstance(model, Model) or not all(
             len(model.parameters.bodies.get(name, ())) == 10 for name in model.robot.body_names):
         return None
+    from dynid.consistency import Consistency
+
     violations = Consistency(model.parameters, margin=0.0).violations(theta)
     file = None if model.robot.bodies_without_inertia else model.robot.inertias
     try:

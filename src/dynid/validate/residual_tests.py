@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.fft import irfft, rfft
-from scipy.linalg import solve_toeplitz
 
 from dynid.arrays import Array
 from dynid.estimate.motion_errors import noise_torques
@@ -246,7 +245,8 @@ def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS,
     # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
     diagonal = past[:order].copy()
     diagonal[0] += 1e-6
-    predictable = float(np.clip(solve_toeplitz(diagonal, past[1:]) @ past[1:], 0.0, 1.0))
+    apart = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
+    predictable = float(np.clip(np.linalg.solve(diagonal[apart], past[1:]) @ past[1:], 0.0, 1.0))
     part = max(series, key=lambda p: int(p.keep[:, j].sum()))
     own = _residual(part, j)
     c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])

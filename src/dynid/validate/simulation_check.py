@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.estimate.closed_loop import law_of_log
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
 from dynid.plain import finite, plain
@@ -19,9 +18,11 @@ from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
-from dynid.simulation import Controller, Reference, TorqueDriven, simulate
 from dynid.simulation.plant import can_compile
 from dynid.validate.words import joint_label
+
+if TYPE_CHECKING:
+    from dynid.simulation import Controller
 
 Mode = Literal["torque-driven", "closed-loop"]
 
@@ -152,6 +153,8 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
                                        "name its columns in the [log] table", "no-reference")
             # A speed d late acts as an inertia smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with the law
             # as written a carriage too light would follow the log best.
+            from dynid.estimate.closed_loop import law_of_log
+
             law, notes = law_of_log(controller, recording)
             log = closed_loop(estimate, recording, law)
             found.append(SimulationCheck(source, "closed-loop", None, log, notes=notes))
@@ -185,6 +188,8 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
 
     step: of the integrator, s, or "adaptive".
     """
+    from dynid.simulation import Reference, simulate
+
     reference = Reference.from_recording(recording)
     _refuse_indefinite(estimate, recording.q)
     run = simulate(estimate.model, estimate.full, controller, reference, start=_start(recording),
@@ -253,6 +258,8 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
 
 def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | None) -> Array:
     """Simulated positions (rows, dof) from the state of the first row on."""
+    from dynid.simulation import Reference, TorqueDriven, simulate
+
     path = Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate, start=float(part.t[rows.start]))
     # A torque sampled at the ticks acts between them as the mean of its two ends.
     torque = part.tau[rows].copy()

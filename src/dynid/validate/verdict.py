@@ -10,13 +10,14 @@ import numpy as np
 
 from dynid import html_tables
 from dynid.estimate import Estimate, Problem
-from dynid.estimate.estimate import HARDLY_KNOWN
+from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
 from dynid.plain import plain
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
 from dynid.validate.gains import Gain, drive_gains
+from dynid.validate.grade import Grade, Summary, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruct import Reconstruction
@@ -30,7 +31,7 @@ _ROUNDING = 1e-6  # percent: below that a fit is exact
 _SHARP = 0.1  # deviation over value of a parameter that is known well
 # Code of a finding and words for what its parameters lack, the worst first.
 LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
-                                        "hardly-known": ("hardly-known", "hardly known"),
+                                        "poorly-determined": ("poorly-determined", "poorly determined"),
                                         "weak": ("weakly-excited", "weakly excited")}
 _INFLATED = 1.2  # times that deviations have to widen to be worth a word
 
@@ -44,7 +45,7 @@ class Verdict:
     that were weighed against each other, the likeliest first.
     """
 
-    headline: str
+    summary: Summary
     findings: tuple[Finding, ...]
     tests: ResidualTests
     excitation: DataExcitation
@@ -55,6 +56,16 @@ class Verdict:
     def of(self, kind: str) -> tuple[Finding, ...]:
         """The findings of one kind."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def headline(self) -> str:
+        """The grade with the torque error on unseen data, how many parameters are well determined, and the method."""
+        return self.summary.text
+
+    @property
+    def grade(self) -> Grade:
+        """Whether the model is good, usable or not usable, by the rules of `dynid.validate.grade`."""
+        return self.summary.grade
 
     @property
     def good(self) -> bool:
@@ -72,7 +83,8 @@ class Verdict:
                                 html_tables.listed(others, folded=f"{len(others)} more"))
 
     def to_dict(self) -> dict[str, Any]:
-        return plain({"headline": self.headline, "good": self.good, "findings": self.findings, "tests": self.tests,
+        return plain({"headline": self.headline, "summary": self.summary.to_dict(),
+                      "good": self.good, "findings": self.findings, "tests": self.tests,
                       "excitation": self.excitation, "gains": self.gains, "refit": self.refit,
                       "hypotheses": self.hypotheses})
 
@@ -104,8 +116,9 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
     wrong = [*found, *suspected]
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_untold(case),
                 *_swinging(case))
-    return Verdict(_headline(case, wrong), findings, case.tests, case.excitation, case.gains, cause.refit,
-                   cause.weighed)
+    corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
+    summary = summarize(estimate, reconstruction, case.validations, cross, wrong, corrected, case.excitation)
+    return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
 
 
 def _missing(excited: DataExcitation) -> Iterator[Finding]:
@@ -140,14 +153,16 @@ def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
 
 def _identified(case: Case) -> Iterator[Finding]:
     estimate = case.estimate
-    total, good, hardly = len(estimate.values), int(estimate.identified.sum()), int(estimate.hardly_known.sum())
-    sharp = int(np.sum(estimate.identified & (estimate.relative_std < 100.0 * _SHARP)))
-    more = [f"{sharp} of them to better than 10 %"] if good else []
-    more += [f"{hardly} hardly known, their deviations above {HARDLY_KNOWN:g} %"] if hardly else []
-    yield Finding("identified", "identified", "info", sentence(", ".join([_count(case), *more])),
-                  "base parameters", parameters=tuple(np.array(estimate.names)[estimate.identified].tolist()),
-                  evidence={"identified": float(good), "sharp": float(sharp), "hardly_known": float(hardly),
-                            "base_parameters": float(total)})
+    total, good = len(estimate.values), int(estimate.well_determined.sum())
+    poor = int(estimate.poorly_determined.sum())
+    sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 100.0 * _SHARP)))
+    more = f", {sharp} of them to better than {100.0 * _SHARP:g} %" if good else ""
+    more += f"; {poor} are poorly determined, with a standard error above {WELL_DETERMINED:g} %" if poor else ""
+    yield Finding("identified", "identified", "info", sentence(
+        f"{good} of {total} base parameters are well determined{more}"), "base parameters",
+        parameters=tuple(np.array(estimate.names)[estimate.well_determined].tolist()),
+        evidence={"identified": float(good), "sharp": float(sharp), "poorly_determined": float(poor),
+                  "base_parameters": float(total)})
     diagnostics = case.estimate.diagnostics
     hidden = tuple(diagnostics.get("not_filled", ()))
     if hidden:
@@ -161,14 +176,6 @@ def _identified(case: Case) -> Iterator[Finding]:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: deviations that ignore this would be {factor:.1f} times too small"),
             "deviations", evidence={"deviation_inflation": factor})
-
-
-def _count(case: Case) -> str:
-    """How many base parameters are identified; never all of them beside a joint at rest."""
-    total, good = len(case.estimate.values), int(case.estimate.identified.sum())
-    moved = all(motion.moves for motion in case.motions)
-    count = f"All {total}" if good == total and moved else f"{good} of {total}"
-    return f"{count} base parameters are identified"
 
 
 def _errors(case: Case) -> Iterator[Finding]:
@@ -237,36 +244,3 @@ def _swinging(case: Case) -> Iterator[Finding]:
         "well, motor_position beside position, or torque sensors"), "resonance", tuple(one.joint for one in found),
         evidence={name: tuple(getattr(one, name) for one in found) for name in ("frequency", "above", "coherence",
                                                                                "torque")})
-
-
-def _to(error: float) -> str:
-    return "to rounding" if error < _ROUNDING else f"to {error:.2g} %"
-
-
-def _headline(case: Case, wrong: Sequence[Finding]) -> str:
-    excited, own = case.excitation, case.reconstruction
-    text = _count(case)
-    hardly = int(case.estimate.hardly_known.sum())
-    if hardly:
-        text += f", {hardly} hardly known,"
-    if own.total.relative_error is not None:
-        text += f" and torques are met {_to(own.relative_error)} ({own.counted_text})"
-        others = [other for other in case.validations if other.total.relative_error is not None]
-        if others:
-            worst = max(others, key=lambda other: other.relative_error)
-            more = f" at worst of {len(others)} logs" if len(others) > 1 else ""
-            text += f", {_to(worst.relative_error)} on other data{more} ({worst.moving.text})"
-        if case.cross is not None:
-            text += f", blocks of time left out {_to(case.cross.mean)}"
-    choice = case.estimate.diagnostics.get("choice")
-    if choice is not None:
-        text += f", by {choice['method']} ({choice['reason']})"
-    still = [motion.joint for motion in excited.motions if not motion.moves]
-    if still:
-        text += f"; {joints_listed(still)} never moved"
-    titles = [finding.title for finding in wrong if finding.code != "joint-at-rest"]
-    if titles:
-        text += "; suspicious: " + listed(titles, 3)
-    elif not wrong:
-        text += "; nothing looks suspicious"
-    return sentence(text)

@@ -114,8 +114,8 @@ class Cluster:
         return found
 
     def _gone(self) -> NotPossibleError:
-        return NotPossibleError(f"the Dask scheduler at {self._address} went away before the work was done",
-                                "start it again and repeat the call; what was kept is not done twice")
+        return NotPossibleError(f"the Dask scheduler at {self._address} was lost before the work was done",
+                                "start it again and repeat the call; finished work is not repeated")
 
 
 def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
@@ -123,7 +123,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
         from distributed import Client
         from distributed.security import Security
     except ModuleNotFoundError:
-        raise NotPossibleError("work on a cluster needs Dask; pip install 'dynid[scale]' brings it") from None
+        raise NotPossibleError("work on a cluster needs Dask: run pip install 'dynid[scale]'") from None
     security = None
     if tls is not None:
         if not address.startswith("tls://"):
@@ -184,7 +184,7 @@ def _check_cluster(client: Any, address: str) -> None:
                                f"dynid {__version__} there") from None
     if versions != {__version__}:
         raise DynidError(f"the workers of the Dask scheduler at {address} have dynid {', '.join(sorted(versions))}, "
-                         f"here is {__version__}; install the same everywhere")
+                         f"but this process has {__version__}; install the same everywhere")
 
 
 def _version() -> str:

@@ -91,7 +91,7 @@ def test_space_without_sense() -> None:
             (lambda: HalfSpace((0, 0, 0), 1.0, "floor"), "half-space 'floor' needs a normal"),
             (lambda: sphere(0, (0, 0, 0), -1.0, "ball"), "capsule 'ball' needs a radius"),
             (lambda: Workspace.of(robot, spheres=[sphere(7, (0, 0, 0), 0.1, "ball")]), "capsule 'ball' is on body 7"),
-            (lambda: inside_box((0, 0, 0), (1, 1, -1)), "box 'workspace' needs three lower numbers")):
+            (lambda: inside_box((0, 0, 0), (1, 1, -1)), "box 'workspace' needs three lower bounds")):
         assert isinstance(make, Callable)
         with pytest.raises(DynidError, match=match):
             make()

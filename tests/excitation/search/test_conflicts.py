@@ -44,7 +44,7 @@ def test_nowhere_to_be() -> None:
     planes = inside_box((-0.02, -0.02, -5.0), (0.02, 0.02, 5.0), "chimney")
     tight = Workspace.of(robot, radius=0.03, planes=planes)
     tight = replace(tight, sides=np.array([(w, p) for w in range(len(planes)) for p in range(len(tight.capsules))]))
-    contradiction("no posture inside the joints' ranges was found .* 'chimney", space=tight)
+    contradiction("no posture within the joint ranges .* 'chimney", space=tight)
 
 
 def test_gravity_alone_is_too_much() -> None:

@@ -56,7 +56,7 @@ def test_fourier_is_the_formula_of_the_document() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(DynidError, match="a and b of one shape"):
+    with pytest.raises(DynidError, match="a and b of the same shape"):
         FourierSeries(np.zeros((2, 3)), np.zeros((2, 4)), np.zeros(2), 1.0)
     with pytest.raises(DynidError, match="need 12 knots"):
         BSpline(np.zeros(4), np.zeros((2, 6)))

@@ -93,14 +93,14 @@ def test_larger_exponents_damp_what_is_fast():
     assert gains[0] > 3 * gains[1] > 9 * gains[2]
 
 
-@pytest.mark.parametrize("wrong, said", [({"window": 0.0}, "above zero"), ({"order": 9}, "0 to 8"),
+@pytest.mark.parametrize("wrong, said", [({"window": 0.0}, "than zero"), ({"order": 9}, "0 to 8"),
                                          ({"alpha": 2.0}, "above 2"), ({"delay": 0.2}, "within its window"),
-                                         ({"suppress": (5.0,)}, "less than a period")])
+                                         ({"suppress": (5.0,)}, "less than one period")])
 def test_kernels_that_cannot_be_are_refused(wrong, said):
     with pytest.raises(NotPossibleError, match=said):
         PolynomialKernel(**{"window": 0.1, **wrong})
 
 
 def test_a_window_of_too_few_samples_is_refused():
-    with pytest.raises(NotPossibleError, match="holds 3 samples"):
+    with pytest.raises(NotPossibleError, match="contains 3 samples"):
         PolynomialKernel(0.003, 1).taps(RATE)

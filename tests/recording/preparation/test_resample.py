@@ -29,7 +29,7 @@ def test_a_uniform_log_is_not_touched() -> None:
     assert out.rate == 500.0
     np.testing.assert_array_equal(out.segments, [[0, 3000]])
     assert np.all(out.measured)
-    assert "uniform at 500 Hz" in out.steps[-1]
+    assert "uniformly at 500 Hz" in out.steps[-1]
 
 
 def test_printed_stamps_are_still_uniform() -> None:
@@ -74,7 +74,7 @@ def test_rows_that_repeat_while_the_robot_moves_are_not_measurements() -> None:
     out = to_uniform(Recording(t, q, tau, joints=("shoulder", "elbow")))
     np.testing.assert_allclose(out.q[5:-5], motion(t)[5:-5], atol=1e-7)
     np.testing.assert_allclose(out.tau[5:-5], torque(t)[5:-5], atol=1e-6)
-    assert "left out as not measured: 200 of the positions, 200 of the torques (5 %)" in " ".join(out.steps)
+    assert "ignored as not measured: 200 of the positions, 200 of the torques (5 %)" in " ".join(out.steps)
     as_is = to_uniform(Recording(t, q, tau), stuck=False)
     assert as_is.q is q
 
@@ -101,7 +101,7 @@ def test_a_position_that_hangs_is_found() -> None:
     q = motion(t)
     q[1200:1240, 1] = q[1199, 1]  # the elbow's encoder drops out for 40 ms, longer than a gap may be
     out = to_uniform(Recording(t, q, torque(t), joints=("shoulder", "elbow")))
-    assert any("position of elbow hangs in 40 rows, the first is row 1200" in step for step in out.steps)
+    assert any("position of elbow is stuck in 40 rows, the first is row 1200" in step for step in out.steps)
     assert len(out.segments) == 2
     np.testing.assert_allclose(out.q, motion(out.t), atol=1e-7)
 

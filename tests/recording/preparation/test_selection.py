@@ -71,7 +71,7 @@ def test_dropping_says_what_and_only_for_the_joint() -> None:
     said = drop_saturated(keep, tau, np.array([-10.0, -np.inf]), np.array([10.0, np.inf]), 5, 20,
                           np.array([[0, 5000]]), ("a", "b"))
     assert np.all(keep[:, 1])
-    assert len(said) == 1 and "rows of a: its torque is at its limit of -10 and 10" in said[0]
+    assert len(said) == 1 and "rows of a: its torque is saturated at its limit of -10 and 10" in said[0]
     hit = np.abs(tau[:, 0]) >= 10 * 0.999
     assert not np.any(keep[hit, 0])
     assert np.sum(~keep[:, 0]) == np.sum(hit) + 20 * 20  # ten runs, twenty rows on either side of each

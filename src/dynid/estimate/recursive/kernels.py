@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.estimate.recursive.rotation import GROUP, add_rest, fold_rows, rotate, solve
+from dynid.kernel_store import njit
 
 NONE, VARIABLE, VECTOR, DIRECTIONAL = 0, 1, 2, 3  # ways to forget inside the kernel
 START = 200.0  # rows of a joint before any of them counts less

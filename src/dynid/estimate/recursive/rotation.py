@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.kernel_store import njit
 
 LANES = 8
 GROUP = 8  # rows at a time

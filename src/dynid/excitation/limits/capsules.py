@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import OPTIONS
 from dynid.errors import DynidError
+from dynid.kernel_store import njit
 from dynid.robot import BASE, Robot, Shape
 from dynid.robot.pose import inverse
 

@@ -32,7 +32,7 @@ def inside_box(lower: ArrayLike, upper: ArrayLike, name: str = "workspace") -> t
     """The sides of a box to stay in; infinite sides are left out."""
     low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     if low.shape != (3,) or high.shape != (3,) or not (low < high).all():
-        raise DynidError(f"box '{name}' needs three lower numbers below three upper ones, got {low} and {high}")
+        raise DynidError(f"box '{name}' needs three lower bounds below its three upper bounds, got {low} and {high}")
     sides = []
     for k, axis in enumerate("xyz"):
         unit = np.eye(3)[k]

@@ -43,12 +43,12 @@ class Usage:
 
     def __str__(self) -> str:
         if self.kind == "space":
-            return f"{self.where}: {self.value * 1000:.1f} mm free at {self.time:.2f} s"
+            return f"{self.where}: clearance {self.value * 1000:.1f} mm at {self.time:.2f} s"
         if self.kind == "loops":
-            return (f"{self.where}: the closures' condition number comes to {self.value:.4g} at {self.time:.2f} s, its "
-                    f"limit is {self.bound:.4g}")
-        return (f"{self.kind} of joint '{self.where}' comes to {self.value:.4g} at {self.time:.2f} s, "
-                f"its limit is {self.bound:.4g}")
+            return (f"{self.where}: the condition number of the closures reaches {self.value:.4g} at {self.time:.2f} "
+                    f"s, its limit is {self.bound:.4g}")
+        return (f"{self.kind} of joint '{self.where}' reaches {self.value:.4g} at {self.time:.2f} s, its limit is "
+                f"{self.bound:.4g}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ class ObstacleTable(_Table):
         if given == {"lower", "upper"}:
             assert self.lower is not None and self.upper is not None
             if not np.all(np.less(self.lower, self.upper)):
-                raise DynidError(f"obstacle '{self.name}' needs three lower numbers below three upper ones")
+                raise DynidError(f"obstacle '{self.name}' needs three lower bounds below its three upper bounds")
             return box(self.lower, self.upper, self.name)
         if given == {"centre", "radius"}:
             assert self.centre is not None and self.radius is not None
@@ -224,14 +224,14 @@ def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:
     """What about space was not looked at, in sentences."""
     space = limits.space
     if space is None:
-        return ("self-collision was not looked at: the robot's file has no collision shapes that can be used; give a "
-                "[space] with radius or spheres",)
+        return ("self-collision was not checked: the robot file has no usable collision shapes; give a [space] with "
+                "radius or spheres",)
     notes = []
     bare = [name for k, name in enumerate(robot.body_names) if all(capsule.body != k for capsule in space.capsules)]
     if bare:
-        notes.append(f"no shape is known for {', '.join(bare)}, so nothing keeps {'it' if len(bare) == 1 else 'them'} "
-                     "from touching")
+        notes.append(f"no shape is known for {', '.join(bare)}, so {'its' if len(bare) == 1 else 'their'} collisions "
+                     "are not checked")
     if space.skipped:
         more = f" and {len(space.skipped) - 4} more" if len(space.skipped) > 4 else ""
-        notes.append(f"left out, because they touch in every posture: {'; '.join(space.skipped[:4])}{more}")
+        notes.append(f"not checked, because they touch in every posture: {'; '.join(space.skipped[:4])}{more}")
     return tuple(notes)

@@ -58,4 +58,4 @@ class LoopLimit:
         return followers.loops.names
 
     def describe(self, column: int) -> str:
-        return f"the loops {self.names}, whose closures may have a condition number of {self.condition:.3g}"
+        return f"the loops {self.names}, whose closures may have a condition number of at most {self.condition:.3g}"

@@ -56,7 +56,7 @@ class Limits:
         if (self.lower >= self.upper).any():
             j = int(np.argmax(self.lower >= self.upper))
             raise DynidError(f"joint '{self.names[j]}' cannot move between {self.lower[j]:g} and {self.upper[j]:g}; "
-                             "its lower limit must be below its upper one")
+                             "its lower limit must be below its upper limit")
         if not self.bandwidth > 0:
             raise DynidError(f"the bandwidth must be above zero, got {self.bandwidth:g} Hz")
         for name in ("start", "end"):
@@ -78,7 +78,7 @@ class Limits:
         """The robot's own limits, or others by name. margin: share of the range kept free at each end, and of the
         robot's own velocities and torques."""
         if not 0.0 <= margin < 0.5:
-            raise DynidError(f"the margin must be a share from 0 to below 0.5 of the limits, got {margin:g}")
+            raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}")
         lower, upper = robot.limit("lower"), robot.limit("upper")
         kept = np.where(np.isfinite(upper - lower), upper - lower, 0.0) * margin
         own: dict[str, Any] = {

@@ -122,15 +122,15 @@ def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
     if limits is None:
         robot = complete(model).robot
         if robot is None:
-            raise DynidError("a model without a robot has no limits of its own; give some, e.g. Limits(...)")
+            raise DynidError("a model without a robot has no limits of its own; give limits, e.g. Limits(...)")
         limits = Limits.of(robot, margin=MARGIN)
     if limits.dof != model.dof:
         raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
     for j, name in enumerate(limits.names):
         if not (np.isfinite(limits.upper[j] - limits.lower[j]) or np.isfinite(limits.velocity[j])
                 or np.isfinite(limits.acceleration[j])):
-            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration: nothing "
-                             "bounds its motion, so give one of them")
+            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration, so its "
+                             "motion is unbounded; give one of them")
     return limits
 
 
@@ -144,8 +144,8 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
         values = [p.nominal for p in model.parameters]
         bodies = [p.nominal is None for p in model.parameters if p.body is not None]
         if any(bodies) or all(v is None for v in values):
-            return None, ("torque limits were not checked: the robot's source gives no inertias; "
-                          "give nominal parameters to compute torques with",)
+            return None, ("torque limits were not checked: the robot file gives no inertias; give nominal parameters "
+                          "to compute torques with",)
         missing = [p.name for p in model.parameters if p.nominal is None]
         if missing:
             notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "

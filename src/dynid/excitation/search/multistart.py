@@ -188,10 +188,10 @@ class MultiStart:
         trajectory = anchor.problem.family.trajectory(anchor.gentlest)
         wrong = self.design.check(trajectory).violated
         if wrong:
-            return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits, even the calmest one "
-                                    f"breaks one: {wrong[0]}; relax it, or change the postures or the duration")
-        return NotPossibleError("no exciting motion was found inside all limits in the time given; allow more time or "
-                                "relax the limits of torque and space")
+            return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits; even the slowest "
+                                    f"one violates one: {wrong[0]}; relax it, or change the postures or the duration")
+        return NotPossibleError("no exciting motion within all limits was found in the given time; allow more time or "
+                                "relax the limits of torque and workspace")
 
 
 def _projected(given: Trajectory, anchor: Anchor) -> Array:

@@ -12,10 +12,10 @@ compiles the message about shapes that do not fit, which takes two seconds.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.compiled import INNER, OPTIONS
+from dynid.kernel_store import njit
 
 
 @njit(**OPTIONS)

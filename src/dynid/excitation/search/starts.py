@@ -50,7 +50,8 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     for what, posture in (("first", limits.start), ("last", limits.end)):
         if posture is not None and problem.nonlinear_excess_at_rest(posture[None])[0] > 0:
             text = _worst_limit(problem, posture)
-            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; choose another of either")
+            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; change the posture or the "
+                                   "limit")
     if limits.start is not None:
         return limits.start
     if limits.end is not None:
@@ -73,8 +74,8 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     k = int(np.argmin(value))
     if value[k] > 0:
         text = _worst_limit(problem, q[k])
-        raise NotPossibleError(f"no posture inside the joints' ranges was found that respects all limits of torque and "
-                               f"space; in the best one the trouble is {text}, so relax that limit or the ranges")
+        raise NotPossibleError("no posture within the joint ranges respects all limits of torque and workspace; the "
+                               f"best one violates {text}, so relax that limit or the ranges")
     return np.asarray(q[k])
 
 
@@ -136,7 +137,7 @@ def _conflict(problem: MotionProblem, j: int) -> str:
     which = " and ".join(f"{_SIGNALS[s]} limit {values[s]}" for s in excluding)
     ends = (("from", limits.start), ("to", limits.end))
     way = " ".join(f"{what} {posture[j]:g}" for what, posture in ends if posture is not None)
-    return (f"no {family.kind} motion takes joint '{limits.names[j]}' {way} in {family.duration:g} s inside its "
+    return (f"no {family.kind} motion takes joint '{limits.names[j]}' {way} in {family.duration:g} s within its "
             f"{which}: allow more time, more coefficients or wider limits")
 
 

@@ -40,12 +40,11 @@ class ConstrainedFamily:
         if start is not None or end is not None:
             fixed = _nearest_to_quintic(family, fixed, null, start, end)
         if np.abs(conditions @ fixed.T - targets).max() > 1e-6 * (1.0 + np.abs(targets).max()):
-            raise NotPossibleError("a Fourier series comes back to where it began, so the first and the last posture "
-                                   "must be the same; take the family 'fourier+quintic' or 'bspline' for different "
-                                   "ones")
+            raise NotPossibleError("a Fourier series is periodic, so the first and the last posture must be the same; "
+                                   "use the family 'fourier+quintic' or 'bspline' for different ones")
         if null.shape[1] == 0:
-            raise NotPossibleError(f"rest and given postures leave nothing free in a motion of {count} coefficients a "
-                                   "joint; take more harmonics or pieces")
+            raise NotPossibleError(f"rest and given postures leave no free coefficient in a motion of {count} "
+                                   "coefficients per joint; use more harmonics or pieces")
         return ConstrainedFamily(family, fixed, null)
 
     @property

@@ -65,8 +65,8 @@ def _check_duration(duration: float) -> None:
 def _unlimited(family: Family, bandwidth: float) -> Family:
     """The family itself where the bandwidth is infinite; a family with all frequencies cannot keep another."""
     if np.isfinite(bandwidth):
-        raise DynidError(f"a bandwidth of {bandwidth:g} Hz can only be kept by the family 'fourier', "
-                         f"got '{family.kind}'")
+        raise DynidError(f"a bandwidth of {bandwidth:g} Hz is supported only by the family 'fourier', got "
+                         f"'{family.kind}'")
     return family
 
 
@@ -187,7 +187,7 @@ class Splines:
             raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'")
         inner = self.inner_knots
         if ((inner <= 0) | (inner >= self.duration)).any() or (np.diff(inner) <= 0).any():
-            raise DynidError(f"inner knots must rise strictly between 0 and the duration {self.duration:g} s")
+            raise DynidError(f"inner knots must increase strictly between 0 and the duration {self.duration:g} s")
 
     @property
     def free_knots(self) -> bool:

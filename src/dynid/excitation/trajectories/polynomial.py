@@ -43,7 +43,8 @@ class Piecewise:
             raise DynidError(f"a piecewise motion needs (pieces, joints, 6) coefficients and one more break than "
                              f"pieces, got {coefficients.shape} and {breaks.shape}")
         if breaks[0] != 0.0 or not (np.diff(breaks) > 0).all() or not np.isfinite(coefficients).all():
-            raise DynidError("the breaks of a piecewise motion must rise from 0 and its numbers be finite")
+            raise DynidError("the breaks of a piecewise motion must increase from 0 and its coefficients must be "
+                             "finite")
         object.__setattr__(self, "breaks", breaks)
         object.__setattr__(self, "coefficients", coefficients)
 

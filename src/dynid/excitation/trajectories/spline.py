@@ -35,12 +35,13 @@ class BSpline:
     def __post_init__(self) -> None:
         knots, coefficients = np.array(self.knots, dtype=float), joint_rows("the coefficients", self.coefficients)
         if self.degree < 3:
-            raise DynidError(f"a B-spline of degree {self.degree} has no jerk; take 3 or more, 5 for a smooth one")
+            raise DynidError(f"a B-spline of degree {self.degree} has no defined jerk; use degree 3 or more, 5 for a "
+                             "smooth motion")
         if knots.ndim != 1 or len(knots) != coefficients.shape[1] + self.degree + 1:
             raise DynidError(f"{coefficients.shape[1]} coefficients of degree {self.degree} need "
                              f"{coefficients.shape[1] + self.degree + 1} knots, got {knots.size}")
         if not np.isfinite(knots).all() or (np.diff(knots) < 0).any() or abs(knots[self.degree]) > 1e-12:
-            raise DynidError("the knots of a B-spline must not fall and its motion must begin at time 0")
+            raise DynidError("the knots of a B-spline must not decrease and its motion must begin at time 0")
         object.__setattr__(self, "knots", knots)
         object.__setattr__(self, "coefficients", coefficients)
 

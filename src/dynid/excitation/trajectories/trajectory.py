@@ -46,5 +46,5 @@ def joint_rows(what: str, values: ArrayLike) -> Array:
     """Coefficients as an array (dof, K), one row a joint; finite, or an error that names them."""
     array = np.array(values, dtype=float)
     if array.ndim != 2 or not np.isfinite(array).all():
-        raise DynidError(f"{what} must be finite numbers in rows, one row a joint, got shape {array.shape}")
+        raise DynidError(f"{what} must be finite numbers, one row per joint, got shape {array.shape}")
     return array

@@ -27,7 +27,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     readers = {".csv": _read_csv, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise DynidError(f"{path} should end in {' or '.join(readers)}, as `dynid excite` writes motions")
+        raise DynidError(f"{path} should end in {' or '.join(readers)}, the formats that `dynid excite` writes")
     try:
         t, parts = reader(path, tuple(joints))
     except OSError as problem:
@@ -42,7 +42,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
         if len(wrong):
             row, j = wrong[0]
             raise DynidError(f"{path}: {name} of joint '{joints[j]}' is {values[row, j]:g} in row {row + 1}, which is "
-                             "no motion of a robot")
+                             "not plausible for a robot")
     return Reference.of(parts["q"], parts.get("dq"), parts.get("ddq"), rate=1.0 / period)
 
 
@@ -75,7 +75,7 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
                                                         for kind in ("q", "dq", "ddq") if kind in file}
         position = parts["q"]
     except (KeyError, ValueError, TypeError):
-        raise DynidError(f"{path} is not a motion: it should hold t, q, dq, ddq and joints") from None
+        raise DynidError(f"{path} is not a motion: it should contain t, q, dq, ddq and joints") from None
     missing = [name for name in joints if name not in names]
     if missing:
         raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; it has {', '.join(names)}")

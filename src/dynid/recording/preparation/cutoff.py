@@ -71,8 +71,9 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
     """Spectrum of q (samples, joints) on a uniform grid, from its longest segment. moving: (joints,)."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     if stop - start < _FEWEST:
-        raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, a cut-off cannot "
-                               f"be chosen from fewer than {_FEWEST}; record longer or give the cut-off")
+        raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, but choosing a "
+                               f"cut-off needs at least {_FEWEST}; record longer or give the cut-off with --set "
+                               "prepare.cutoff=N")
     dof = q.shape[1]
     f, psd = _density(q[start:stop], rate)
     octave, level = np.log2(f), 10.0 * np.log10(psd)

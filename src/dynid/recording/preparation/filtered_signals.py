@@ -29,7 +29,7 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
         return None
     if kind != "kernel" and recording.unmeasured:
         raise NotPossibleError(f"{recording.source}: the {kind} of the whole robot needs the torques of all joints, "
-                               f"that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
+                               f"but that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
                                "'torque'")
     window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
     filter_ = RowFilter.of(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
@@ -44,7 +44,7 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
     fewest = len(filter_.taps) + 2 * filter_.motion.border(grid.rate)
     if int(lengths.max(initial=0)) < fewest:
         raise NotPossibleError(f"{recording.source}: the longest run without a gap has {int(lengths.max(initial=0))} "
-                               f"samples, a window of {window:.3g} s needs {fewest} with its borders; record longer, "
+                               f"samples, but a window of {window:.3g} s needs {fewest}; record longer, "
                                "or give a shorter kernel_window")
     return FilteredSignals(filter_, q, dq, grid.tau, whole)
 
@@ -73,6 +73,6 @@ def per_joint(value: float | tuple[float | None, ...] | None, dof: int, option: 
     """(dof,) the values of an option; nan where it has none."""
     values = np.atleast_1d(np.asarray(value, dtype=float))
     if len(values) not in (1, dof):
-        raise RecordingError(f"{source}: option '{option}' has {len(values)} values, expected one or one for each of "
+        raise RecordingError(f"{source}: option '{option}' has {len(values)} values; expected one or one for each of "
                              f"the {dof} joints")
     return np.broadcast_to(values, (dof,)).copy()

@@ -91,9 +91,9 @@ class Preparation(BaseModel):
         if self.thin > 1 and (self.decimate or 1) > 1:
             raise ValueError("give 'thin' or 'decimate', not both")
         if (self.decimate or 1) ** self.stages > MOST_DECIMATION:
-            raise ValueError(f"'decimate' in {self.stages} 'stages' leaves less than one row in {MOST_DECIMATION}")
+            raise ValueError(f"'decimate' in {self.stages} 'stages' keeps less than one row in {MOST_DECIMATION}")
         if self.thin > 1 and self.equations != "torque":
-            raise ValueError(f"rows for equations = '{self.equations}' are thinned by their kernel; leave out 'thin'")
+            raise ValueError(f"rows for equations = '{self.equations}' are decimated by their kernel; remove 'thin'")
         if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:
             raise ValueError("without a filter there is no cut-off to choose; give 'kernel_window'")
         return self
@@ -165,7 +165,7 @@ def _sentence(problem: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         close = difflib.get_close_matches(name, list(Preparation.model_fields), n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"the options are {', '.join(Preparation.model_fields)}"
-        return f"there is no option '{name}' in preparing a log; {hint}"
+        return f"unknown preparation option '{name}'; {hint}"
     complaint = str(first["msg"]).removeprefix("Value error, ")
     if not first["loc"]:
         return complaint

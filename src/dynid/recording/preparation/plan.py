@@ -62,16 +62,16 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
     if method == "savitzky-golay" and chosen.window is not None:
         window = 2 * round((chosen.window * rate - 1.0) / 2.0) + 1
         if window <= chosen.order:
-            raise NotPossibleError(f"{source}: a window of {chosen.window:g} s holds {window} samples at {rate:g} Hz, "
-                                   f"too few for a polynomial of degree {chosen.order}; give a longer window")
+            raise NotPossibleError(f"{source}: a window of {chosen.window:g} s contains {window} samples at {rate:g} "
+                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer window")
         cutoff = cutoff or savitzky_golay_cutoff(window, rate, chosen.order)
     elif cutoff is None and spectrum is not None:
         cutoff = spectrum.common
         if method != "none":
             own = spectrum.cutoff[np.isfinite(spectrum.cutoff)]
-            asked = f"the joints ask for {own.min():.3g} to {own.max():.3g} Hz" if len(own) else (
-                f"no noise in sight, the motion reaches {spectrum.band:.2g} Hz")
-            steps.append(f"cut-off {cutoff:g} Hz chosen from the positions' spectra: {asked}")
+            asked = f"the joints need {own.min():.3g} to {own.max():.3g} Hz" if len(own) else (
+                f"no noise is visible, the motion reaches {spectrum.band:.2g} Hz")
+            steps.append(f"cut-off {cutoff:g} Hz chosen from the spectra of the positions: {asked}")
     elif cutoff is None:
         cutoff = _COMPARED * rate
     _below_nyquist(cutoff, rate, "cut-off", source)
@@ -106,5 +106,5 @@ def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> t
 
 def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:
     if cutoff >= 0.5 * rate:
-        raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, "
+        raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, but "
                                f"the log has {rate:g} Hz; give a lower one")

@@ -44,19 +44,20 @@ class PolynomialKernel:
 
     def __post_init__(self) -> None:
         if not (self.window > 0 and math.isfinite(self.window)):
-            raise NotPossibleError(f"the window of a polynomial kernel must be above zero seconds, got {self.window}")
+            raise NotPossibleError("the window of a polynomial kernel must be longer than zero seconds, got "
+                                   f"{self.window}")
         if not 0 <= self.order <= MOST_ORDER:
             raise NotPossibleError(f"the order of a polynomial kernel is 0 to {MOST_ORDER}, got {self.order}")
         if not min(self.alpha, self.beta) > MOST_DERIVATIVES:
             raise NotPossibleError(f"the exponents of a polynomial kernel must be above {MOST_DERIVATIVES}, so that "
                                    f"its derivatives end at zero, got {self.alpha} and {self.beta}")
         if self.delay is not None and not 0 <= self.delay <= self.window:
-            raise NotPossibleError(f"the delay of a polynomial kernel lies within its window of {self.window} s, got "
-                                   f"{self.delay}")
+            raise NotPossibleError(f"the delay of a polynomial kernel must be within its window of {self.window} s, "
+                                   f"got {self.delay}")
         for f in self.suppress:
             if not f * self.window >= 1.0:
-                raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, of which it holds "
-                                       f"less than a period; give a window of at least {1.0 / f:.4g} s")
+                raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, because it "
+                                       f"contains less than one period; give a window of at least {1.0 / f:.4g} s")
 
     @cached_property
     def _polynomials(self) -> tuple[Polynomial, ...]:
@@ -114,8 +115,8 @@ class PolynomialKernel:
         count = math.floor(self.window * rate + 1e-9)
         degree = self.order + 2 + derivative
         if count < degree + 2 + 2 * len(self.suppress):
-            raise NotPossibleError(f"a window of {self.window:.4g} s holds {count} samples at {rate:g} Hz, too few for "
-                                   f"a polynomial kernel of order {self.order}; give a longer one")
+            raise NotPossibleError(f"a window of {self.window:.4g} s contains {count} samples at {rate:g} Hz, too few "
+                                   f"for a polynomial kernel of order {self.order}; give a longer one")
         s = np.arange(count + 1) / rate
         taps, inner = self.values(s, derivative) / rate, slice(1, -1)  # the ends stay zero
         x = 1.0 - 2.0 * s[inner] / self.window

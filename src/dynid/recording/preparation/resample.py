@@ -64,10 +64,12 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     steps = [timing_sentence(intervals, widest)]
     if rate is not None and rate < 0.9 / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
-                             f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to have fewer rows")
+                             f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to reduce the "
+                             "number of rows")
     if rate is not None and rate > _FINEST / typical:
-        raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is more than {_FINEST} times as fine as the "
-                             f"log's own {1 / typical:.4g} Hz and would hold nothing new; give a lower 'rate'")
+        raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is more than {_FINEST} times finer than the "
+                             f"log's own {1 / typical:.4g} Hz and would contain no additional information; give a "
+                             "lower 'rate'")
     fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
     if stuck:
         for name in fresh:
@@ -84,7 +86,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     regular = regular_rate(t, segments)
     if regular is not None and (rate is None or abs(rate / regular - 1.0) < 1e-9):
         if all(np.all(rows) for rows in fresh.values()):
-            steps.append(f"uniform at {regular:.6g} Hz: left as it is")
+            steps.append(f"sampled uniformly at {regular:.6g} Hz: not resampled")
             return Uniform(t, recording.q, recording.tau, recording.dq, fresh["q"], segments, regular, widest,
                            tuple(steps))
         rate = regular
@@ -93,8 +95,8 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
 
     grid, rows = grid_of(t, segments, rate)
     if not len(grid):
-        raise NotPossibleError(f"{recording.source}: no two samples follow each other within {widest:g} s, so nothing "
-                               f"can be put on a grid of {rate:g} Hz; give a longer gap or a lower rate")
+        raise NotPossibleError(f"{recording.source}: no two samples are within {widest:g} s of each other, so the log "
+                               f"cannot be resampled at {rate:g} Hz; give a longer gap or a lower rate")
     last_of_instant = np.concatenate([intervals >= _TOO_CLOSE * typical, [True]])
     signals: dict[str, Array] = {}
     measured = np.ones(len(grid), dtype=bool)
@@ -106,9 +108,9 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         signals[name] = interpolate(t, signal, use, grid, segments, rows)
         if name != "dq":
             measured &= near_measurement(t[use], grid, _UNMEASURED * float(np.median(np.diff(t[use]))))
-    steps.append(f"put on a uniform grid of {rate:.6g} Hz by cubic splines through the stamps: {len(grid)} samples in "
-                 f"{len(rows)} segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a "
-                 f"measurement to be used")
+    steps.append(f"resampled to a uniform grid of {rate:.6g} Hz by cubic splines: {len(grid)} samples in {len(rows)} "
+                 f"segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a measurement to be "
+                 "used")
     return Uniform(grid, signals["q"], signals["tau"], signals.get("dq"), measured, rows, rate, widest, tuple(steps))
 
 
@@ -206,12 +208,12 @@ def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Row
     if counts:
         share = 100.0 * max(counts.values()) / len(recording)
         what = ", ".join(f"{n} of the {word}" for word, n in counts.items())
-        out.append(f"rows that repeat the one before while the robot moves were left out as not measured: {what} "
+        out.append(f"rows that repeat the previous one while the robot moves were ignored as not measured: {what} "
                    f"({share:.2g} %)")
     for j in np.flatnonzero(np.any(frozen, axis=0)):
         name = (recording.joints or numbered_joints(recording.dof))[j]
         rows = np.flatnonzero(frozen[:, j])
-        out.append(f"position of {name} hangs in {len(rows)} rows, the first is row {rows[0]}: left out")
+        out.append(f"position of {name} is stuck in {len(rows)} rows, the first is row {rows[0]}: ignored")
     return out
 
 

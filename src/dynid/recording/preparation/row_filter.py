@@ -79,10 +79,10 @@ class RowFilter:
         cutoff = options.cutoff(kind, window)
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
-            raise NotPossibleError("a window of energies has no kernel that suppresses a frequency; use equations = "
-                                   "'power', or leave out 'suppress'")
+            raise NotPossibleError("an energy window has no kernel that suppresses a frequency; use equations = "
+                                   "'power', or remove 'suppress'")
         if round(window * rate) < 2:
-            raise NotPossibleError(f"a window of {window:.4g} s holds less than two samples at {rate:g} Hz; give a "
+            raise NotPossibleError(f"a window of {window:.4g} s contains less than two samples at {rate:g} Hz; give a "
                                    "longer one")
         order = options.product_order
         wide = PolynomialKernel(1.0, order, options.alpha, options.beta, 0.5)
@@ -146,15 +146,15 @@ class RowFilter:
         what = {"kernel": "momentum, force and torque of each joint", "power": "energy and power of the whole robot",
                 "energy": "energy and work of the whole robot"}[self.kind]
         if self.kernel is None:
-            how = f"are taken over windows of {self.window:.4g} s"
+            how = f"are computed over windows of {self.window:.4g} s"
         else:
             k = self.kernel
-            how = (f"go through a polynomial kernel of order {k.order} over {self.window:.4g} s (alpha = {k.alpha:g}, "
-                   f"beta = {k.beta:g}, delay {1e3 * k.delay_s:.3g} ms"
+            how = (f"are filtered by a polynomial kernel of order {k.order} over {self.window:.4g} s (alpha = "
+                   f"{k.alpha:g}, beta = {k.beta:g}, delay {1000.0 * k.delay_s:.3g} ms"
                    + "".join(f", {f:g} Hz suppressed" for f in k.suppress) + ")")
-        return (f"{what} {how}, gain 1/2 at {self.cutoff:.3g} Hz, a row every {self.step} samples; positions and "
-                f"velocities come from a kernel of order {self.motion.order} over {self.motion.window:.4g} s, gain 1/2 "
-                f"at {self.motion.cutoff:.3g} Hz; no acceleration is used")
+        return (f"{what} {how}, gain 1/2 at {self.cutoff:.3g} Hz, one row every {self.step} samples; positions and "
+                f"velocities come from a kernel of order {self.motion.order} over {self.motion.window:.4g} s, gain "
+                f"1/2 at {self.motion.cutoff:.3g} Hz; no acceleration is used")
 
 
 @dataclass(frozen=True, eq=False)

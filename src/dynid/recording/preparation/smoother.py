@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, like
+from dynid.kernel_store import njit
 from dynid.recording.preparation.filters import Segments
 
 EQUIVALENT_ORDER = 3  # of the Butterworth run both ways that has the smoother's gain

@@ -89,16 +89,16 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
     louder = np.sqrt(noise / np.maximum(own, 1e-300))
     for j in np.flatnonzero(moving):
         if not abs(scale[j] - 1.0) <= _SCALE_OFF:
-            why.append(f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position "
-                       f"(check its unit and gear)")
+            why.append(f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position (check its unit "
+                       "and gear ratio)")
         elif not rest[j] <= _REST:
             why.append(f"that of {names[j]} differs from the derivative of its position by {100 * rest[j]:.2g} %")
         elif not abs(delay[j]) <= 0.25 / cutoff:
-            why.append(f"that of {names[j]} lags the position by {1e3 * delay[j]:.3g} ms, more than a filter at "
-                       f"{cutoff:.3g} Hz can mend")
+            why.append(f"that of {names[j]} lags the position by {1000.0 * delay[j]:.3g} ms, more than a filter at "
+                       f"{cutoff:.3g} Hz can correct")
         elif not louder[j] < 1.0:
-            why.append(f"that of {names[j]} is too loud, its noise is {louder[j]:.2g} times that of the "
-                       f"differentiated position")
+            why.append(f"that of {names[j]} is too noisy: its noise is {louder[j]:.2g} times that of the "
+                       "differentiated position")
         else:
             good[j] = True
     if not np.any(good):

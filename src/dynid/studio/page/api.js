@@ -16,7 +16,7 @@ async function answer(response) {
     body = null;
   }
   if (response.ok) return body;
-  const error = body?.error || { sentence: `The server answered ${response.status}.`, hint: "Open the address that dynid studio printed once more." };
+  const error = body?.error || { sentence: `The server answered ${response.status}.`, hint: "Open the address printed by dynid studio again." };
   throw new Problem(response.status, error, body);
 }
 

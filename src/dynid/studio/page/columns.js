@@ -10,7 +10,7 @@ function now({ given, guessed }, key) {
   return guessed[key] ? guessed[key] : { value: null, from: null };
 }
 
-const mark = (from) => (from === "guessed" ? "guessed" : from === "preset" ? "by the preset" : null);
+const mark = (from) => (from === "guessed" ? "guessed" : from === "preset" ? "from the preset" : null);
 
 // The names that pattern, range or list stand for, one a joint; null where it is one array or not known.
 export function perJoint(value, joints) {
@@ -64,7 +64,7 @@ function gainField({ given, edit }) {
     const numbers = gain.value.split(/[\s,;]+/).filter(Boolean).map(Number);
     log.drive_gain = numbers.every(Number.isFinite) && numbers.length ? (numbers.length === 1 ? numbers[0] : numbers) : gain.value;
   }) });
-  return field("Torque per unit of current", gain, { where: "log.drive_gain", hint: "one, or one a joint, N m per A" });
+  return field("Torque per unit of current", gain, { where: "log.drive_gain", hint: "one value, or one per joint, N m per A" });
 }
 
 // Positions and torques must be somewhere; where nothing is known of them they are to be chosen.
@@ -95,10 +95,10 @@ export function columnTable(context) {
   const problems = [...signals, "sign", "torque_sign"].map((key) => el("div", { "data-where": `log.${key}` }, el("p", { class: "problem", hidden: true })));
   return [...problems, el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Columns and signs of each joint" }, el("table", {},
     el("caption", { class: "quiet", text: "Columns and signs of each joint" }),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "Joint" }), head, el("th", { scope: "col", text: "Turns" }), el("th", { scope: "col", text: "Torque" }))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "Joint" }), head, el("th", { scope: "col", text: "Direction" }), el("th", { scope: "col", text: "Torque sign" }))),
     el("tbody", {}, joints.map((name, i) => el("tr", {}, el("th", { scope: "row", text: name }), signals.map((key) => el("td", { "data-column": key }, cell(key, i))),
-      el("td", {}, signToggle(context, "sign", i, "the other way", "as the file says")), el("td", {}, signToggle(context, "torque_sign", i, "turned round", "as it is"))))))),
-  el("p", { class: "hint", text: "A joint that replays the wrong way round: turn its sign. Torques against gravity at rest: turn the torque's." })];
+      el("td", {}, signToggle(context, "sign", i, "reversed", "as in the file")), el("td", {}, signToggle(context, "torque_sign", i, "reversed", "as in the file"))))))),
+  el("p", { class: "hint", text: "If a joint replays in the wrong direction, reverse its direction. If the torques at rest have the wrong sign for gravity, reverse the torque sign." })];
 }
 
 function signs(value, joints) {
@@ -111,7 +111,7 @@ function signToggle(context, key, i, turned, straight) {
   const { joints, edit } = context, { value } = now(context, key), list = signs(value, joints);
   const wrong = list[i] < 0;
   return el("button", { type: "button", class: "small", "aria-pressed": String(wrong), "aria-label": `${key === "sign" ? "Direction" : "Torque sign"} of ${joints[i]}: ${wrong ? turned : straight}`,
-    "data-focus": `${key} ${i}`, text: wrong ? "− turned" : "+ as is", click: () => edit(({ log }) => {
+    "data-focus": `${key} ${i}`, text: wrong ? "− reversed" : "+ unchanged", click: () => edit(({ log }) => {
       list[i] = -list[i];
       if (list.every((one) => one > 0)) delete log[key];
       else log[key] = list;

@@ -20,10 +20,10 @@ export class CompareStep {
     this.joint = 0;
     this.log = 0;
     this.wanted = new Set(["wls", "pc-wls", "pc-ridge"]);
-    this.root = panel("compare", "Compare", "Does the model say what the robot felt? Click on a residual and the robot goes to the posture where it happened.");
+    this.root = panel("compare", "Compare", "Compare predicted and measured torques. Click on a residual to show the posture in which it occurred.");
     this.choice = el("div", { class: "fields" });
     this.root.append(this.choice);
-    this.empty = el("p", { class: "hint", text: "There is no result yet; step 4 makes one." });
+    this.empty = el("p", { class: "hint", text: "There is no result yet. Create one in step 4." });
     this.root.append(this.empty);
     this.torques = group(this.root, "Torques and residuals");
     this.torquePlot = new Plot("Measured and predicted torque, and residual, over time", { height: 420, clicked: (time) => this.atResidual(time) });
@@ -33,15 +33,15 @@ export class CompareStep {
     this.friction = group(this.root, "Friction over velocity");
     this.frictionPlot = new Plot("Friction torque over velocity with its band", { timed: false, height: 300 });
     this.friction.append(this.frictionPlot.root);
-    this.parameters = group(this.root, "Parameters with bands");
-    this.forestPlot = new Plot("Parameters with bands of two deviations", { timed: false, height: 360 });
+    this.parameters = group(this.root, "Parameters with standard errors");
+    this.forestPlot = new Plot("Parameters with bands of two standard errors", { timed: false, height: 360 });
     this.numbers = el("div");
     this.parameters.append(this.forestPlot.root, this.numbers);
     this.cross = group(this.root, "Cross-validation");
-    this.methods = group(this.root, "Methods side by side");
+    this.methods = group(this.root, "Comparison of methods");
     this.methodTable = el("div");
     this.picks = el("div");
-    this.start = button("Compare these", () => attempt(this.root, () => job("compare", { methods: [...this.wanted] })));
+    this.start = button("Compare", () => attempt(this.root, () => job("compare", { methods: [...this.wanted] })));
     this.methods.append(this.methodTable, this.picks, el("div", { class: "row" }, this.start));
     on("state", () => this.update());
     on("catalogue", () => this.update());
@@ -122,7 +122,7 @@ export class CompareStep {
     this.replay();
     if (log) {
       this.torquePlot.show(() => torqueCurves(log, joint, this.names[joint]));
-      fill(this.errors, table("Relative error of each joint", ["joint", "error"], [...this.names.map((name, i) => [name, percent(log.per_joint?.[i])]), ["all together", percent(log.relative_error)]]));
+      fill(this.errors, table("Relative error of each joint", ["joint", "error"], [...this.names.map((name, i) => [name, percent(log.per_joint?.[i])]), ["all joints", percent(log.relative_error)]]));
     }
     const friction = (curves.friction || []).filter((one) => one.dq.length);
     this.friction.parentElement.hidden = !friction.length;
@@ -131,8 +131,8 @@ export class CompareStep {
     this.parameters.parentElement.hidden = !curves.parameters?.length;
     if (curves.parameters?.length) {
       this.forestPlot.show(() => forest(curves.parameters), Math.min(140 + 17 * curves.parameters.length, 900));
-      fill(this.numbers, table("Parameters", ["parameter", "value", "unit", "± one deviation", "of the value", "status"],
-        curves.parameters.map((one) => [one.name, number(one.value), one.unit, number(one.std, 2), percent(one.relative), one.status])));
+      fill(this.numbers, table("Parameters", ["parameter", "value", "unit", "± standard error", "relative", "status"],
+        curves.parameters.map((one) => [el("span", { text: one.name, title: `${one.meaning}, ${one.unit}` }), number(one.value), one.unit, number(one.std, 2), percent(one.relative), one.status])));
     }
     this.showCross(curves.cross);
     this.showMethods(curves.methods);
@@ -141,21 +141,21 @@ export class CompareStep {
   showCross(cross) {
     this.cross.parentElement.hidden = !cross;
     if (!cross) return;
-    fill(this.cross, el("dl", { class: "numbers" }, [["error on blocks left out", percent(cross.mean)], ["spread between blocks", percent(cross.spread)]]
+    fill(this.cross, el("dl", { class: "numbers" }, [["cross-validation error", percent(cross.mean)], ["standard deviation between blocks", percent(cross.spread)]]
       .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))));
   }
 
   showMethods(methods) {
     if (!methods?.length) {
-      fill(this.methodTable, el("p", { class: "hint", text: "Choose some and compare them on the same logs: which predicts best what it has not seen, and which gives bodies that can exist?" }));
+      fill(this.methodTable, el("p", { class: "hint", text: "Select methods and compare them on the same logs: prediction of unseen data, and physical consistency." }));
       return;
     }
     const judged = methods.map((one) => one.validation_error ?? one.cross_error ?? one.relative_error);
     const best = judged.indexOf(Math.min(...judged.filter(Number.isFinite)));
-    const made = table("Methods side by side", ["method", "error", "on other logs", "on blocks left out", "bodies can exist", "s", "notes"], methods.map((one) => [one.name, percent(one.relative_error),
+    const made = table("Comparison of methods", ["method", "error", "validation error", "cross-validation error", "physically consistent", "s", "notes"], methods.map((one) => [one.name, percent(one.relative_error),
       percent(one.validation_error), percent(one.cross_error), one.consistent === null ? "–" : one.consistent ? "yes" : "no", number(one.seconds, 2), [one.notes].flat().filter(Boolean).join(" ")]));
     made.querySelectorAll("tbody tr")[best]?.classList.add("best");
-    fill(this.methodTable, made, note(`${methods[best]?.name} predicts best what it was not fitted to.`, "good"));
+    fill(this.methodTable, made, note(`${methods[best]?.name} predicts unseen data best.`, "good"));
   }
 
   atResidual(time) {
@@ -163,7 +163,7 @@ export class CompareStep {
     const log = this.curves.logs[this.log];
     const i = nearest(log.t, time);
     const at = log.residual[this.joint]?.[i];
-    this.where.textContent = `At ${number(time, 5)} s: ${this.names[this.joint]} misses ${number(at, 3)} of ${number(log.measured[this.joint][i], 3)} (N m or N). The robot stands as it stood then.`;
+    this.where.textContent = `At ${number(time, 5)} s: ${this.names[this.joint]} has a residual of ${number(at, 3)}, measured ${number(log.measured[this.joint][i], 3)} (N m or N). The scene shows the posture at that time.`;
   }
 
   opened() {

@@ -35,7 +35,7 @@ export function dropPlace(panel, label, { accept = "", multiple = true, role, hi
       }
       store.uploads += 1;
       await refresh();
-      told.textContent = done.length === 1 ? `${done[0].name} is here.` : `${done.length} files are here.`;
+      told.textContent = done.length === 1 ? `${done[0].name} uploaded.` : `${done.length} files uploaded.`;
       await sent(done);
     });
     if (done.length < files.length) told.textContent = hint;

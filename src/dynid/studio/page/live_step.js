@@ -13,7 +13,7 @@ const KEPT = 600;
 export class LiveStep {
   constructor(stage) {
     this.stage = stage;
-    this.root = panel("live", "Live", "What dynid estimates while the robot moves: replay a log as if it came in now, or listen to samples on a UDP port or in a file that grows.");
+    this.root = panel("live", "Live", "Estimate while the robot moves: replay a log in real time, or receive samples on a UDP port or from a growing file.");
     this.port = el("input", { type: "number", min: 1024, max: 65535, value: 5005 });
     this.speed = el("input", { type: "number", min: 0.1, step: "any", value: 1 });
     this.watch = select([["parameters", "parameters"], ["payload", "a load on the flange"], ["contact", "contacts"]], "parameters", () => this.update());
@@ -47,11 +47,11 @@ export class LiveStep {
         this.from = now;
         this.update();
       });
-      this.result = select([["", "the robot's own file"], ...results.map((one) => [one.id, `${one.id} (${one.method})`])], this.resultId ?? results[0]?.id ?? "", (now) => { this.resultId = now; });
+      this.result = select([["", "the robot file"], ...results.map((one) => [one.id, `${one.id} (${one.method})`])], this.resultId ?? results[0]?.id ?? "", (now) => { this.resultId = now; });
       this.method = select(["rls", "riv", "cls"], "rls", () => {});
-      return [field("Where samples come from", this.sourceBox, { where: "source" }), field("Watch", this.watch, {}),
+      return [field("Source of samples", this.sourceBox, { where: "source" }), field("Watch", this.watch, {}),
         this.watch.value === "parameters" ? field("Method", this.method, {}) : field("Model of the robot", this.result, { hint: "a result of step 4" }),
-        from === "udp" ? field("Port", this.port, { hint: "on this machine alone" }) : from.startsWith("log:") ? field("Speed, times real time", this.speed, {}) : null].filter(Boolean);
+        from === "udp" ? field("Port", this.port, { hint: "local machine only" }) : from.startsWith("log:") ? field("Speed, times real time", this.speed, {}) : null].filter(Boolean);
     });
   }
 

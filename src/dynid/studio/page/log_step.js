@@ -19,16 +19,16 @@ export class LogStep {
     this.index = 0;
     this.role = "log";
     this.joint = "all";
-    this.root = panel("log", "Log", "Bring logs of positions and torques or currents. dynid guesses which column is what; you see it and set it right. Play it: does the robot move as it did?");
+    this.root = panel("log", "Log", "Upload logs of positions and torques or currents. dynid guesses the meaning of each column; check and correct it here. Replay the log and check that the robot moves as it did.");
     const took = (list) => async (files) => {
       const logs = files.filter((file) => file.role === list);
       if (logs.length) await change((settings) => { settings[list === "log" ? "logs" : "validate_on"].push(...logs.map((file) => file.name)); });
     };
     this.root.append(
       dropPlace(this.root, "Logs to identify from", { role: "log", hint: "CSV, NPZ, MAT, HDF5, Parquet, ROS bag, MCAP. Drop files here.", sent: took("log") }),
-      dropPlace(this.root, "Logs to validate on", { role: "validation", hint: "Better: another log that the model has not seen.", sent: took("validation") }));
+      dropPlace(this.root, "Logs to validate on", { role: "validation", hint: "Recommended: a log that is not used for identification.", sent: took("validation") }));
     this.files = group(this.root, "Files");
-    this.choice = group(this.root, "How the log is read");
+    this.choice = group(this.root, "Log format");
     this.reading = el("p", { class: "hint", role: "status" });
     this.stop = button("Stop reading", () => attempt(this.root, stopReading), { class: "small stop", hidden: true });
     this.root.append(this.reading, this.stop);
@@ -36,7 +36,7 @@ export class LogStep {
     this.settings = el("div", { class: "fields" });
     this.matrix = el("div");
     this.columns.append(this.settings, this.matrix);
-    this.found = group(this.root, "What the log says");
+    this.found = group(this.root, "Findings in the log");
     this.pictures = group(this.root, "Signals");
     this.jointBox = el("div", { class: "fields" });
     this.plot = new Plot("Positions, velocities and torques over time", { height: 520 });
@@ -91,9 +91,9 @@ export class LogStep {
         [this.role, this.index] = [role, Number(i)];
         this.update();
       }), { where: "logs" }) : null,
-      missing.map((name) => button(`Take ${name}`, () => this.edit((settings) => { settings.logs.push(name); }))),
+      missing.map((name) => button(`Add ${name}`, () => this.edit((settings) => { settings.logs.push(name); }))),
       field("Recorder", select([["", "by column names"], ...presets.map((one) => [one.name, `${one.name}${fits.includes(one.name) ? " (fits)" : ""}`])], state.settings.log.preset || "",
-        (name) => this.edit((settings) => { settings.log = name ? { preset: name } : {}; })), { where: "log.preset", hint: presets.find((one) => one.name === state.settings.log.preset)?.recorder || "a preset knows names, units and signs" }));
+        (name) => this.edit((settings) => { settings.log = name ? { preset: name } : {}; })), { where: "log.preset", hint: presets.find((one) => one.name === state.settings.log.preset)?.recorder || "a preset defines names, units and signs" }));
   }
 
   // The log is read again only when what it is read with has changed.
@@ -169,11 +169,11 @@ export class LogStep {
     }) });
     const motor = given.side === "motor" || given.torque_side === "motor";
     return [unit("unit", "Unit of positions", UNITS), unit("velocity_unit", "Unit of velocities", VELOCITY_UNITS), unit("time_unit", "Unit of time", TIME_UNITS),
-      field("Measured at", select([["joint", "the joints"], ["motor", "the motors, before the gears"]], given.side || "joint", (value) => this.edit(({ log }) => {
+      field("Measured at", select([["joint", "the joints"], ["motor", "the motors (before the gears)"]], given.side || "joint", (value) => this.edit(({ log }) => {
         if (value === "motor") Object.assign(log, { side: "motor", ratio: log.ratio ?? 1 });
         else for (const key of ["side", "ratio"]) delete log[key];
       })), { where: "log.side" }),
-      motor ? field("Gear ratios", ratio, { where: "log.ratio", hint: "one, or one a joint; robot: those of its file" }) : null].filter(Boolean);
+      motor ? field("Gear ratios", ratio, { where: "log.ratio", hint: "one value, or one per joint; robot: those of the robot file" }) : null].filter(Boolean);
   }
 
   showFound() {
@@ -183,7 +183,7 @@ export class LogStep {
         .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
       log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.suspicious ? "bad" : "good") : null,
       log.findings.length ? note(gathered(log.findings)) : null,
-      log.notes.length ? el("details", {}, el("summary", { text: `What was guessed and done (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text })))) : null);
+      log.notes.length ? el("details", {}, el("summary", { text: `Assumptions and preparation (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text })))) : null);
   }
 
   showPlots() {
@@ -204,13 +204,13 @@ export class LogStep {
   showMarks(marks) {
     const shown = marks.slice(0, 30);
     fill(this.marks, shown.length ? table("Marks in the plots", ["what", "from, s", "to, s", "joint", ""], shown.map((mark) => [mark.sentence || mark.kind, number(mark.start, 5), number(mark.stop, 5), mark.joint || "all",
-      button("Go there", () => clock.seek(mark.start), { class: "small", "aria-label": `Go to ${number(mark.start, 4)} s` })])) : el("p", { class: "hint", text: "No gaps, no saturation, nothing left out." }));
+      button("Go there", () => clock.seek(mark.start), { class: "small", "aria-label": `Go to ${number(mark.start, 4)} s` })])) : el("p", { class: "hint", text: "No gaps, no saturation, no ignored rows." }));
   }
 
   replay(always = false) {
     const { log } = this;
     if (!log) return;
-    log.track ||= trackOf(`${shortName(log.name)}, as the log says`, log);
+    log.track ||= trackOf(`${shortName(log.name)}`, log);
     if (always || this.stage.track !== log.track) this.stage.setTrack(log.track);
   }
 

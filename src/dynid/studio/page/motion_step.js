@@ -12,31 +12,31 @@ import { group, note, panel } from "./step.js";
 export class MotionStep {
   constructor(stage) {
     this.stage = stage;
-    this.root = panel("motion", "Motion", "Numbers can only be as good as the motion they were recorded with. dynid searches a motion inside your robot's limits that shows as many "
-      + "parameters as well as can be. Have a log already? Go on to step 3.");
+    this.root = panel("motion", "Motion", "The accuracy of the parameters depends on the recorded motion. dynid optimises an exciting motion within the limits of your robot. "
+      + "If you already have a log, continue with step 3.");
     this.form = el("div", { class: "fields" });
     const add = (name, label, control, hint) => {
       this.form.append(field(label, control, { hint, where: `motion.${name}` }));
       return control;
     };
     const input = (name, label, value, step, hint) => add(name, label, el("input", { type: "number", value, step, min: 0 }), hint);
-    this.duration = input("duration", "Length of the motion, s", 10, "any", "one period; it is repeated");
-    this.harmonics = input("harmonics", "Harmonics", 5, 1, "more of them, more freedom");
-    this.seconds = input("seconds", "Time for the search, s", 20, "any", "longer finds better ones");
-    this.seed = input("seed", "Seed", 0, 1, "another seed, another motion");
-    this.family = add("family", "Kind of motion", select(["fourier"], "fourier", () => {}));
-    this.criterion = add("criterion", "What to make small", select([["", "as dynid chooses"]], "", () => {}));
-    this.friction = add("friction", "Friction to be seen", select([["viscous,coulomb", "viscous, Coulomb"], ["viscous,coulomb,offset", "and an offset"], ["", "none"]], "viscous,coulomb", () => {}));
+    this.duration = input("duration", "Length of the motion, s", 10, "any", "one period; the motion is repeated");
+    this.harmonics = input("harmonics", "Harmonics", 5, 1, "more harmonics, more freedom");
+    this.seconds = input("seconds", "Time for the search, s", 20, "any", "a longer search finds better motions");
+    this.seed = input("seed", "Seed", 0, 1, "another seed gives another motion");
+    this.family = add("family", "Trajectory family", select(["fourier"], "fourier", () => {}));
+    this.criterion = add("criterion", "Optimisation criterion", select([["", "default"]], "", () => {}));
+    this.friction = add("friction", "Friction terms to excite", select([["viscous,coulomb", "viscous, Coulomb"], ["viscous,coulomb,offset", "viscous, Coulomb, offset"], ["", "none"]], "viscous,coulomb", () => {}));
     this.limits = el("div");
-    this.start = button("Search a motion", () => attempt(this.root, () => this.search()), { class: "main" });
+    this.start = button("Optimise a motion", () => attempt(this.root, () => this.search()), { class: "main" });
     this.root.append(this.form, this.limits, el("div", { class: "row" }, this.start));
-    this.live = group(this.root, "The search");
+    this.live = group(this.root, "Search");
     this.curve = new Plot("Condition number over the time of the search", { timed: false, height: 220 });
     this.words = el("p", { role: "status" });
     this.deviations = el("div");
     this.live.append(this.words, this.curve.root, this.deviations);
     this.live.parentElement.hidden = true;
-    this.found = group(this.root, "The motion");
+    this.found = group(this.root, "Motion");
     this.found.parentElement.hidden = true;
     this.positions = new Plot("Positions of the motion over time", { height: 260 });
     on("state", () => this.update());
@@ -55,8 +55,8 @@ export class MotionStep {
     const files = store.state.files.filter((file) => file.role === "limits").map((file) => file.name);
     keep(this.limits, files, () => {
       const chosen = select([["", "those of the robot's file"], ...files.map((name) => [name, name])], this.limitsFile || "", (name) => { this.limitsFile = name; });
-      return [field("Limits", chosen, { hint: "positions, velocities, accelerations, efforts", where: "motion.limits" }), dropPlace(this.root, "Limits of your own", { role: "limits", accept: ".toml", multiple: false,
-        hint: "A TOML of limits, where those of the robot's file are not the ones you may use.", sent: ([file]) => { this.limitsFile = file.name; } })];
+      return [field("Limits", chosen, { hint: "positions, velocities, accelerations, efforts", where: "motion.limits" }), dropPlace(this.root, "Custom limits", { role: "limits", accept: ".toml", multiple: false,
+        hint: "A TOML file with limits that replace those of the robot file.", sent: ([file]) => { this.limitsFile = file.name; } })];
     });
   }
 
@@ -71,27 +71,27 @@ export class MotionStep {
     if (now.kind !== "motion" || !now.data) return;
     const { condition, history = [], deviations = [] } = now.data;
     this.live.parentElement.hidden = false;
-    this.words.textContent = `Condition number ${number(condition)}${now.state === "running" ? ", still falling…" : "."}`;
+    this.words.textContent = `Condition number ${number(condition)}${now.state === "running" ? ", search running…" : "."}`;
     this.curve.show(() => ({
       data: [{ x: history.map((point) => point[0]), y: history.map((point) => point[1]), type: "scatter", mode: "lines+markers", line: { shape: "hv", color: color(0) }, marker: { size: 4 } }],
       layout: { xaxis: { title: { text: "s of search" }, rangemode: "tozero" }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
     const worst = [...deviations].sort((a, b) => (b.relative ?? -1) - (a.relative ?? -1)).slice(0, 12);
-    keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Deviations to expect, the worst first" }),
-      table("Expected deviations", ["parameter", "± one deviation", "of its nominal value"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
+    keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Expected standard errors, the largest first" }),
+      table("Expected standard errors", ["parameter", "± standard error", "relative to nominal"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
   }
 
   async openResult(id) {
     const motion = await attempt(this.root, () => get(resultPath(id, "motion.json")));
     if (!motion) return;
     this.found.parentElement.hidden = false;
-    fill(this.found, el("div", { class: "row" }, button("Play it", () => {
+    fill(this.found, el("div", { class: "row" }, button("Play", () => {
       this.play(motion);
       this.stage.playNow();
     }, { class: "main" }), el("a", { href: resultPath(id, "motion.csv"), download: "motion.csv", text: "Download motion.csv" }),
-    el("a", { href: resultPath(id, "report.html"), target: "_blank", rel: "noopener", text: "Its report" })), this.positions.root,
+    el("a", { href: resultPath(id, "report.html"), target: "_blank", rel: "noopener", text: "Report" })), this.positions.root,
     motion.notes.length ? note(motion.notes) : null,
     el("pre", { tabIndex: 0, role: "region", "aria-label": "Command that searches the same motion", text: motion.command }),
-    note("Let the robot follow motion.csv, record positions and torques, and bring the log to step 3.", "good"));
+    note("Run motion.csv on the robot, record positions and torques, and upload the log in step 3.", "good"));
     this.positions.show(() => ({
       data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: motion.joints[i], line: { color: color(i), width: 1.5 } })),
       layout: { xaxis: { title: { text: "s" } }, yaxis: { title: { text: "rad or m" } } } }));

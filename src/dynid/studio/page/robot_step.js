@@ -11,8 +11,8 @@ const DEGREES = 180 / Math.PI;
 export class RobotStep {
   constructor(stage) {
     this.stage = stage;
-    this.root = panel("robot", "Robot", "Bring a URDF, an MJCF or a robot table, with its meshes if you want to see them, or take a robot that dynid knows. "
-      + "Move its joints: does it look and turn like yours?");
+    this.root = panel("robot", "Robot", "Upload a URDF, an MJCF or a robot table (with meshes, if you want to see them), or select a built-in robot. "
+      + "Move its joints and check that it looks and moves like yours.");
     this.choice = el("div", { class: "fields" });
     this.root.append(dropPlace(this.root, "Robot file and meshes", {
       role: "robot", accept: ".urdf,.xml,.mjcf,.toml,.stl,.obj,.dae", hint: "Drop files here: URDF, MJCF, TOML; STL, OBJ, DAE.",
@@ -21,7 +21,7 @@ export class RobotStep {
         if (robot) await change((settings) => { settings.robot = robot.name; });
       } }), this.choice);
     this.files = group(this.root, "Files");
-    this.found = group(this.root, "What dynid sees");
+    this.found = group(this.root, "Robot model");
     this.joints = group(this.root, "Joints");
     this.links = group(this.root, "Links");
     on("state", () => this.showChoice());
@@ -69,10 +69,10 @@ export class RobotStep {
     const missing = robot.visuals.filter((visual) => visual.problem);
     const mass = robot.bodies.reduce((sum, body) => sum + (body.mass || 0), 0);
     return [
-      el("dl", { class: "numbers" }, [["joints that move", robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
+      el("dl", { class: "numbers" }, [["moving joints", robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
         ["gravity", robot.gravity.map((v) => number(v, 3)).join(", ")]].map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
-      wrong.length ? note([`${wrong.length === 1 ? "One link" : `${wrong.length} links`} of this file cannot exist: red in the scene, with the reason below. `
-        + "Identification does not need these numbers; simulators do."], "bad") : note("Every link of this file can exist: masses are positive and inertias are those of real bodies.", "good"),
+      wrong.length ? note([`${wrong.length === 1 ? "One link" : `${wrong.length} links`} of this file not physically consistent: red in the scene, with the reason below. `
+        + "Identification does not need these values; simulators do."], "bad") : note("Every link of this file is physically consistent.", "good"),
       robot.warnings.length ? note(robot.warnings) : null,
       missing.length ? note([...new Set(missing.map((visual) => visual.problem))].slice(0, 8)) : null];
   }
@@ -94,7 +94,7 @@ export class RobotStep {
       return el("div", { class: "joint" }, el("label", { htmlFor: slider.id, text: joint.name }), slider, reading);
     });
     queueMicrotask(() => this.stage.arm && this.follow(this.stage.arm.positions));
-    return [el("div", { class: "joints" }, rows), button("Back to the start", () => {
+    return [el("div", { class: "joints" }, rows), button("Reset", () => {
       this.stage.setTrack(null);
       this.stage.pose(robot.home);
     }, { class: "small" })];
@@ -122,9 +122,9 @@ export class RobotStep {
   }
 
   linkTable(robot) {
-    const made = table("Links with mass, centre and what is wrong", ["link", "mass, kg", "centre of mass, m", "what is wrong"],
-      robot.bodies.map((body) => [body.name, number(body.mass), body.centre ? body.centre.map((v) => number(v, 3)).join(", ") : "–", body.problems.join(" ") || "nothing"]));
+    const made = table("Links with mass, centre of mass and problems", ["link", "mass, kg", "centre of mass, m", "problem"],
+      robot.bodies.map((body) => [body.name, number(body.mass), body.centre ? body.centre.map((v) => number(v, 3)).join(", ") : "–", body.problems.join(" ") || "none"]));
     robot.bodies.forEach((body, i) => made.querySelectorAll("tbody tr")[i].classList.toggle("bad", body.problems.length > 0));
-    return [made, el("p", { class: "hint", text: "Inertia ellipsoids (below the scene) show each link as the ellipsoid of equal mass and inertia: it should lie where the link is, and look about as long." })];
+    return [made, el("p", { class: "hint", text: "Inertia ellipsoids (below the scene) show each link as the ellipsoid of equal mass and inertia: its position and size should match those of the link." })];
   }
 }

@@ -9,12 +9,12 @@ import { group, note, panel } from "./step.js";
 export class RunStep {
   constructor(open) {
     this.open = open;
-    this.root = panel("run", "Run", "The standard choices are good ones: friction chosen joint by joint, the method that predicts data left out best. Change them when you know why.");
-    this.choices = group(this.root, "What to identify, and how");
+    this.root = panel("run", "Run", "The defaults suit most robots: friction terms chosen per joint, and the method with the best cross-validation error.");
+    this.choices = group(this.root, "Settings");
     this.start = button("Identify", () => attempt(this.root, () => job("run", {})), { class: "main" });
     this.missing = el("p", { class: "hint" });
     this.root.append(el("div", { class: "row" }, this.start, this.missing));
-    this.results = group(this.root, "Results so far");
+    this.results = group(this.root, "Results");
     on("state", () => this.update());
     on("catalogue", () => this.update());
     on("job", () => this.enable());
@@ -30,9 +30,9 @@ export class RunStep {
   enable() {
     const settings = store.state?.settings;
     if (!settings) return;
-    const wanting = !settings.robot ? "Step 1 wants a robot." : !settings.logs.length ? "Step 3 wants a log." : "";
+    const wanting = !settings.robot ? "Select a robot in step 1." : !settings.logs.length ? "Add a log in step 3." : "";
     this.start.disabled = Boolean(wanting) || running();
-    this.missing.textContent = wanting || (running() ? "Something runs; Stop is above." : "");
+    this.missing.textContent = wanting || (running() ? "A job is running; use Stop above to end it." : "");
   }
 
   update() {
@@ -56,15 +56,15 @@ export class RunStep {
         else settings.prepare.cutoff = Number(cutoff.value);
       }) });
     return [el("div", { class: "fields" },
-      field("Friction", select([["auto", "auto"], ["none", "none"], ["chosen", "these kinds…"]], mode, (now) => this.edit((settings) => {
+      field("Friction", select([["auto", "auto"], ["none", "none"], ["chosen", "select terms…"]], mode, (now) => this.edit((settings) => {
         settings.model.friction = now === "chosen" ? ["viscous", "coulomb"] : [now];
-      })), { where: "model.friction", hint: mode === "auto" ? "chosen for each joint from the logs" : null }),
+      })), { where: "model.friction", hint: mode === "auto" ? "chosen per joint from the logs" : null }),
       field("Method", select(methods, method, (now) => this.edit((settings) => { settings.method = now; })), { where: "method", hint: catalogue.methods.find((one) => one.name === method)?.summary }),
       field("Low-pass cut-off, Hz", cutoff, { where: "prepare.cutoff" }),
-      field("Gravity", select([["own", "of the robot's file"], ["estimate", "find its direction"]], gravity === "estimate" ? "estimate" : "own", (now) => this.edit((settings) => {
+      field("Gravity", select([["own", "from the robot file"], ["estimate", "estimate its direction"]], gravity === "estimate" ? "estimate" : "own", (now) => this.edit((settings) => {
         settings.gravity = now === "estimate" ? "estimate" : null;
       })), { where: "gravity" })),
-    mode === "chosen" ? el("fieldset", { class: "bar", "data-where": "model.friction" }, el("legend", { class: "quiet", text: "Kinds of friction" }), kinds.map((kind) => {
+    mode === "chosen" ? el("fieldset", { class: "bar", "data-where": "model.friction" }, el("legend", { class: "quiet", text: "Friction terms" }), kinds.map((kind) => {
       const box = checkbox(kind.name, model.friction.includes(kind.name), (now) => this.edit((settings) => {
         settings.model.friction = kinds.map((one) => one.name).filter((name) => (name === kind.name ? now : model.friction.includes(name)));
       }));
@@ -72,12 +72,12 @@ export class RunStep {
       return box;
     })) : null,
     el("div", { class: "row" },
-      checkbox("Rotor inertias too", model.rotor, (now) => this.edit((settings) => { settings.model.rotor = now; })),
-      checkbox("Also validate by simulation", simulation?.run !== false, (now) => this.edit((settings) => { settings.simulation.run = now; })))];
+      checkbox("Rotor inertias", model.rotor, (now) => this.edit((settings) => { settings.model.rotor = now; })),
+      checkbox("Validate by simulation", simulation?.run !== false, (now) => this.edit((settings) => { settings.simulation.run = now; })))];
   }
 
   resultTable(runs) {
-    return [note("Open one in step 5 to look at it, or in step 6 to use it.", "good"),
+    return [note("Open a result in step 5 to compare it, or in step 6 to use it.", "good"),
       table("Results", ["result", "method", "error", "made", ""], runs.map((one) => [one.id, one.method || "comparison", percent(one.relative_error), new Date(one.created).toLocaleString(),
         button("Look", () => this.open("compare", one.id), { class: "small", "aria-label": `Look at ${one.id}`, "data-focus": `look ${one.id}` })]))];
   }

@@ -9,7 +9,7 @@ import { grid } from "./shapes.js";
 import { emit, on } from "./store.js";
 import { View } from "./view.js";
 
-const LAYERS = { visuals: "Visuals", skeleton: "Joints and rods", ellipsoids: "Inertia ellipsoids", frames: "Frames" };
+const LAYERS = { visuals: "Visuals", skeleton: "Skeleton", ellipsoids: "Inertia ellipsoids", frames: "Frames" };
 const FLOOR = [0.5, 0.55, 0.62, 0.4];
 
 export class Stage {
@@ -19,7 +19,7 @@ export class Stage {
     const canvas = document.getElementById("view");
     this.view = new View(canvas, () => [this.floor, ...(this.arm ? this.arm.things() : [])]);
     this.floor = this.view.works ? { shape: this.view.load(grid(21, 1)), pose: scaling([0.25, 0.25, 1]), color: FLOOR } : {};
-    if (!this.view.works) document.getElementById("empty").textContent = "This browser shows no 3-D (WebGL 2 is off); everything else works.";
+    if (!this.view.works) document.getElementById("empty").textContent = "This browser does not support 3-D (WebGL 2 is disabled); everything else works.";
     this.caption = document.getElementById("caption");
     this.buildTransport();
     on("robot", (robot) => this.setRobot(robot));

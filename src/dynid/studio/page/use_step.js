@@ -58,10 +58,10 @@ export class UseStep {
     this.shownId = chosen.id;
     const curves = await attempt(this.root, () => results.curves(chosen.id));
     if (!curves || this.shownId !== chosen.id) return;
-    const { grade, headline, sentences } = curves.verdict;
+    const { grade, lines, sentences } = curves.verdict;
     const told = (list) => el("ul", { class: "plain" }, list.map((one) => el("li", {}, el("strong", { text: `${one.hint}: ` }), one.text)));
     const [facts, doubts] = [sentences.filter((one) => one.severity === "info"), sentences.filter((one) => one.severity !== "info")];
-    fill(this.verdict, note(headline, GRADES[grade]), doubts.length ? told(doubts) : null,
+    fill(this.verdict, note(lines[0], GRADES[grade]), lines.slice(1).map((text) => el("p", { text })), doubts.length ? told(doubts) : null,
       facts.length ? el("details", {}, el("summary", { text: `What else is known (${facts.length})` }), told(facts)) : null);
     const source = resultPath(chosen.id, "report.html");
     fill(this.report, el("p", {}, el("a", { href: source, target: "_blank", rel: "noopener", text: "Open the report in a new tab" })),

@@ -13,11 +13,13 @@ from dynid.report.thin import thinned_rows
 from dynid.runs.run import Run
 from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
-from dynid.validate import Reconstruction, Verdict
+from dynid.validate import Reconstruction
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
+from dynid.validate.grade import Grade
 
 _POINTS = 3000  # of a log's curves
 _DIGITS = 6
+GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
 _BAND = 2.0  # deviations on either side of friction
 
 
@@ -29,17 +31,11 @@ def run_curves(found: Run) -> dict[str, Any]:
         "parameters": parameter_facts(found),
         "friction": [friction_facts(one) for one in friction_shapes(found.reconstruction)],
         "cross": None if found.cross is None else found.cross.to_dict(),
-        "verdict": {"grade": _grade(found.verdict), "headline": found.verdict.headline, "sentences": [
+        "verdict": {"grade": GRADES[found.verdict.grade], "lines": list(found.verdict.summary.lines),
+                    "headline": found.verdict.headline, "sentences": [
             {"code": one.code, "text": one.text, "hint": one.title, "severity": one.severity, "kind": one.kind,
              "joints": list(one.joints)} for one in found.verdict.findings]},
         "joints": list(found.reconstruction.names), "notes": list(found.notes), "methods": None}
-
-
-def _grade(verdict: Verdict) -> str:
-    """Of a verdict: good where nothing is to be done, poor where the fit means nothing as it is, fair between."""
-    if any(one.severity == "fatal" for one in verdict.findings):
-        return "poor"
-    return "good" if verdict.good else "fair"
 
 
 def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any]]:
@@ -67,12 +63,13 @@ def _at(samples: Samples, t: Array, signal: Array) -> Array:
 def parameter_facts(found: Run) -> list[dict[str, Any]]:
     """Base parameters with their deviations, and how well each is known."""
     estimate: Estimate = found.estimate
-    return [{"name": name, "expression": expression, "unit": unit, "value": plain(value), "std": plain(std),
-             "relative": plain(share), "status": "identified" if known and not hardly else
-             "hardly-known" if known else "not-identified"}
-            for name, expression, unit, value, std, share, known, hardly in zip(
-                estimate.names, estimate.base.expressions, estimate.base.units, estimate.values, estimate.std,
-                estimate.relative_std, estimate.identified, estimate.hardly_known, strict=True)]
+    return [{"name": name, "meaning": meaning, "expression": expression, "unit": unit,
+             "value": plain(value), "std": plain(std), "relative": plain(share), "status": "identified" if well else
+             "poorly-determined" if poor else "not-identified"}
+            for name, meaning, expression, unit, value, std, share, well, poor in zip(
+                estimate.names, estimate.base.meanings, estimate.base.expressions, estimate.base.units,
+                estimate.values, estimate.std, estimate.relative_std, estimate.well_determined,
+                estimate.poorly_determined, strict=True)]
 
 
 def friction_facts(one: FrictionShape) -> dict[str, Any]:

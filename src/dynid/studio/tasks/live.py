@@ -50,7 +50,7 @@ def live_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> di
                            None if length is None or first is None else min(1.0, (last - float(first)) / length))
     stream.finish()
     if q is None:
-        raise DynidError(f"nothing came from {source} for {_PATIENCE:g} s", "start what sends, then try again",
+        raise DynidError(f"no sample from {source} for {_PATIENCE:g} s", "start the sender, then try again",
                          where="source")
     end = _look(stream, robot, last, q)
     voice.say("look", look=end)
@@ -64,14 +64,14 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
     if kind == "log":
         speed = params.get("speed", 1.0)
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not _SPEED[0] <= speed <= _SPEED[1]:
-            raise DynidError(f"speed is a number from {_SPEED[0]:g} to {_SPEED[1]:g}", where="speed")
+            raise DynidError(f"speed must be a number from {_SPEED[0]:g} to {_SPEED[1]:g}", where="speed")
         chosen = chosen_log({"log": int(name) if name.isdigit() else -1, "role": params.get("role")}, settings)
         with bounds.trusting(settings.robot, *chosen.files):
             (recording,) = read_logs([chosen], settings, robot)
         return replayed(recording, float(speed)), recording.duration
     if kind == "udp":
         if not name.isdigit() or not _PORTS[0] <= int(name) <= _PORTS[1]:
-            raise DynidError(f"a UDP port is a number from {_PORTS[0]} to {_PORTS[1]}", where="source")
+            raise DynidError(f"a UDP port must be a number from {_PORTS[0]} to {_PORTS[1]}", where="source")
         return datagrams(int(name), robot.dof, stream.complain, _PATIENCE), None
     if kind == "tail":
         path = (bounds.files / name.removeprefix("files/")).resolve()
@@ -79,7 +79,7 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
             raise DynidError(f"there is no file '{name[:80]}' in the studio's folder", "put it there, or upload it",
                              where="source")
         return growing(path, robot.dof, stream.complain, _PATIENCE), None
-    raise DynidError("a source is log:NUMBER, udp:PORT or tail:FILE", where="source")
+    raise DynidError("a source must be log:NUMBER, udp:PORT or tail:FILE", where="source")
 
 
 def _look(stream: Watcher, robot: Robot, t: float, q: Array) -> dict[str, Any]:

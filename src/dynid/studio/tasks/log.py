@@ -37,8 +37,9 @@ def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
     which = "validate_on" if params.get("role") == "validation" else "logs"
     logs, index = getattr(settings, which), params.get("log", 0)
     if not isinstance(index, int) or not 0 <= index < len(logs):
-        raise DynidError(f"the run has {len(logs)} {'validation ' if which == 'validate_on' else ''}logs, none with "
-                         f"the number {str(index)[:20]}", where=which)
+        raise DynidError(f"the run has {len(logs)} "
+                         f"{'validation ' if which == 'validate_on' else ''}logs, but no log number "
+                         f"{str(index)[:20]}", where=which)
     return log_settings(logs[index])
 
 

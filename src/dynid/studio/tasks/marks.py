@@ -63,14 +63,17 @@ def _saturated(one: Recording) -> list[dict[str, Any]]:
     hit, made = at_limit(one.tau, lower, upper, 5), []
     for j, name in enumerate(one.joints):
         limit = " and ".join(f"{x:.4g}" for x in (lower[j], upper[j]) if np.isfinite(x))
-        made += [_mark("saturation", name, a, b, f"the torque of {name} is at its limit of {limit} from {a:.4g} to "
-                       f"{b:.4g} s: such rows are left out") for a, b in _stretches(one, hit[:, j])]
+        made += [_mark("saturation", name, a, b, f"the torque of {name} is at "
+                                                 f"its limit of {limit} from "
+                                                 f"{a:.4g} to {b:.4g} s: "
+                                                 "these rows are not used") for a, b in _stretches(one, hit[:, j])]
     return made
 
 
 def _hanging(one: Recording) -> list[dict[str, Any]]:
     return [_mark("stuck", one.joints[hang.joint], one.t[hang.start], one.t[hang.stop - 1],
-                  f"the position of {one.joints[hang.joint]} hangs at {one.t[hang.start]:.4g} s while the joint moves")
+                  f"the position of {one.joints[hang.joint]} is stuck at {one.t[hang.start]:.4g} s while the joint "
+                  "moves")
             for hang in hanging_positions(one.t, one.q)[:_MOST]]
 
 
@@ -80,8 +83,8 @@ def _slow(one: Recording, dq: Array) -> list[dict[str, Any]]:
     rows = max(2, round(_SLOW * one.rate))
     for j in np.flatnonzero(moving):
         name = one.joints[j]
-        made += [_mark("slow", name, a, b, f"{name} hardly moves from {a:.4g} to {b:.4g} s: dry friction has no sign "
-                       "there, so its rows are left out")
+        made += [_mark("slow", name, a, b, f"{name} hardly moves from {a:.4g} to {b:.4g} s: the sign of Coulomb "
+                                           "friction is undefined there, so these rows are not used")
                  for a, b in _stretches(one, longer_than(np.abs(dq[:, j]) < slow[j], rows))]
     return made
 
@@ -89,7 +92,7 @@ def _slow(one: Recording, dq: Array) -> list[dict[str, Any]]:
 def _dropped(one: Recording) -> list[dict[str, Any]]:
     """Rows that could not be used; where they lay in time is not known, so that they stand at the log's begin."""
     first = float(one.t[0]) if len(one) else 0.0
-    return [_mark("dropped", None, first, first, f"row {row.row} is left out: {row.why}") for row in one.dropped_rows]
+    return [_mark("dropped", None, first, first, f"row {row.row} is ignored: {row.why}") for row in one.dropped_rows]
 
 
 def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] | None:
@@ -113,10 +116,11 @@ def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] 
         joints.append({"name": name, "torque": plain(tau[:, j].mean()), "gravity": plain(weight[:, j].mean()),
                        "share": share})
         if share is not None and share < _WRONG:
-            said.append(f"the torque of {name} at rest has the opposite sign of gravity: try torque_sign = -1, or sign "
-                        "= -1 where its position turns the other way too")
+            said.append(f"the torque of {name} at rest has the opposite sign of gravity: set torque_sign to -1, or "
+                        "sign to -1 if its position is reversed too")
         elif share is not None and share < _NONE:
-            said.append(f"the torque of {name} at rest holds hardly any gravity: was it taken out by the driver?")
-    sentence = "; ".join(said) or "the torques at rest are those that the robot's weight asks for"
+            said.append(f"the torque of {name} at rest contains almost no gravity torque: check whether the driver "
+                        "removes it")
+    sentence = "; ".join(said) or "the torques at rest agree with the weight of the robot"
     return {"seconds": float(sum(recording.t[b - 1] - recording.t[a] for a, b in stretches)), "joints": joints,
             "sentence": sentence, "suspicious": bool(said)}

@@ -62,7 +62,7 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
         value = params.get(name)
         value = default if value is None else value
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise DynidError(f"{name} is a number from {low:g} to {high:g}", where=f"motion.{name}")
+            raise DynidError(f"{name} must be a number from {low:g} to {high:g}", where=f"motion.{name}")
         return float(value)
 
     duration, harmonics = number("duration", 10.0, 0.5, 600.0), int(number("harmonics", 5, 1, 50))

@@ -102,7 +102,7 @@ def pose(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[s
     try:
         q = np.asarray(params.get("q"), dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise DynidError("a posture is a list of numbers, one for each joint") from None
+        raise DynidError("a posture must be a list of numbers, one for each joint") from None
     if q.shape != (found.dof,) or not np.isfinite(q).all():
         raise DynidError(f"a posture of {found.name} has {found.dof} finite numbers", where="q")
     return {"q_tree": plain(tree_positions(found, q[None])[0])}

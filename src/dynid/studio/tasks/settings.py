@@ -44,7 +44,7 @@ def checked_settings(params: Mapping[str, Any], voice: Voice, bounds: Confinemen
     settings = RunSettings.of(complete, "run")
     plain = settings.model_dump(mode="json")
     if robot and not isinstance(robot, str):
-        raise DynidError("the robot is a file's or a built-in robot's name", where="robot")
+        raise DynidError("the robot must be the name of a file or of a built-in robot", where="robot")
     uploaded = {one.relative_to(bounds.files).as_posix() for one in bounds.files.rglob("*") if one.is_file()}
     plain = {**plain, "robot": _placed(plain["robot"], uploaded),
              **{which: [_placed_log(log, uploaded) for log in plain[which]] for which in ("logs", "validate_on")}}
@@ -65,7 +65,7 @@ def _without_nulls(value: Any, where: str) -> Any:
         return {key: _without_nulls(one, f"{where}.{key}") for key, one in value.items() if one is not None}
     if isinstance(value, list):
         if None in value:
-            raise DynidError(f"a list in '{where}' holds nothing in one place", "leave it out", where=where)
+            raise DynidError(f"a list in '{where}' has an empty entry", "remove it", where=where)
         return [_without_nulls(one, where) for one in value]
     return value
 
@@ -90,9 +90,9 @@ def run_settings(bounds: Confinement, *, logs: bool = True) -> RunSettings:
     values = read_table(bounds.folder / "run.toml", RunSettings.file_kind) if (
         bounds.folder / "run.toml").exists() else {}
     if not values.get("robot"):
-        raise DynidError("no robot is chosen yet", "choose or upload one in step 1", where="robot")
+        raise DynidError("no robot is selected", "select or upload one in step 1", where="robot")
     if logs and not values.get("logs"):
-        raise DynidError("no log is chosen yet", "upload one in step 3", where="logs")
+        raise DynidError("no log is selected", "upload one in step 3", where="logs")
     settings = RunSettings.of({**values, "logs": values.get("logs") or [_NOTHING]}, "run")
     trust(bounds)
     bounds.check({**settings.model_dump(mode="json"), **({} if values.get("logs") else {"logs": []})})

@@ -53,7 +53,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
         raise DynidError(f"a stream is watched for {', '.join(WATCHES)}", where="watch")
     result = loaded(params, bounds) if params.get("result") or watch != "parameters" else None
     if result is not None and result[0].model.dof != robot.dof:
-        raise DynidError("the result is of a robot with other joints than the one that is chosen", where="result")
+        raise DynidError("the result belongs to a robot with other joints than the selected one", where="result")
     if watch == "parameters" or result is None:
         return Parameters(_live(params, settings, robot, None if result is None else result[0]))
     estimate, own = result
@@ -139,7 +139,8 @@ class Load(_Fed):
             return {}
         found = self._live.estimate(consistent=True)
         return {"relative_error": plain(found.relative_error),
-                "payload": {"frame": found.frame, "mass": plain(found.mass), "mass_std": plain(found.mass_std),
+                "payload": {"frame": found.frame, "mass": plain(found.mass if found.identified[9] else None),
+                            "mass_std": plain(found.mass_std),
                             "centre": plain(found.centre), "centre_std": plain(found.centre_std)}}
 
 

@@ -27,11 +27,11 @@ _STATES = 3  # of the self-test
 def header(program: Program, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
     """The text of the header."""
     if real not in ("double", "float"):
-        raise ModelError(f"numbers in C are 'double' or 'float', not '{real}'")
+        raise ModelError(f"the number type in C is 'double' or 'float', not '{real}'")
     if batch not in (1, 4, 8):
-        raise ModelError(f"samples are taken 1, 4 or 8 at a time, not {batch}")
+        raise ModelError(f"the batch size is 1, 4 or 8 samples, not {batch}")
     if batch > 1 and program.online:
-        raise ModelError(f"the online update takes one sample at a time, not {batch}")
+        raise ModelError(f"the online update processes one sample at a time, not {batch}")
     name = identifier(program.name)
     guard = f"{name.upper()}_{real.upper()}{batch if batch > 1 else ''}_H"
     parts = [_about(program, name, real, batch), f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n"]
@@ -54,9 +54,9 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
 def _about(program: Program, name: str, real: str, batch: int) -> str:
     model = program.plan.model
     joints = ", ".join(f"{k} {joint}" for k, joint in enumerate(model.joint_names))
-    what = {"fixed": "The parameters' values are folded in.",
+    what = {"fixed": "The parameter values are constants in the code.",
             "base": f"p: the {len(program.numbers)} numbers of {name}_p_names.",
-            "full": f"p: {len(program.numbers)} numbers that {name}_prepare makes of the model's parameters."}
+            "full": f"p: {len(program.numbers)} numbers that {name}_prepare computes from the model's parameters."}
     lines = [f"{name}: dynamics of robot '{model.robot.name}', {model.dof} joints, in {real}.",
              f"Joints: {joints}.", "Units: rad, m, s, kg, N m, N.", what[program.mode]]
     if batch > 1:
@@ -66,12 +66,12 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
         followers = model.robot.followers
         assert followers is not None
         names = ", ".join(f"{k} {one}" for k, one in enumerate(followers.following))
-        lines.append(f"Joints that follow by loops: {names}; " + (
+        lines.append(f"Joints that depend on loops: {names}; " + (
             "solved in closed form, on the branch of the robot's posture; where the loops cannot be closed, NaN."
             if program.plan.solved else "their positions are the input q_follow."))
     left_out = [getattr(term, "kind", type(term).__name__) for term in of_the_log(model)]
     if left_out:
-        lines.append(f"Not in it, as it is of a log and not of the machine: {', '.join(left_out)}.")
+        lines.append(f"Not included, because it belongs to a log and not to the robot: {', '.join(left_out)}.")
     if program.provenance:
         lines.append(program.provenance)
     lines.append("No function allocates, keeps state or can fail. sign(0) is 0.")
@@ -81,8 +81,8 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
 def _flags(size: int) -> list[str]:
     """What a compiler for x86-64 wants for registers of `size` bytes: without it takes those of 16."""
     wanted = {32: "-mavx2 -mfma", 64: "-mavx512f"}.get(size)
-    return [] if wanted is None else [f"On x86-64 compile with {wanted} (or -march=native) for registers as wide: -O2 "
-                                      "alone takes those of 16 bytes, which are filled by fewer samples."]
+    return [] if wanted is None else [f"On x86-64 compile with {wanted} (or -march=native) for wide registers: -O2 "
+                                      "alone uses those of 16 bytes, which contain fewer samples."]
 
 
 def _tables(program: Program, name: str, real: str) -> str:

@@ -155,7 +155,8 @@ def identifier(name: str) -> str:
     """A name that is one in every language: letters, digits and underscores, not beginning with a digit."""
     text = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_")
     if not text:
-        raise ModelError(f"'{name}' has no letter or digit that generated code could be called by", "give a name")
+        raise ModelError(f"'{name}' has no letter or digit that an identifier of generated code could "
+                         "consist of", "give a name")
     if text[0].isdigit() or text in _TAKEN or keyword.iskeyword(text):
         text = f"robot_{text}"
     return text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dynid.arrays import Array, Ints
+from dynid.kernel_store import njit
 from dynid.recording import Samples
 from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
 
@@ -24,17 +24,22 @@ def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints
     m): what was logged is the motor's position. Low-passed at the cut-off (Hz) that the positions went through."""
     off = np.zeros((len(q), 1))
     for start, stop in segments:
-        off[start:stop, 0] = _play(np.ascontiguousarray(q[start:stop]), 0.5 * abs(gap)) - q[start:stop]
+        off[start:stop, 0] = _play(q[start:stop], 0.5 * abs(gap)) - q[start:stop]
     off = low_pass(off, cutoff, rate, 4, segments)
     return off[:, 0], differentiate(off, rate, segments)[:, 0], differentiate_twice(off, rate, segments)[:, 0]
 
 
-@njit(cache=True, nogil=True)
 def _play(motor: Array, half: float) -> Array:
     """Position of the link (samples,): where it was, unless the motor pushes it by one end of the gap."""
-    out = np.empty_like(motor)
-    link = motor[0] if len(motor) else 0.0
-    for k in range(len(motor)):
-        link = min(max(link, motor[k] - half), motor[k] + half)
-        out[k] = link
-    return out
+    link = np.array(motor)
+    _follow(link, float(half))
+    return link
+
+
+@njit(cache=True, nogil=True)
+def _follow(x: Array, half: float) -> None:
+    """Replace the motor's positions x (samples,) by the link's."""
+    link = x[0] if len(x) else 0.0
+    for k in range(len(x)):
+        link = min(max(link, x[k] - half), x[k] + half)
+        x[k] = link

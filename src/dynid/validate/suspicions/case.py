@@ -68,6 +68,15 @@ class Case:
         """Rows of the data beside the nominal model; None where there is none."""
         return sheet_of(self.problem)
 
+    @cached_property
+    def plain(self) -> Case:
+        """The case with viscous and Coulomb friction, offsets and rotors in place of its own friction.
+
+        Flexible friction terms can absorb a fault of the data; a hypothesis about a fault is tested without them.
+        """
+        from dynid.validate.suspicions.second_fit import plain_case
+        return plain_case(self)
+
     @property
     def motions(self) -> tuple[JointMotion, ...]:
         """Motion of each joint; empty where only a saved fold is at hand."""

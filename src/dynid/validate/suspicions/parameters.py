@@ -16,7 +16,7 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 _BELOW = 2.0  # deviations below zero that count as below zero
-_CHANCE = 0.01  # that noise alone puts one of all inertias so far below zero
+_CHANCE = 0.01  # that noise alone puts one of all values so far below zero
 _LITTLE = 0.02  # share of a joint's torque that an inertia or a push makes, up to which its sign does not matter
 _ROUNDING = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
@@ -32,7 +32,8 @@ _NEGATIVE = {
     "rotor": ("negative-rotor-inertia", "negative rotor inertia",
               "no rotor can be so; it takes up an error of the inertias"),
     "friction": ("negative-friction", "negative friction",
-                 "friction would push; check the signs of {} and the friction model"),
+                 "friction would add energy; the friction terms of {} do not fit, or the motion is too slow or too "
+                 "short to distinguish them"),
     "stiffness": ("negative-stiffness", "negative stiffness", "no spring can be so; check the signs of {}"),
 }
 _NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "its term does not allow it; check the signs of {}")
@@ -43,7 +44,7 @@ def negative_parameters(case: Case) -> Iterator[Finding]:
     matters."""
     estimate, items = case.estimate, case.estimate.base.parameters.items
     for (code, title, why), below in _negative(case).items():
-        places = [i for i in below if code != _NEGATIVE["body"][0] or _material(case, i)]
+        places = [i for i in below if _material(case, i)]
         if not places:
             continue
         leading = [items[estimate.base.independent[i]] for i in places]
@@ -74,14 +75,15 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
 
 
 def _material(case: Case, i: int) -> bool:
-    """Whether base parameter i, an inertia below zero, is so by more than chance makes of as many as there are, and
-    makes enough of some joint's torque: noise of positions shifts small inertias by more than their deviations."""
+    """Whether base parameter i, below zero, is so by more than chance makes of as many as there are; an inertia
+    has to make enough of some joint's torque as well: noise of positions shifts small ones by more than their standard
+    errors."""
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
-    tried = sum(items[c].never_negative and items[c].kind.group == "body" for c in base.independent)
+    tried = sum(items[c].never_negative for c in base.independent)
     if estimate.values[i] > NormalDist().inv_cdf(_CHANCE / max(tried, 1)) * estimate.std[i]:
         return False
-    if base is not regression.base:
+    if base is not regression.base or items[base.independent[i]].kind.group != "body":
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]

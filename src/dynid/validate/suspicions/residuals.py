@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.findings import Finding
+from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_tests import COLOURED, JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import DELAY_STANDARD_ERRORS
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
@@ -40,6 +42,26 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
             text = f"the residuals of {who} {cause.seen_by_several}: {_hint_for_several(causes)} ({shares} of them)"
         yield suspect(f"residual-follows-{cause.candidate}", f"residual follows {cause.title}", who, text,
                       joints=joints, evidence=evidence)
+
+
+def modelled_delay(case: Case) -> Iterator[Finding]:
+    """A delay of more than one sample that the model has a term for: it is a fault of the log all the same."""
+    estimate, names = case.estimate, case.problem.regression.joints
+    if not case.problem.recordings or any(test.explained_by is not None and test.explained_by.candidate == "delay"
+                                          for test in case.tests.joints):
+        return
+    period = 1.0 / min(log.rate for log in case.problem.recordings)
+    late = {names[item.owner]: float(estimate.values[i]) for i, c in enumerate(estimate.base.independent)
+            if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
+            and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
+    if late:
+        ms = [1e3 * x for x in late.values()]
+        way = "later" if min(ms) > 0 else "earlier" if max(ms) < 0 else "later or earlier"
+        yield suspect("residual-follows-delay", "delay", joints_listed([*late]),
+                      f"the torques of {joints_listed([*late])} come {span([abs(x) for x in ms], 'ms')} {way} than the "
+                      "motion says; the model has a term for it, but it is a fault of the log: correct the time "
+                      "stamps of its torques", joints=[*late],
+                      evidence={"coefficient": each([-x for x in late.values()])})
 
 
 def _delayed(case: Case) -> int:
@@ -105,5 +127,6 @@ def torques_unexplained(case: Case) -> Iterator[Finding]:
                       evidence={"r2": each([*found.values()])})
 
 
-SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", residuals_coloured),
-              Suspicion("fit", residual_outliers), Suspicion("fit", torques_unexplained))
+SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", modelled_delay),
+              Suspicion("fit", residuals_coloured), Suspicion("fit", residual_outliers),
+              Suspicion("fit", torques_unexplained))

@@ -12,6 +12,7 @@ from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.recording.stuck import Hang, hanging_positions
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import NOISE_ACCELERATION
 from dynid.validate.words import joint_label, joints_listed
 
 _FAR = 3.0  # times its limit that a joint has to reach for its positions to look like degrees
@@ -174,6 +175,26 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
                           evidence={"factor": factor})
 
 
+def cutoff_too_high(case: Case) -> Iterator[Finding]:
+    """A cut-off that lets more acceleration through that is noise of the positions than motion."""
+    for log in case.problem.data:
+        cutoff = log.settings.get("cutoff")
+        spectra = [*log.spectrum.values()]
+        if not isinstance(cutoff, float | int) or len(spectra) != log.dof or log.settings.get("velocity") == "measured":
+            continue
+        wanted = [one["cutoff"] for one in spectra if one.get("cutoff") is not None]
+        noise = np.array([one.get("noise_floor") or 0.0 for one in spectra])
+        # A white noise of positions, differentiated twice, up to the cut-off.
+        share = noise * (2.0 * np.pi) ** 4 * cutoff ** 5 / 5.0 / np.maximum(np.mean(log.ddq ** 2, axis=0), 1e-300)
+        if wanted and cutoff > max(wanted) and float(np.median(share)) > NOISE_ACCELERATION:
+            yield suspect("cutoff-too-high", "cut-off", f"{cutoff:g} Hz",
+                          f"the cut-off of {cutoff:g} Hz is too high for {log.source}: about "
+                          f"{100 * min(float(np.median(share)), 1.0):.0f} % of the power of its accelerations is noise "
+                          f"of the positions, and the motion ends at about {np.median(wanted):.2g} Hz; leave --cutoff "
+                          f"out, or give --cutoff {np.median(wanted):.2g}", severity="fatal", logs=[log.source],
+                          evidence={"cutoff": float(cutoff), "noise_share": each(np.minimum(share, 1.0))})
+
+
 def _reach(motion: JointMotion) -> float:
     return max(abs(motion.low), abs(motion.high))
 
@@ -192,4 +213,5 @@ SUSPICIONS = (Suspicion("data", joints_at_rest), Suspicion("data", silent_torque
               Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits),
               Suspicion("data", encoders_stuck), Suspicion("data", torques_saturated),
               Suspicion("data", clock_against_velocity), Suspicion("data", rows_held),
-              Suspicion("data", log_in_itself), Suspicion("data", positions_rounded))
+              Suspicion("data", log_in_itself), Suspicion("data", positions_rounded),
+              Suspicion("data", cutoff_too_high))

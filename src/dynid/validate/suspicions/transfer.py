@@ -22,7 +22,7 @@ _NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
 
 
 def other_logs(case: Case) -> Iterator[Finding]:
-    """Other logs that are met far worse than the fitted one, and why."""
+    """Other logs that are predicted far worse than the fitted one, and why."""
     own = case.reconstruction
     for other in case.validations:
         if other.relative_error > max(_WORSE * own.relative_error, own.relative_error + 1.0):
@@ -30,25 +30,30 @@ def other_logs(case: Case) -> Iterator[Finding]:
 
 
 def _why(case: Case, other: Reconstruction) -> Finding:
-    """The finding on a log that is met worse: what changed, or that too little was known."""
-    problem, estimate, own = case.problem, case.estimate, case.reconstruction
+    """The finding on a log that is predicted worse: what changed, that too little was known, or what it may be."""
+    own, names = case.reconstruction, case.problem.regression.joints
     evidence: dict[str, float | tuple[float, ...]] = {"relative_error": other.relative_error,
                                                       "fitted": own.relative_error}
-    found = what_changed(problem, estimate.values, other.samples) if estimate.base is problem.base else None
-    log, much = other.source, f"{other.relative_error:.1f} % on {other.source}, {own.relative_error:.1f} % on its own"
-    if found is None or found.what == "noise":
+    plain = case.plain
+    found = what_changed(plain.problem, plain.estimate.values, other.samples) if plain.problem.data else None
+    log = other.source
+    much = f"the torque error is {other.relative_error:.1f} % on {log} and {own.relative_error:.1f} % on its own log"
+    if found is None or found.what in ("noise", "unexplained"):
+        evidence |= {} if found is None else {"excess": found.excess, "honest_excess": found.honest}
+        some = "" if found is None or found.what == "noise" else \
+            "; one of: another load, other friction, another drive gain, or another machine"
         return suspect("does-not-carry-over", "validation error", log,
-                       f"the error on {log} is {other.relative_error:.1f} %, on the fitted data "
-                       f"{own.relative_error:.1f} %: the estimate does not carry over", logs=other.sources,
-                       evidence=evidence)
-    evidence |= {"both": found.errors[1], "alone": found.errors[2], **found.explained}
+                       f"{much}: the estimate does not carry over{some}", logs=other.sources, evidence=evidence)
+    evidence |= {"both": found.errors[1], "alone": found.errors[2], "excess": found.excess,
+                 "honest_excess": found.honest,
+                 **{name.replace(" ", "_"): value for name, value in found.explained.items()}}
     if found.what == "overfit":
         return suspect("overfit", "overfit", log,
-                       f"the estimate overfits its log: it errs by {much}, yet one set of parameters meets both logs "
+                       f"the estimate overfits its log: {much}, yet one set of parameters predicts both logs "
                        f"({found.errors[1]:.1f} % on {log}): its motion does not show all parameters; identify from "
                        "both, from a richer motion, or by a pc- method", logs=other.sources, evidence=evidence)
     if found.what == "gain" and found.joint is not None and found.gain is not None:
-        name = problem.regression.joints[found.joint]
+        name = names[found.joint]
         return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
                        f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted one: its "
                        "drive gain or its load has changed", joints=[name], logs=other.sources,
@@ -67,9 +72,10 @@ def _why(case: Case, other: Reconstruction) -> Finding:
                        f"{100 * found.explained['friction']:.0f} % of the difference between the logs",
                        logs=other.sources, evidence=evidence)
     return suspect("another-machine", "another machine", log,
-                   f"{log} is not of the same machine, or of one that was rebuilt: it is met to {much}, no one set of "
-                   "parameters meets both logs, and neither a load nor a drive gain nor friction alone explains the "
-                   "difference", logs=other.sources, evidence=evidence)
+                   f"{log} is not of the same machine, or of one that was rebuilt: {much}, and one set of parameters "
+                   f"for both logs leaves {found.excess:.2g} times more than one set each, friction free to differ, "
+                   f"where parts of one log differ by at most {found.honest:.2g}", logs=other.sources,
+                   evidence=evidence)
 
 
 def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:

@@ -13,8 +13,8 @@ SECTIONS: tuple[Section[ContactData], ...] = (touched.SECTION, forces.SECTION, a
 def subtitle(data: ContactData) -> str:
     """How many contacts in how long, and how often an alarm is false."""
     rows = data.log.rows
-    return (f"{count(len(data.log.contacts), 'contact')} in {rows.t[-1] - rows.t[0]:.4g} s, known "
-            f"{1e3 * data.log.delay:.0f} ms late; false alarms an hour: {data.alarms:g}")
+    return (f"{count(len(data.log.contacts), 'contact')} in {rows.t[-1] - rows.t[0]:.4g} s, detection delay "
+            f"{1000.0 * data.log.delay:.0f} ms; expected false alarms per hour: {data.alarms:g}")
 
 
 CONTACT = Page("contact", subtitle, SECTIONS)

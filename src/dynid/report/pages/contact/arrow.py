@@ -50,4 +50,4 @@ def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
     return Figure(traces, layout, "The robot and the forces that acted on it", 600)
 
 
-SECTION = Section("arrow", "At the robot", gather)
+SECTION = Section("arrow", "Forces on the robot", gather)

@@ -33,7 +33,7 @@ def _axis_figure(data: ContactData, k: int) -> Figure:
     trace = line(numbers(t, 6), numbers(value), name, BLUE, 1.4, hovertemplate=f"%{{y:.4~g}} {unit} at %{{x:.3f}} s")
     layout = {"title": title(name), "xaxis": axis("time, s"), "yaxis": axis(f"{name}, {unit}"), "showlegend": False,
               "shapes": _spans(data)}
-    return Figure([band, trace], layout, f"{name} over time with a band of two deviations", 240)
+    return Figure([band, trace], layout, f"{name} over time with a band of two standard deviations", 240)
 
 
 def _statistic_figure(data: ContactData) -> Figure:
@@ -41,9 +41,10 @@ def _statistic_figure(data: ContactData) -> Figure:
     shown = thinned_rows(rows.statistic[:, None], _POINTS)
     trace = line(numbers(rows.t[shown], 6), numbers(np.maximum(rows.statistic[shown], 1e-3)), "statistic", BLUE, 1.2,
                  hovertemplate="%{y:.4~g} at %{x:.3f} s")
-    layout = {"xaxis": axis("time, s"), "yaxis": axis("squared deviations", type="log"), "showlegend": False,
+    layout = {"xaxis": axis("time, s"), "yaxis": axis("squared, normalised", type="log"), "showlegend": False,
               "shapes": [level(data.level, VERMILION)]}
-    return Figure([trace], layout, "Joint torques from outside in their deviations, squared, and the alarm's level",
+    return Figure([trace], layout, "External joint torques, squared and normalised by their covariance, and the "
+                                   "detection threshold",
                   240)
 
 

@@ -22,4 +22,4 @@ def gather(data: ContactData) -> Mapping[str, Any]:
             "findings": [one.text for one in data.log.findings], "frame": data.frame}
 
 
-SECTION = Section("touched", "When it was touched", gather)
+SECTION = Section("touched", "Detected contacts", gather)

@@ -12,7 +12,7 @@ SECTIONS: tuple[Section[ExtractionData], ...] = (sets.SECTION, torques.SECTION, 
 def subtitle(data: ExtractionData) -> str:
     """How many of the sets can exist."""
     every = data.comparison.sets
-    return f"{sum(one.feasible for one in every)} of {len(every)} extracted sets can exist"
+    return f"{sum(one.feasible for one in every)} of {len(every)} extracted sets are physically consistent"
 
 
 EXTRACTION = Page("extraction", subtitle, SECTIONS)

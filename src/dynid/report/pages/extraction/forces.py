@@ -30,4 +30,4 @@ def _figure(data: ExtractionData, j: int) -> Figure:
                   f"Norm of the force through {joint} for every extracted set", 280)
 
 
-SECTION = Section("forces", "Forces inside", gather)
+SECTION = Section("forces", "Reaction forces", gather)

@@ -8,8 +8,9 @@ from typing import Any
 from dynid.report.pages.extraction.data import ExtractionData
 from dynid.report.section import Section
 
-_WORDS = {"feasible": "can exist", "inertia": "inertia impossible", "centres": "centres of mass outside their links",
-          "both": "inertia impossible and centres outside", "other": "breaks another condition"}
+_WORDS = {"feasible": "physically consistent", "inertia": "inertia not physically consistent",
+          "centres": "centres of mass outside their links",
+          "both": "inertia not consistent and centres of mass outside", "other": "violates another condition"}
 
 
 def gather(data: ExtractionData) -> Mapping[str, Any]:

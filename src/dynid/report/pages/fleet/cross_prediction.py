@@ -27,4 +27,4 @@ def _grade(error: float) -> str:
     return "fair" if not np.isfinite(error) else "good" if error < GOOD else "poor" if error > POOR else "fair"
 
 
-SECTION = Section("cross_prediction", "Whose model serves whom", gather)
+SECTION = Section("cross_prediction", "Cross-prediction between robots", gather)

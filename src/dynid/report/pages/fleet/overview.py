@@ -19,4 +19,4 @@ def gather(data: FleetData) -> Mapping[str, Any]:
             "differing": differing, "moving": moving, "notes": data.notes, "failed": len(data.failures)}
 
 
-SECTION = Section("overview", "What differs", gather)
+SECTION = Section("overview", "Differences", gather)

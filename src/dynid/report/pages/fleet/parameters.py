@@ -23,7 +23,7 @@ def box_figure(name: str, unit: str, robots: Sequence[tuple[str, Sequence[float]
                "pointpos": 0, "marker": {"color": SERIES[k % len(SERIES)], "size": 4}, "line": {"width": 1}}
               for k, (robot, values) in enumerate(robots)]
     layout = {"yaxis": axis(typeset(text(f"{name}, {unit}"))), "xaxis": axis(""), "showlegend": False}
-    return Figure(traces, layout, f"{name} of each log, a box a robot", 280, width=40 * len(robots))
+    return Figure(traces, layout, f"{name} of each log, one box per robot", 280, width=40 * len(robots))
 
 
 SECTION = Section("parameters", "Parameters", gather)

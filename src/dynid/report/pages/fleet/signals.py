@@ -30,7 +30,7 @@ def signal_figure(shown: Signals, values: Array, joint: int, label: str, name: s
     traces = [line(numbers(shown.t), numbers(values[k, :, joint]), text(robot), SERIES[k % len(SERIES)])
               for k, robot in enumerate(shown.robots)]
     layout = {"title": title(label), "xaxis": axis("time, s"), "yaxis": axis(name)}
-    return Figure(traces, layout, f"{name} of {label}, a line a robot", 240)
+    return Figure(traces, layout, f"{name} of {label}, one line per robot", 240)
 
 
-SECTION = Section("signals", "The same motion, side by side", gather)
+SECTION = Section("signals", "The same motion on all robots", gather)

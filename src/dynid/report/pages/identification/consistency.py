@@ -46,7 +46,7 @@ def energy_figure(fall: FreeFall) -> Figure:
                    hovertemplate=hover)]
     layout = {"xaxis": axis("time, s", range=[0.0, max(float(fall.t[-1]), 1e-3)]),
               "yaxis": axis("energy, J")}
-    return Figure(traces, layout, "Energy of the robot let go without torques", 300)
+    return Figure(traces, layout, "Energy of the robot in free motion without joint torques", 300)
 
 
 def force_figure(found: WrenchComparison, j: int) -> Figure:
@@ -58,7 +58,7 @@ def force_figure(found: WrenchComparison, j: int) -> Figure:
                    3 if k == 0 else 1.5, hovertemplate=hover) for k, name in enumerate(found.names)]
     layout = {"title": title(found.joints[j]), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
               "yaxis": axis("force, N")}
-    return Figure(traces, layout, f"Force through {found.joints[j]} over time", 270)
+    return Figure(traces, layout, f"Reaction force at {found.joints[j]} over time", 270)
 
 
-SECTION = Section("consistency", "Can it exist", gather)
+SECTION = Section("consistency", "Physical consistency", gather)

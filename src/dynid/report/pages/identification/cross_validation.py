@@ -39,15 +39,15 @@ def _short(where: str, name: Callable[[str], str]) -> str:
 def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
     """Relative error on every block that was left out, beside that on the data fitted. name: of a log."""
     x, where = [str(block + 1) for block in cross.blocks], [text(_short(one, name)) for one in cross.where]
-    traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "left out", "marker": {"color": BLUE},
+    traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "validation", "marker": {"color": BLUE},
                "text": where, "textposition": "none",
-               "hovertemplate": "block %{x}, %{text}: %{y:.3~g} %<extra>left out</extra>"},
+               "hovertemplate": "block %{x}, %{text}: %{y:.3~g} %<extra>validation</extra>"},
               {"type": "scatter", "mode": "lines+markers", "x": x, "y": significant(cross.fit_errors), "name": "fitted",
                "line": {"color": GREY, "width": 2}, "marker": {"size": 6},
                "hovertemplate": "without block %{x}: %{y:.3~g} %<extra>fitted</extra>"}]
-    layout = {"xaxis": axis("block of time left out", type="category"),
+    layout = {"xaxis": axis("block of time used for validation", type="category"),
               "yaxis": axis("relative error, %", rangemode="tozero"), "shapes": [level(cross.mean, BLUE)]}
-    return Figure(traces, layout, "Relative error on each block of time that was left out", 290)
+    return Figure(traces, layout, "Cross-validation: relative error on each block of time", 290)
 
 
 def moves_figure(cross: CrossValidation) -> Figure | None:
@@ -64,11 +64,11 @@ def moves_figure(cross: CrossValidation) -> Figure | None:
               {"type": "scatter", "mode": "markers", "x": significant(stated), "y": significant(found),
                "name": "parameters", "text": names, "marker": {"size": 7, "color": VERMILION, "opacity": 0.75,
                                                                "line": {"color": INK, "width": 0.5}},
-               "hovertemplate": "%{text}: stated %{x:.2~g}, between blocks %{y:.2~g}<extra></extra>"}]
+               "hovertemplate": "%{text}: estimated %{x:.2~g}, between blocks %{y:.2~g}<extra></extra>"}]
     low, high = (float(x) for x in ends)
-    layout = {"xaxis": log_axis("stated deviation, SI units", low, high),
+    layout = {"xaxis": log_axis("estimated standard error, SI units", low, high),
               "yaxis": log_axis("between blocks, SI units", low, high)}
-    return Figure(traces, layout, "Deviations between blocks against those stated", 290)
+    return Figure(traces, layout, "Standard deviation between blocks over the estimated standard error", 290)
 
 
 SECTION = Section("cross_validation", "Cross-validation", gather)

@@ -45,15 +45,15 @@ def errors_figure(choice: CutoffChoice) -> Figure | None:
         return None
     colors = [BLUE if good else "#ffffff" for good in choice.alike]
     traces = [{"type": "scatter", "mode": "lines+markers", "x": significant(choice.tried),
-               "y": significant(choice.errors), "name": "blocks left out", "line": {"color": BLUE, "width": 2},
+               "y": significant(choice.errors), "name": "cross-validation", "line": {"color": BLUE, "width": 2},
                "marker": {"size": 9, "color": colors, "line": {"color": BLUE, "width": 2}},
                "hovertemplate": "%{x:.3~g} Hz: %{y:.3~g} %<extra></extra>"}]
     low, high = float(choice.errors.min()), float(choice.errors.max())
-    y = axis("error on blocks left out, %", rangemode="tozero") if high < 10.0 * low else log_axis(
-        "error on blocks left out, %", low, high)
+    y = axis("cross-validation error, %", rangemode="tozero") if high < 10.0 * low else log_axis(
+        "cross-validation error, %", low, high)
     layout = {"xaxis": log_axis("cut-off, Hz", float(choice.tried[0]), float(choice.tried[-1])), "yaxis": y,
               "showlegend": False, "shapes": [mark(choice.cutoff, GREY), mark(choice.spectrum, LIGHT, "dot")]}
-    return Figure(traces, layout, "Error on blocks of time left out over the cut-off", 270, widest=560)
+    return Figure(traces, layout, "Cross-validation error over the cut-off frequency", 270, widest=560)
 
 
 SECTION = Section("cutoff", "Cut-off", gather)

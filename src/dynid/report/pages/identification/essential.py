@@ -12,12 +12,14 @@ from dynid.report.section import Section
 from dynid.report.words import count, number
 
 _RULES = {
-    "deviation": "the one of largest relative deviation, one after the other, while that is above {0} %",
-    "ratio": "the one of largest relative deviation, one after the other, while that is above {0} times the smallest",
-    "f-test": "the one of largest relative deviation, one after the other, as long as an F-test allows it",
-    "smallest": "all at once whose relative deviation is above {0} times the smallest",
-    "r": "all whose torque beside the others, the diagonal of R, is below {0} % of the largest",
-    "singular": "as many as singular values of the torques are below {0} % of the largest"}
+    "deviation": "the parameter of largest relative standard error, one after the other, while it is above {0} %",
+    "ratio": "the parameter of largest relative standard error, one after the other, while it is above {0} times the "
+             "smallest",
+    "f-test": "the parameter of largest relative standard error, one after the other, as long as an F-test allows it",
+    "smallest": "all parameters at once whose relative standard error is above {0} times the smallest",
+    "r": "all parameters whose independent contribution to the torque, the diagonal of R, is below {0} % of the "
+         "largest",
+    "singular": "as many parameters as singular values of the torques are below {0} % of the largest"}
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -29,7 +31,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
             for one in found.removed]
     errors = [{"of": "fit", "before": number(found.error_before, 4), "after": number(found.error_after, 4)}]
     if found.unseen is not None:
-        errors.append({"of": "blocks of time that choice and fit have not seen", "before": number(found.unseen[0], 4),
+        errors.append({"of": "blocks of time not used for selection and fit", "before": number(found.unseen[0], 4),
                        "after": number(found.unseen[1], 4)})
     errors += [{"of": f"validation on {data.log_name(one.source)}", "before": number(before, 4),
                 "after": number(one.relative_error, 4)}

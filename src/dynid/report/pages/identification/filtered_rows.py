@@ -41,4 +41,4 @@ def response_figure(filter_: RowFilter) -> Figure:
     return Figure(traces, layout, "Gain of the kernel over the frequency", 270, widest=560)
 
 
-SECTION = Section("filtered_rows", "Rows without accelerations", gather)
+SECTION = Section("filtered_rows", "Equations without accelerations", gather)

@@ -33,7 +33,8 @@ def figure(one: Deflection, units: JointUnits) -> Figure:
     middle = float(np.median(one.bend))
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} m{units.position}"
     traces = []
-    for rows, name, color in ((one.rate > 0, "bend grows", MEASURED), (one.rate <= 0, "bend falls", VERMILION)):
+    for rows, name, color in ((one.rate > 0, "deflection increases", MEASURED), (one.rate <= 0, "deflection "
+                                                                                      "decreases", VERMILION)):
         shown = np.flatnonzero(rows)[:: max(1, int(rows.sum()) // _POINTS)]
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(scale * one.bend[shown]),
                        "y": numbers(one.torque[shown]), "name": name, "marker": {"color": color, "size": 3},
@@ -41,9 +42,9 @@ def figure(one: Deflection, units: JointUnits) -> Figure:
     ends = np.array([one.bend.min(), one.bend.max()])
     along = float(np.median(one.torque - one.stiffness[0] * (one.bend - middle))) + one.stiffness[0] * (ends - middle)
     traces.append(line(numbers(scale * ends), numbers(along), "stiffness", BLUE, 2, hovertemplate=hover))
-    layout = {"title": title(one.joint), "xaxis": axis(f"motor less link, m{units.position}"),
-              "yaxis": axis(f"{units.effort} behind the gear, {unit}")}
-    return Figure(traces, layout, f"{units.effort.capitalize()} of {one.joint} over its bend", 290)
+    layout = {"title": title(one.joint), "xaxis": axis(f"motor minus link, m{units.position}"),
+              "yaxis": axis(f"{units.effort} on the link side of the gear, {unit}")}
+    return Figure(traces, layout, f"{units.effort.capitalize()} of {one.joint} over its deflection", 290)
 
 
 SECTION = Section("flexibility", "Flexible joints", gather)

@@ -36,7 +36,8 @@ def figure(shape: FrictionShape, units: JointUnits) -> Figure:
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} {units.velocity}"
     traces = [
         line(x, low, "band", BLUE, 0, hoverinfo="skip", showlegend=False),
-        line(x, high, "two deviations", BLUE, 0, hoverinfo="skip", fill="tonexty", fillcolor="rgba(0,114,178,0.18)"),
+        line(x, high, "two standard errors", BLUE, 0, hoverinfo="skip", fill="tonexty",
+             fillcolor="rgba(0,114,178,0.18)"),
         {"type": "scatter", "mode": "markers", "x": numbers(shape.centres), "y": numbers(shape.medians), "name": "data",
          "marker": {"color": MEASURED, "size": 6}, "error_y": bars, "hovertemplate": hover},
         line(x, numbers(shape.torque), "friction", BLUE, 2, hovertemplate=hover)]

@@ -85,7 +85,7 @@ def value_figure(estimate: Estimate, parameter: int) -> Figure:
     reach, last = _BAND * float(estimate.std[parameter]), y[-1]
     own = [0.0 if one.std is None else _BAND * float(one.std[parameter]) for one in steps]
     ends = [min(x) - 0.25, max(x) + 0.25]
-    band = line([*ends, *ends[::-1]], numbers([last - reach] * 2 + [last + reach] * 2), "± 2 deviations", LIGHT,
+    band = line([*ends, *ends[::-1]], numbers([last - reach] * 2 + [last + reach] * 2), "± 2 standard errors", LIGHT,
                 0.0, fill="toself", fillcolor="rgba(86,180,233,0.22)", hoverinfo="skip")
     many = len(steps) > 30
     points = line(numbers(x), numbers(y), "value", BLUE, 1.4, mode="lines+markers", marker={"size": 3 if many else 6},
@@ -109,7 +109,7 @@ def error_figure(steps: Sequence[Iteration], joints: Sequence[str], passes: bool
                    SERIES[j % len(SERIES)], 1.5, mode="lines+markers", marker={"size": 5},
                    hovertemplate="%{y:.3~g} % at step %{x:.3~g}") for j, name in enumerate(joints)]
     layout = {"xaxis": axis("pass through the logs" if passes else "step", **_ticks(x)),
-              "yaxis": _share_axis("torque not explained, %", errors)}
+              "yaxis": _share_axis("unexplained torque, %", errors)}
     return Figure(traces, layout, "Torque error of every joint over the steps", 300)
 
 
@@ -142,7 +142,7 @@ def _motion_figure(moving: Sequence[tuple[float, StepMotion]], joints: Sequence[
                                marker={"size": 5}, line={"dash": dash}, legendgroup=str(j), showlegend=dash == "solid",
                                hovertemplate="%{y:.3~g} % at step %{x:.3~g}"))
     layout = {"title": title(QUANTITIES[k]), "xaxis": axis("pass" if passes else "step", **_ticks(x)),
-              "yaxis": _share_axis("off by, %", np.array(everything))}
+              "yaxis": _share_axis("error, %", np.array(everything))}
     return Figure(traces, layout, f"Error of the simulated {QUANTITIES[k]} over the steps", 280)
 
 

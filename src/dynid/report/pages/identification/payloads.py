@@ -15,9 +15,8 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     from dynid.payloads.controllers import entries  # with live payloads, which few reports need
     rows = []
     for one in data.payloads:
-        low, high = one.conf_int().T
-        sound = one.seen and one.consistent and not any(finding.severity == "fatal" for finding in one.findings)
-        rows.append({"found": one, "low": low, "high": high,
+        sound = one.has_mass and one.consistent and not any(finding.severity == "fatal" for finding in one.findings)
+        rows.append({"found": one, "values": one.rows(),
                      "findings": [finding.text for finding in one.findings],
                      "entries": entries(one) if sound and one.identified.all() else ()})
     return {"rows": rows}

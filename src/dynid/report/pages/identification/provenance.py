@@ -47,4 +47,4 @@ def versions() -> list[tuple[str, str]]:
     return found
 
 
-SECTION = Section("provenance", "How it was made", gather)
+SECTION = Section("provenance", "Provenance", gather)

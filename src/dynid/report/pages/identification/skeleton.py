@@ -67,7 +67,7 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
     frames = geometry.joint_frames(robot, poses)
     size = geometry.robot_size(frames, poses)
     lines, axes = geometry.link_lines(robot, poses), geometry.axis_lines(frames, 0.06 * size)
-    labels = [f"{text(joint.name)} {'slides' if joint.prismatic else 'turns'}" for joint in robot.joints]
+    labels = [f"{text(joint.name)} is {'prismatic' if joint.prismatic else 'revolute'}" for joint in robot.joints]
     traces = [scene.links(lines), scene.lines(axes, "axes", INK, 5), scene.joints(frames, labels)]
     drawn = [lines, axes]
     shown = nominal if identified is None else identified
@@ -94,8 +94,8 @@ def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid
             continue
         can = ten.can_exist(body)
         color = LIGHT if hidden else BLUE if can else VERMILION
-        label = name if can or hidden else f"{name}, cannot exist"
-        said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>cannot exist")
+        label = name if can or hidden else f"{name}, not physically consistent"
+        said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>not physically consistent")
         common = {"legendgroup": label, "hovertemplate": "%{text}<extra></extra>",
                   **({"visible": "legendonly"} if hidden else {})}
         traces.append({"type": "scatter3d", "mode": "markers", **scene.coordinates(shape.centre[None]), "name": label,

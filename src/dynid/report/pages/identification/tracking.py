@@ -52,7 +52,7 @@ def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
     hover = f"%{{y:.4~g}} {units.position} at %{{x:.3f}} s"
     traces = [line(numbers(t[rows], 7), numbers(log.error[rows, j]), "commanded minus sensed", BLUE, 1.2,
                    hovertemplate=hover),
-              line(numbers(t[rows], 7), numbers(late[rows]), "lag times speed", VERMILION, 1.0, line={"dash": "dot"},
+              line(numbers(t[rows], 7), numbers(late[rows]), "lag times velocity", VERMILION, 1.0, line={"dash": "dot"},
                    hovertemplate=hover)]
     layout = {"title": title(name), "xaxis": axis("time, s"), "yaxis": axis(f"error, {units.position}")}
     return Figure(traces, layout, f"Tracking error of {name} over time", 260)
@@ -70,7 +70,7 @@ def speed_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
         line(numbers(ends), numbers(np.nan_to_num(log.lag[j]) * ends), "lag", VERMILION, 1.5)]
     layout = {"title": title(name), "xaxis": axis(f"commanded velocity, {units.velocity}"), "showlegend": False,
               "yaxis": axis(f"error, {units.position}")}
-    return Figure(traces, layout, f"Tracking error of {name} against its speed", 260)
+    return Figure(traces, layout, f"Tracking error of {name} over its velocity", 260)
 
 
 def torque_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:

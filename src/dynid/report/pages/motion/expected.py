@@ -18,7 +18,7 @@ _PER_NAME = 14  # px a parameter needs on the axis
 
 def gather(data: MotionData) -> Mapping[str, Any]:
     found, base = data.excitation, data.excitation.base
-    rows = [{"name": name, "part": base.parameters.items[base.independent[k]].part, "value": float(data.values[k]),
+    rows = [{"name": name, "meaning": base.meanings[k], "value": float(data.values[k]),
              "std": float(found.deviations[k]), "relative": float(data.relative[k]),
              "before": None if data.before is None else float(data.before[k]), "unit": typeset(base.units[k]),
              "expression": base.expressions[k],
@@ -59,12 +59,12 @@ def expected_figure(data: MotionData) -> Figure | None:
     low, high = np.log10(every.min()), np.log10(every.max())
     layout = {"xaxis": axis("base parameter", type="category", tickangle=-90 if len(names) > 12 else 0,
                             tickfont={"size": 11 if len(names) > 12 else 13}, dtick=1),
-              "yaxis": axis("expected deviation, %", type="log", dtick=1, exponentformat="none",
+              "yaxis": axis("expected standard error, %", type="log", dtick=1, exponentformat="none",
                             range=[float(np.floor(low - 0.1)), float(high + 0.15)]),
               "shapes": [level(value, GREY, "dot") for value in (GOOD, POOR)], "bargap": 0.25,
               "showlegend": data.before is not None}
-    return Figure(traces, layout, "Expected relative deviations of the base parameters", 380,
+    return Figure(traces, layout, "Expected relative standard errors of the base parameters", 380,
                   120 + _PER_NAME * len(names))
 
 
-SECTION = Section("expected", "What it should tell", gather)
+SECTION = Section("expected", "Expected accuracy", gather)

@@ -91,7 +91,7 @@ def joint_figure(name: str, t: Array, panels: list[Panel], core: tuple[float, fl
                 "opacity": 0.3, "line": {"width": 0}, "layer": "below"}
                for a, b in ((0.0, core[0]), (core[1], float(t[-1]))) if b - a > 1e-9]
     layout |= {"shapes": shapes, "annotations": notes}
-    return Figure(traces, layout, f"Motion of {name} over time, inside its limits", 130 * count + 70)
+    return Figure(traces, layout, f"Motion of {name} over time, with its limits", 130 * count + 70)
 
 
 SECTION = Section("joints", "Joints", gather)

@@ -15,7 +15,7 @@ def gather(data: MotionData) -> Mapping[str, Any] | None:
     units = dict(zip(data.joints, data.units, strict=True))
     rows = [{"kind": usage.kind, "where": usage.where, "value": usage.value, "bound": usage.bound, "time": usage.time,
              "unit": unit_of(usage, units.get(usage.where)), "used": used(usage),
-             "words": f"{1000 * usage.value:.0f} mm free" if usage.kind == "space" else "met"}
+             "words": f"{1000 * usage.value:.0f} mm clearance" if usage.kind == "space" else "met"}
             for usage in sorted(data.excitation.report.usages, key=lambda u: -u.excess)]
     return {"rows": rows} if rows else None
 

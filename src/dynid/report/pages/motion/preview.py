@@ -33,7 +33,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
     least = 0.15 * max(float((high - low).max()), 0.2)
     around, extent = surroundings(data.excitation.limits.space, low, high)
     moving = [posture_traces(robot, poses) for poses in postures]
-    traces = [*moving[0], scene.lines(tip, "way of the last link", BLUE, 2), *around]
+    traces = [*moving[0], scene.lines(tip, "path of the last link", BLUE, 2), *around]
     frames = [{"name": str(k), "data": part, "traces": [0, 1]} for k, part in enumerate(moving)]
     view = scene.layout(*geometry.bounds([low[None], high[None], *extent]), least)
     layout = {"scene": view, "margin": {"l": 0, "r": 0, "t": 34, "b": 90}, **controls(t)}

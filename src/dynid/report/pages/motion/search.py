@@ -33,4 +33,4 @@ def search_figure(found: ExcitingMotion) -> Figure | None:
     return Figure(traces, layout, "The best value of the search over time", 280, widest=760)
 
 
-SECTION = Section("search", "The search", gather)
+SECTION = Section("search", "Search", gather)

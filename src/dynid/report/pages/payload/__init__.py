@@ -12,7 +12,7 @@ SECTIONS: tuple[Section[PayloadData], ...] = (body.SECTION, torques.SECTION, con
 def subtitle(data: PayloadData) -> str:
     """The mass with its deviation, and by which way it was found."""
     found = data.payload
-    return f"{found.mass:.4g} kg with a deviation of {found.mass_std:.2g} kg, by way '{found.way}'"
+    return f"mass {found.mass_text}, method '{found.way}'"
 
 
 PAYLOAD = Page("payload", subtitle, SECTIONS)

@@ -14,15 +14,11 @@ _WORDS = {"noise": "noise of the loaded logs", "robot": "the robot without load"
 
 def gather(data: PayloadData) -> Mapping[str, Any]:
     found = data.payload
-    interval = found.conf_int()
-    rows = [("mass", "kg", found.mass, found.mass_std, *interval[0])]
-    if found.seen:
-        rows += [(f"centre of mass, {axis}", "m", found.centre[k], found.centre_std[k], *interval[1 + k])
-                 for k, axis in enumerate("xyz")]
-    inertia = found.central_inertia if found.mass > 0 else None
+    rows = found.rows()
+    inertia = found.central_inertia if found.has_mass else None
     return {"found": found, "rows": rows, "inertia": inertia, "frame": found.frame,
-            "sources": [(_WORDS[source], found.mass_std_from(source)) for source in found.parts],
+            "sources": [(_WORDS[source], found.mass_std_from(source)) for source in found.parts if found.has_mass],
             "findings": [(one.severity, one.text) for one in found.findings]}
 
 
-SECTION = Section("body", "What hangs there", gather)
+SECTION = Section("body", "Payload", gather)

@@ -13,4 +13,4 @@ def gather(data: PayloadData) -> Mapping[str, Any] | None:
     return {"entries": data.entries, "frame": data.payload.frame} if data.entries else None
 
 
-SECTION = Section("controllers", "What to type in", gather)
+SECTION = Section("controllers", "Values for controllers", gather)

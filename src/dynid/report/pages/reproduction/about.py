@@ -15,4 +15,4 @@ def gather(data: ReproductionData) -> Mapping[str, Any]:
             "cpu": data.cpu, "command": data.command}
 
 
-SECTION = Section("about", "How it was made", gather)
+SECTION = Section("about", "Provenance", gather)

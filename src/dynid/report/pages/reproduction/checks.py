@@ -14,4 +14,4 @@ def gather(data: ReproductionData) -> Mapping[str, Any]:
             "held": [words for words, holds in data.checks.items() if holds]}
 
 
-SECTION = Section("checks", "What holds", gather)
+SECTION = Section("checks", "Checks", gather)

@@ -14,4 +14,4 @@ def gather(data: ReproductionData) -> Mapping[str, Any]:
     return {"head": head, "rows": rows}
 
 
-SECTION = Section("numbers", "Ours beside theirs", gather)
+SECTION = Section("numbers", "Comparison with the published values", gather)

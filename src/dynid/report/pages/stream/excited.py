@@ -33,8 +33,9 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
              "colorscale": [[0.0, "#0072b2"], [0.5, "#9ecae1"], [1.0, "#ffffff"]],
              "colorbar": {"title": {"text": "decades"}}}
     layout = {"xaxis": axis("time, s"), "yaxis": {**axis(""), "autorange": "reversed", "dtick": 1}, "showlegend": False}
-    return {"figure": Figure([trace], layout, "deviation of each parameter over time, in decades above its smallest",
+    return {"figure": Figure([trace], layout, "standard error of each parameter over time, in decades above its "
+                                              "smallest",
                              max(240, 90 + 15 * len(names)))}
 
 
-SECTION = Section("excited", "What was excited when", gather)
+SECTION = Section("excited", "Excitation over time", gather)

@@ -18,4 +18,4 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
             "more": max(0, len(data.events) - _SHOWN)}
 
 
-SECTION = Section("happened", "What happened", gather)
+SECTION = Section("happened", "Changes and events", gather)

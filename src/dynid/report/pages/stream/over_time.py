@@ -37,7 +37,7 @@ def parameter_figure(data: StreamData, k: int) -> Figure:
     layout = {"xaxis": axis("time, s", range=significant(data.t[[0, -1]])), "yaxis": axis(
         typeset(text(f"{data.names[k]}, {data.units[k]}")), range=_span(value, reach)), "showlegend": False,
         "shapes": [mark(at, VERMILION, "dot") for at in data.restarts]}
-    return Figure(traces, layout, f"{data.names[k]} over time with a band of two deviations", 240)
+    return Figure(traces, layout, f"{data.names[k]} over time with a band of two standard errors", 240)
 
 
 def _span(value: Array, reach: Array) -> list[float]:

@@ -14,7 +14,7 @@ def gather(data: StudyData) -> Mapping[str, Any] | None:
     if len(data.factors) < 2:
         return None
     groups = tuple(dict.fromkeys(group for score in data.scores for group in score.group_coverage))
-    figures = [level_figure(data, "error of the torques, %", lambda score: score.torque_error),
+    figures = [level_figure(data, "torque error, %", lambda score: score.torque_error),
                *(level_figure(data, f"{group}: coverage, %", _coverage(group), coverage=True) for group in groups)]
     return {"figures": [figure for figure in figures if figure is not None]}
 
@@ -48,7 +48,7 @@ def level_figure(data: StudyData, title: str, value: Callable[[MethodScore], flo
     own = axis(title, range=[-3, 103]) if coverage or not positive else log_axis(title, min(positive), max(positive))
     layout = {"xaxis": axis("factor on the noise", tickvals=list(data.factors)), "yaxis": own,
               "shapes": [level(95.0)] if coverage else []}
-    return Figure(traces, layout, f"{title}, over the noise, one line a method", 320)
+    return Figure(traces, layout, f"{title}, over the noise level, one line per method", 320)
 
 
 SECTION = Section("levels", "Noise", gather)

@@ -37,9 +37,10 @@ def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
     values = [np.maximum(np.abs(score.bias) / np.maximum(score.spread, 1e-300), _LEAST) for score in scores]
     every = np.array([data.unbiased, data.biased, *(x for score, y in zip(scores, values, strict=True)
                                                     for x in y[score.known])])
-    layout = {"yaxis": log_axis("mean error / spread", float(every.min()), float(every.max())),
+    layout = {"yaxis": log_axis("mean error / standard deviation", float(every.min()), float(every.max())),
               "shapes": [level(data.unbiased, GREY, "dot"), level(data.biased)]}
-    return _dots(data, scores, values, layout, "Mean error of every parameter in spreads, one mark a method")
+    return _dots(data, scores, values, layout, "Mean error of every parameter in standard deviations, one mark per "
+                                               "method")
 
 
 def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
@@ -47,7 +48,8 @@ def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
     layout = {"yaxis": axis("coverage of the 95 % intervals, %", range=[-3, 103]),
               "shapes": [level(COVERED[0], GREY, "dot"), level(95.0), level(COVERED[1], GREY, "dot")]}
     return _dots(data, scores, [100.0 * score.coverage for score in scores], layout,
-                 "How often the stated 95 % interval of every parameter holds the truth, one mark a method")
+                 "How often the 95 % confidence interval of every parameter contains the true value, one mark per "
+                 "method")
 
 
 def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array], layout: dict[str, Any],

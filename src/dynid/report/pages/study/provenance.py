@@ -13,4 +13,4 @@ def gather(data: StudyData) -> Mapping[str, Any]:
     return {"settings": data.settings, "command": data.command}
 
 
-SECTION = Section("provenance", "How it was made", gather)
+SECTION = Section("provenance", "Provenance", gather)

@@ -1,0 +1,70 @@
+"""The physically consistent robot that is nearest to base parameters, for methods that give nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.consistency import fit
+from dynid.errors import NotPossibleError
+from dynid.estimate.consistent import consistency_of, filled
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.linear import joint_weights
+from dynid.estimate.problem import Problem
+from dynid.threads import one_blas_thread
+
+SAME_ERROR = 0.01  # share by which the torque error may grow so that a robot counts as one with the same torques
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentRobot:
+    """A physically consistent robot near an estimate.
+
+    Attributes:
+        theta: (parameters,), all standard parameters.
+        error: relative torque error of this robot on the data, percent.
+        estimate_error: that of the estimate.
+    """
+
+    theta: Array
+    error: float
+    estimate_error: float
+
+    @property
+    def same(self) -> bool:
+        """Whether its torques are those of the estimate, but for what noise hides."""
+        return self.error <= (1.0 + SAME_ERROR) * self.estimate_error
+
+    @property
+    def sentence(self) -> str:
+        """What it costs to be consistent."""
+        if self.same:
+            return f"a physically consistent robot with the same torques (error {self.error:.2g} % on the fitted data)"
+        return (f"the nearest physically consistent robot; its torque error on the fitted data is {self.error:.2g} % "
+                f"instead of {self.estimate_error:.2g} %")
+
+
+def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
+    """Return the physically consistent robot whose torques along the data are nearest to those of an estimate.
+
+    Args:
+        problem: the data, and what is known.
+        estimate: of that problem, by any method of base parameters.
+
+    Raises:
+        NotPossibleError: where the estimate is of other parameters than the problem, or no robot is near.
+    """
+    base = problem.base
+    if estimate.base is not base and estimate.names != base.names:
+        raise NotPossibleError("the estimate has other base parameters than the data", code="other-parameters")
+    with one_blas_thread():
+        stacked = problem.regression.stack(joint_weights(problem.regression), prior=False)
+        # The same equations without their noise; `rest` stays, as the scale of what noise is worth.
+        target = replace(stacked, rho=stacked.r @ np.where(np.isfinite(estimate.values), estimate.values, 0.0))
+        consistency = consistency_of(problem)
+        best = fit(consistency, base, target)
+        theta, _ = filled(problem, consistency, target, best, noise_misfit=float(len(base)))  # one for each parameter
+    error = problem.regression.relative_error
+    return ConsistentRobot(theta, error(base.matrix @ theta), error(estimate.values))

@@ -1,0 +1,300 @@
+"""Compiled kernels that are loaded without numba.
+
+Importing numba and loading the kernels of its cache takes longer than identifying a robot. The first call of a kernel
+therefore keeps its machine code as one object file beside numba's cache, and later processes load that file with LLVM
+alone. Numba is imported only where no file fits, or where the arguments or the result are of a kind that is not kept.
+
+A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code
+calls nothing but functions of the C library; both are checked before it is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels
+
+SUFFIX = ".kernel"
+_SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels elsewhere call
+_RESULT_TYPES: dict[str, Any] = {"none": None, "bool": ctypes.c_bool, "int64": ctypes.c_int64,
+                                 "float64": ctypes.c_double}
+_STATUS_OK = (0, -2)  # numba's codes of a function that has returned, and of one that has returned nothing
+# Calls of one kernel after which numba's own call, some 10 us faster, is worth having: where numba is loaded already,
+# and where it is not, which takes half a second.
+_CALLS_UNTIL_NUMBA, _CALLS_UNTIL_NUMBA_IS_LOADED = 2_000, 100_000
+# Numba's reference-counted memory by malloc and free: a header of count, destructor and its data, address, size and
+# allocator, then the aligned data.
+_ALLOCATION = """
+declare ptr @malloc(i64)
+declare void @free(ptr)
+define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
+  %wide = zext i32 %align to i64
+  %room = add i64 %wide, 64
+  %total = add i64 %size, %room
+  %header = call ptr @malloc(i64 %total)
+  %none = icmp eq ptr %header, null
+  br i1 %none, label %end, label %fill
+fill:
+  %start = ptrtoint ptr %header to i64
+  %beyond = add i64 %start, %room
+  %mask = sub i64 0, %wide
+  %aligned = and i64 %beyond, %mask
+  %data = inttoptr i64 %aligned to ptr
+  store {i64, ptr, ptr, ptr, i64, ptr} {i64 1, ptr null, ptr null, ptr null, i64 0, ptr null}, ptr %header
+  %address = getelementptr {i64, ptr, ptr, ptr, i64, ptr}, ptr %header, i32 0, i32 3
+  store ptr %data, ptr %address
+  br label %end
+end:
+  ret ptr %header
+}
+define void @NRT_MemInfo_call_dtor(ptr %header) {
+  call void @free(ptr %header)
+  ret void
+}
+"""
+_HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `_ALLOCATION` imitates, as numba prints it
+
+_lock = threading.RLock()  # one thread at a time loads a kernel
+_hooks: list[Callable[[], object]] = []
+_is_numba_ready = False
+
+
+class Kernel:
+    """A function that is compiled by numba when it is first called, or loaded from the file of an earlier compilation.
+
+    Attributes:
+        py_func: The function in Python.
+        options: Options of `numba.njit`.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self.options = function, options
+        self._runs: dict[tuple[Any, ...], Callable[[list[Any], tuple[Any, ...]], Any]] = {}
+        self._calls, self._is_left_to_numba = 0, False
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's own form of the kernel."""
+        return load_numba().njit(**self.options)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type that numba asks for where another kernel calls this one."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._is_left_to_numba:
+            return self.dispatcher(*arguments)
+        self._calls += 1
+        if self._calls > (_CALLS_UNTIL_NUMBA if _is_numba_ready else _CALLS_UNTIL_NUMBA_IS_LOADED):
+            self._is_left_to_numba = True
+        words: list[Any] = []
+        try:
+            kinds = tuple([_flatten(words, argument) for argument in arguments])
+        except TypeError:
+            self._is_left_to_numba = True
+            return self.dispatcher(*arguments)
+        run = self._runs.get(kinds)
+        if run is None:
+            with _lock:
+                run = self._runs.get(kinds) or self._first_run(kinds, words, arguments)
+                self._runs[kinds] = run
+        return run(words, arguments)
+
+    def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
+        """How these kinds of arguments are run: from a file, or by numba, whose code is then kept for other processes.
+        """
+        file = _file(self.py_func, kinds) if os.name == "posix" else None
+        found = file and _read(file, self._key)
+        if found:
+            return self._native(*found, words)
+        if file:
+            types = tuple(map(load_numba().typeof, arguments))
+            self.dispatcher.compile(types)
+            _keep(file, self._key, self.dispatcher.overloads[types])
+        return lambda words, arguments: self.dispatcher(*arguments)
+
+    def _native(self, address: int, result: str, words: list[Any]) -> Any:
+        """The code at an address as a function of flattened arguments like these."""
+        kinds = [ctypes.c_double if isinstance(word, float) else ctypes.c_uint8 if isinstance(word, bool)
+                 else ctypes.c_int64 for word in words]
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)(address)
+        kind = _RESULT_TYPES[result]
+
+        def run(words: list[Any], arguments: tuple[Any, ...]) -> Any:
+            returned, error = (kind or ctypes.c_int64)(), ctypes.c_int64()
+            if function(ctypes.addressof(returned), ctypes.addressof(error), *words) not in _STATUS_OK:
+                return self.dispatcher(*arguments)  # which raises the error
+            return returned.value if kind is not None else None
+
+        return run
+
+    @cached_property
+    def _key(self) -> str:
+        """All that the code of this kernel depends on besides its arguments."""
+        own = os.stat(self.py_func.__code__.co_filename)
+        return f"{own.st_size} {own.st_mtime_ns} {self.py_func.__code__.co_firstlineno} {_common_key()}"
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """As `numba.njit`, without loading numba: the decorated function is a `Kernel`."""
+    return lambda function: Kernel(function, options)
+
+
+def load_numba() -> Any:
+    """Import numba and run what waits for it."""
+    global _is_numba_ready
+    with _lock:
+        import numba
+
+        if not _is_numba_ready:
+            _is_numba_ready = True
+            forgive_unkept_kernels()
+            for hook in _hooks:
+                hook()
+        return numba
+
+
+def when_numba_is_loaded(hook: Callable[[], object]) -> Callable[[], object]:
+    """Decorator of a function that is called once numba is loaded; at once if it is."""
+    with _lock:
+        if "numba" in sys.modules:
+            load_numba()
+            hook()
+        else:
+            _hooks.append(hook)
+    return hook
+
+
+def _flatten(words: list[Any], value: Any) -> Any:
+    """Append the numbers by which numba passes an argument, and return its kind.
+
+    Raises:
+        TypeError: Arguments of this kind are left to numba.
+    """
+    if type(value) is np.ndarray:
+        flags = value.flags
+        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+        words += (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+        return value.dtype.str, value.ndim, layout, flags.writeable, flags.aligned
+    if isinstance(value, tuple):
+        return type(value).__name__, *[_flatten(words, item) for item in value]
+    for kind in (bool, int, float):
+        if type(value) is kind or (kind is not bool and type(value) is (np.int64 if kind is int else np.float64)):
+            words.append(kind(value))
+            return kind.__name__
+    raise TypeError
+
+
+def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path | None:
+    """Where the code of a kernel for such arguments is kept; None where nothing can be kept."""
+    folder = cache_folder()
+    name = hashlib.sha256(repr((kinds, _processor())).encode()).hexdigest()[:16]
+    return Path(folder, f"{function.__module__}.{function.__name__}-{name}{SUFFIX}") if folder else None
+
+
+def _read(file: Path, key: str) -> tuple[int, str] | None:
+    """Address of the code in a file, and the kind of its result; None for a file that does not fit or is damaged."""
+    try:
+        head, _, code = file.read_bytes().partition(b"\n")
+        facts = json.loads(head)
+        if facts["key"] != key or facts["digest"] != hashlib.sha256(code).hexdigest():
+            return None
+    except (OSError, ValueError, KeyError):
+        return None
+    if not all(hasattr(_process(), name) for name in facts["calls"]):
+        return None
+    import llvmlite.binding as llvm
+
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine.get_function_address(facts["symbol"]), facts["result"]
+
+
+def _keep(file: Path, key: str, compiled: Any) -> None:
+    """Write the machine code of what numba has compiled; nothing where it needs numba to run, or on a full disk."""
+    import llvmlite.binding as llvm
+    from numba.core.runtime import nrtdynmod
+
+    result, symbol = str(compiled.signature.return_type), compiled.fndesc.llvm_func_name
+    if result not in _RESULT_TYPES or str(nrtdynmod._meminfo_struct_type) != _HEADER_OF_NUMBA:
+        return
+    module = llvm.parse_bitcode(compiled.library._get_module_for_linking().as_bitcode())
+    module.link_in(llvm.parse_assembly(_ALLOCATION))
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name == symbol else "internal"
+    machine = compiled.library.codegen._tm
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    calls = [function.name for function in module.functions
+             if function.is_declaration and not function.name.startswith("llvm.")]
+    if any(name.startswith(("Py", "_Py", "numba", "NRT")) or not hasattr(_process(), name) for name in calls):
+        return
+    code = machine.emit_object(module)
+    head = {"key": key, "digest": hashlib.sha256(code).hexdigest(), "symbol": symbol, "result": result, "calls": calls}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as part:
+            part.write(json.dumps(head).encode() + b"\n" + code)
+        os.replace(part.name, file)
+    except OSError:
+        return
+
+
+@lru_cache(maxsize=1)
+def _process() -> Any:
+    """All that this process has loaded, the C library among it."""
+    return ctypes.CDLL(None)
+
+
+@lru_cache(maxsize=1)
+def _engine() -> Any:
+    """LLVM's loader of machine code; it lives as long as the process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+
+
+@lru_cache(maxsize=1)
+def _processor() -> str:
+    """Name and features of the processor."""
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+@lru_cache(maxsize=1)
+def _common_key() -> str:
+    """Digest of what the code of all kernels depends on: versions, numba's settings and the functions they call."""
+    facts: list[object] = [sys.version, sorted((name, value) for name, value in os.environ.items()
+                                               if name.startswith("NUMBA_") and name != VARIABLE)]
+    for package in ("numba", "llvmlite"):
+        found = importlib.util.find_spec(package)
+        assert found is not None and found.origin is not None
+        facts.append(Path(found.origin).with_name("_version.py").read_text(encoding="utf-8"))
+    for folder in _SOURCES_OF_CALLED_FUNCTIONS:
+        with os.scandir(Path(__file__).with_name(folder)) as entries:
+            facts.extend(sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries
+                                if entry.name.endswith(".py")))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()

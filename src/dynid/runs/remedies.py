@@ -1,0 +1,98 @@
+"""What to type for a finding: options of the command line that correct it, or that test it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.findings import Finding
+from dynid.recording.guess import GUESSED
+
+if TYPE_CHECKING:
+    from dynid.runs.run import Run
+
+
+def remedy(finding: Finding, run: Run) -> str:
+    """Return options to add to the command, as one can paste them into a shell; empty where there are none."""
+    found = REMEDIES.get(finding.code)
+    return "" if found is None else found(finding, run)
+
+
+def _numbers(finding: Finding, name: str) -> list[float]:
+    return [float(x) for x in np.atleast_1d(np.asarray(finding.evidence.get(name, ()), dtype=float))]
+
+
+def _set(assignment: str) -> str:
+    return f"--set {shlex.quote(assignment)}"
+
+
+def _list(values: list[str]) -> str:
+    return f"[{', '.join(values)}]"
+
+
+def _signs(setting: str) -> Callable[[Finding, Run], str]:
+    def options(finding: Finding, run: Run) -> str:
+        signs = ["-1" if name in finding.joints else "1" for name in run.reconstruction.names]
+        return _set(f"log.{setting}=-1" if set(signs) == {"-1"} else f"log.{setting}={_list(signs)}")
+    return options
+
+
+def _swapped(setting: str) -> Callable[[Finding, Run], str]:
+    """Columns in exchanged order: those of the settings, or those that reading the log guessed."""
+    def options(finding: Finding, run: Run) -> str:
+        names = run.reconstruction.names
+        columns = run.settings.log.get(setting)
+        if not isinstance(columns, list) or len(columns) != len(names):
+            columns = _guessed(run, setting, len(names))
+        places = [names.index(name) for name in finding.joints if name in names]
+        order = list(range(len(names)))
+        if len(places) == 2:
+            order[places[0]], order[places[1]] = places[1], places[0]
+        return _set(f"log.{setting}={_list([f'{chr(34)}{columns[k]}{chr(34)}' for k in order])}")
+    return options
+
+
+def _guessed(run: Run, setting: str, count: int) -> list[str]:
+    """Columns that reading the first log took for a signal, or placeholders where it does not state them."""
+    start = f"{GUESSED}{setting} = "
+    for note in run.logs[0].notes if run.logs else ():
+        columns = note.removeprefix(start).partition(" (")[0].split(", ")
+        if note.startswith(start) and len(columns) == count:
+            return columns
+    return [f"COLUMN{k + 1}" for k in range(count)]
+
+
+def _unit(finding: Finding, run: Run) -> str:
+    factor = float(np.median(_numbers(finding, "nominal") or [1.0]))
+    return _set(f"log.torque_scale={10.0 ** -round(float(np.log10(factor))):g}") if factor > 0 else ""
+
+
+def _gravity(finding: Finding, run: Run) -> str:
+    vector = _numbers(finding, "gravity")
+    return f"--gravity {','.join(f'{x:.3g}' for x in vector)}" if len(vector) == 3 else "--gravity estimate"
+
+
+def _consistent(finding: Finding, run: Run) -> str:
+    return "" if run.estimate.method.startswith("pc-") else "--method pc-wls"
+
+
+REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
+    "torque-sign": _signs("torque_sign"), "position-sign": _signs("sign"),
+    "positions-swapped": _swapped("position"), "torques-swapped": _swapped("torque"), "torque-unit": _unit,
+    "gravity-direction": _gravity, "degrees-for-radians": lambda finding, run: _set("log.unit=deg"),
+    "negative-friction": _consistent, "negative-rotor-inertia": _consistent, "unphysical-inertia": _consistent,
+    "indefinite-inertia": _consistent, "impossible-links": _consistent, "energy-grows": _consistent,
+    "residual-follows-delay": lambda finding, run: "--friction auto",
+    "residual-follows-reversal": lambda finding, run: "--friction viscous,coulomb,offset,dahl",
+    "residual-follows-speed-squared": lambda finding, run: "--friction auto",
+    "residual-follows-load": lambda finding, run: "--friction auto",
+    "residual-follows-low-speed": lambda finding, run: "--friction auto",
+    "residual-follows-velocity": lambda finding, run: "--friction viscous,coulomb,offset",
+    "residual-follows-velocity-sign": lambda finding, run: "--friction viscous,coulomb,offset",
+    "residual-follows-offset": lambda finding, run: "--friction viscous,coulomb,offset",
+    "residual-follows-acceleration": lambda finding, run: "--rotor",
+    "residual-outliers": lambda finding, run: "--method irls",
+    "cutoff-dependent": lambda finding, run: "--cutoff HZ"}

@@ -1,0 +1,187 @@
+"""The grade of a model from stated rules, and the order in which findings are shown.
+
+The rules are documented in docs/results.md, section "Grade". They use one error: the relative torque error on unseen
+data, which is that of the worst validation log, or that of cross-validation over blocks of time where no log was kept
+for validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.estimate.estimate import WELL_DETERMINED, Estimate
+from dynid.findings import Finding
+from dynid.plain import finite
+from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.data_excitation import DataExcitation
+from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.words import joints_listed, listed
+
+Grade = Literal["good", "usable", "not usable"]
+Unseen = Literal["validation", "cross-validation", "none"]
+
+# Percent of the torque, as 100 |tau - tau_hat| / |tau|: at 10 % the model explains 99 % of the torques' power, at 30 %
+# it explains 91 %, and a feed-forward of it still removes two thirds of what a feedback controller would have to do.
+GOOD_ERROR, USABLE_ERROR = 10.0, 30.0
+EXACT_ERROR = 1e-6  # percent: below that an error is rounding
+CAUSE_EXPLAINS = 0.5  # of the error that has to go when a cause is corrected, so that it explains most of the misfit
+FRICTION_JOINTS = 0.5  # share of the joints at which friction adds energy, above which the torques are reversed
+MAX_TITLES = 2  # reasons that a headline names
+
+# Findings by what they change. Wrong data: no number of the result means anything until they are corrected.
+WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "positions-swapped", "torque-unit",
+                        "degrees-for-radians", "gravity-removed", "torque-zero", "torque-constant"})
+# A scale or a mounting: the result is biased, and worthless only where it explains most of the misfit.
+WRONG_SCALE = frozenset({"time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
+CAUSES = WRONG_DATA | WRONG_SCALE
+# Values that no machine has. They are consequences where a cause was found.
+UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
+                        "driving-friction", "impossible-links", "energy-grows", "consistency-price"})
+# Other data, or a part of the robot, that the result does not hold for.
+LIMITED = frozenset({"joint-at-rest", "does-not-carry-over", "overfit", "another-machine", "gain-or-load-changed",
+                     "load-changed", "friction-changed", "logs-differ", "worse-than-zero", "worse-than-mean"})
+# What a cause leaves behind in residuals, limits and comparisons.
+CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits", "large-offset", "cutoff-dependent",
+                             "low-r2", "residuals-coloured", "residual-outliers", "odd-block",
+                             "parameters-not-constant", "does-not-carry-over", "overfit"}
+MISSING_TERM = "residual-follows-"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The result in three lines.
+
+    Attributes:
+        grade: from the rules of `summarize`.
+        reasons: titles of the findings that keep the grade from being better, the most important first.
+        error: relative torque error on unseen data, percent; on the fitted data where there are none unseen; None where
+            there is no torque.
+        unseen: what the unseen data are.
+        well_determined: how many base parameters have a standard error of at most `WELL_DETERMINED` percent.
+        parameters: how many base parameters there are.
+        missing: how many of the others affect the torques enough to ask for a better motion.
+        resting: joints that never moved.
+        method: of the estimate.
+        chosen: what cross-validation chose, such as the method and the friction.
+    """
+
+    grade: Grade
+    reasons: tuple[str, ...]
+    error: float | None
+    unseen: Unseen
+    well_determined: int
+    parameters: int
+    missing: int = 0
+    resting: tuple[str, ...] = ()
+    method: str = ""
+    chosen: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """Grade with the error, parameters, method: a sentence or two each."""
+        name = {"good": "Good model", "usable": "Usable model", "not usable": "Not usable"}[self.grade]
+        where = {"validation": "on other logs", "cross-validation": "on unseen data (cross-validation)",
+                 "none": "on the fitted data; there are no unseen data to test it on"}[self.unseen]
+        first = f"{name}: no torque error is defined." if self.error is None else (
+            f"{name}: the torque error is {percent(self.error)} {where}.")
+        if self.reasons:
+            shown = listed(self.reasons, MAX_TITLES)
+            first += f" {'Cause' if self.grade == 'not usable' else 'Limited by'}: {shown}."
+        second = (f"{self.well_determined} of {self.parameters} base parameters are well determined (standard error "
+                  f"at most {WELL_DETERMINED:g} %)")
+        second += f"; {self.missing} of the others need more excitation." if self.missing else "."
+        if self.resting:
+            second += f" {joints_listed(self.resting)} never moved."
+        by = f" ({listed(self.chosen)} chosen by cross-validation)" if self.chosen else ""
+        return first, second, f"Method: {self.method}{by}."
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"grade": self.grade, "reasons": list(self.reasons), "unseen_error": finite(self.error),
+                "unseen": self.unseen, "well_determined": self.well_determined, "parameters": self.parameters,
+                "missing": self.missing,                 "lines": list(self.lines)}
+
+
+def percent(error: float) -> str:
+    """A relative error with two digits."""
+    if error < EXACT_ERROR:
+        return "zero but for rounding"
+    return f"{error:.2g} %" if error < 100.0 else f"{error:.0f} %"
+
+
+def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],
+                 cross: CrossValidation | None) -> tuple[float | None, Unseen]:
+    """Return the relative torque error on unseen data, percent, and what these data are.
+
+    It is the one definition that headline, report, studio and grade share: that of the worst validation log; without
+    one the mean over blocks of time in cross-validation; without that the error on the fitted data.
+    """
+    others = [one.relative_error for one in validations if one.total.relative_error is not None]
+    if others:
+        return max(others), "validation"
+    if cross is not None and np.isfinite(cross.mean):
+        return float(cross.mean), "cross-validation"
+    return (None if own.total.relative_error is None else own.relative_error), "none"
+
+
+def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Reconstruction],
+              cross: CrossValidation | None, findings: Sequence[Finding], corrected_error: float | None,
+              excitation: DataExcitation) -> Summary:
+    """Return the summary of an estimate.
+
+    Args:
+        estimate: the result.
+        own: of the data it was identified from.
+        validations: of other logs.
+        cross: over blocks of time.
+        findings: what is wrong, in any order.
+        corrected_error: relative error of a second fit with the causes corrected, percent; None where there is none.
+        excitation: of the parameters by the data.
+    """
+    error, unseen = unseen_error(own, validations, cross)
+    fit = own.total.relative_error
+    explains = corrected_error is not None and fit is not None and corrected_error < CAUSE_EXPLAINS * fit
+    reversed_joints = {joint for one in findings if one.code == "negative-friction" for joint in one.joints}
+    reversed_torques = len(reversed_joints) > max(1.0, FRICTION_JOINTS * len(own.joints))
+    worthless = [one for one in findings if one.severity == "fatal" or one.code in WRONG_DATA
+                 or (one.code in WRONG_SCALE and explains) or (one.code == "negative-friction" and reversed_torques)]
+    limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED]
+    grade: Grade = "good"
+    if worthless or error is None or error > USABLE_ERROR:
+        grade, limits = "not usable", worthless
+    elif limits or error > GOOD_ERROR or (unseen == "none" and error >= EXACT_ERROR):
+        grade = "usable"
+    chosen = ("method",) if "choice" in estimate.diagnostics else ()
+    return Summary(grade, tuple(dict.fromkeys(one.title for one in ranked(limits))), error, unseen,
+                   int(estimate.well_determined.sum()), len(estimate.values), len(excitation.missing),
+                   tuple(motion.joint for motion in excitation.motions if not motion.moves), estimate.method, chosen)
+
+
+def ranked(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings by what they would change, the most first."""
+    return sorted(findings, key=_rank)
+
+
+def _rank(finding: Finding) -> tuple[int, float]:
+    order = (finding.severity == "fatal", finding.code in WRONG_DATA, finding.code in WRONG_SCALE,
+             finding.code in UNPHYSICAL and not finding.second_fit, finding.code in LIMITED,
+             finding.code.startswith(MISSING_TERM), finding.severity == "warning", True)
+    torque = finding.evidence.get("torque", 0.0)
+    return order.index(True), -float(np.max(torque if np.size(torque) else 0.0))
+
+
+def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
+    """Findings with the consequences of each: those of a cause are listed under the first one, not beside it."""
+    order = ranked(findings)
+    first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
+    if first is None:
+        return [(one, ()) for one in order]
+    folded = tuple(one for one in order if one is not first and one.severity != "fatal" and one.code in CONSEQUENCES)
+    return [(one, folded if one is first else ()) for one in order if one not in folded]

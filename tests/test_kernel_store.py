@@ -1,0 +1,128 @@
+"""Kernels that a second process loads without numba, and what it does where it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid import kernel_store
+
+KERNELS = """
+import sys
+from typing import NamedTuple
+import numpy as np
+from dynid.kernel_store import njit
+
+class Pair(NamedTuple):
+    a: np.ndarray
+    b: float
+
+@njit(cache=True)
+def inner(x):
+    out = np.empty(3)
+    out[:] = x
+    return out
+
+@njit(cache=True)
+def total(pair, matrix, count, is_negative):
+    scratch = np.zeros(3) + inner(pair.b)
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            pair.a[0] += matrix[i, j] * scratch[j]
+    if count < 0:
+        raise ValueError("a negative count")
+    return -pair.a[0] * count if is_negative else pair.a[0] * count
+
+@njit(cache=True)
+def both(x):
+    return x, x + 1
+"""
+CALLS = """
+a, matrix = np.array([1.0]), np.arange(12.0).reshape(4, 3)
+found = [total(Pair(a, 2.0), matrix, 3, True), a[0], total(Pair(a, 2.0), matrix.T.copy().T[:, ::-1], 1, False)]
+print(*found, "numba" in sys.modules)
+"""
+
+
+def outcome(folder: Path, calls: str = CALLS, **environment: str) -> list[str]:
+    """What a process of its own prints."""
+    (folder / "kernels.py").write_text(KERNELS)
+    os.utime(folder / "kernels.py", (1, 1))  # the same file each time
+    done = subprocess.run([sys.executable, "-c", f"from kernels import *\n{calls}"], capture_output=True, text=True,
+                          cwd=folder, env={**os.environ, kernel_store.VARIABLE: str(folder / "kept"),
+                                           "PYTHONPATH": f"{folder}:{Path(kernel_store.__file__).parents[1]}",
+                                           **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a first process has kept the kernels."""
+    folder = tmp_path_factory.mktemp("kernels")
+    # 1 + 2 (0 + ... + 11) = 133, then 133 + 132
+    assert outcome(folder) == ["-399.0", "133.0", "265.0", "True"]
+    return folder
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted((folder / "kept").glob(f"*{kernel_store.SUFFIX}"))
+
+
+def test_a_second_process_does_not_load_numba(folder: Path) -> None:
+    assert len(kept(folder)) == 2  # two layouts of the matrix
+    assert outcome(folder) == ["-399.0", "133.0", "265.0", "False"]
+
+
+def test_an_error_is_raised_as_numba_raises_it(folder: Path) -> None:
+    calls = ("try:\n    total(Pair(np.zeros(1), 2.0), np.zeros((4, 3)), -1, False)\n"
+             "except ValueError as error:\n    print(error)")
+    assert outcome(folder, calls) == ["a", "negative", "count"]
+
+
+def test_a_result_that_is_not_kept_comes_from_numba(folder: Path) -> None:
+    before = kept(folder)
+    assert outcome(folder, "print(*both(1), *both(np.arange(2.0))[1])") == ["1", "2", "1.0", "2.0"]
+    assert kept(folder) == before
+
+
+@pytest.mark.parametrize("damage", ["code", "cut", "calls"])
+def test_a_file_that_does_not_fit_is_made_anew(folder: Path, damage: str) -> None:
+    for file in kept(folder):
+        head, _, code = file.read_bytes().partition(b"\n")
+        facts = json.loads(head)
+        if damage in facts:
+            facts[damage] = ["no_such_function_anywhere"] if damage == "calls" else "of another version"
+            head = json.dumps(facts).encode()
+        file.write_bytes({"code": head + b"\n" + code[:-9] + b"corrupted", "cut": head}.get(
+            damage, head + b"\n" + code))
+    assert outcome(folder) == ["-399.0", "133.0", "265.0", "True"]
+    assert outcome(folder) == ["-399.0", "133.0", "265.0", "False"]
+
+
+def test_numba_s_settings_belong_to_the_key(folder: Path) -> None:
+    assert outcome(folder, NUMBA_OPT="1")[-1] == "True"
+    assert outcome(folder)[-1] == "True"
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("a file where the folder should be")
+    code = "import dynid.kernel_cache as cache; cache._without_cache()\n" + CALLS
+    assert outcome(tmp_path, code) == ["-399.0", "133.0", "265.0", "True"]
+
+
+def test_flattened_arguments_are_those_of_numba() -> None:
+    """The words of an array: no owner, size, bytes an entry, address, shape and strides."""
+    words: list[object] = []
+    array = np.zeros((2, 3))[:, 1:]
+    assert kernel_store._flatten(words, array) == ("<f8", 2, "A", True, True)
+    assert words == [0, 0, 4, 8, array.ctypes.data, 2, 2, 24, 8]
+    for value in ("text", None, 1j, np.float32(1.0), [1.0]):
+        with pytest.raises(TypeError):
+            kernel_store._flatten(words, value)

@@ -1,0 +1,71 @@
+"""The grade of a model, its three lines, and the order of findings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.findings import Finding
+from dynid.validate import reconstruct, verdict
+from dynid.validate.cross_validation import cross_validate
+from dynid.validate.grade import GOOD_ERROR, USABLE_ERROR, grouped, ranked
+
+
+def suspect(code: str, severity: str = "warning", **more) -> Finding:
+    return Finding(code, "suspicious", severity, f"{code}.", code, **more)
+
+
+def graded(log, others=()):
+    problem, estimate = log.fitted()
+    cross = cross_validate(problem, "wls", estimate=estimate)
+    return verdict(problem, estimate, reconstruct(estimate, log.samples),
+                   [reconstruct(estimate, other) for other in others], cross)
+
+
+def test_a_healthy_robot_is_good_and_its_error_is_that_of_unseen_data(simulate):
+    log = simulate("arm3r", noise=0.02)
+    found = graded(log)
+    assert found.grade == "good" and not found.summary.reasons and found.summary.unseen == "cross-validation"
+    problem, estimate = log.fitted()
+    assert found.summary.error == pytest.approx(cross_validate(problem, "wls", estimate=estimate).mean)
+
+
+def test_a_log_for_validation_is_the_unseen_data(simulate):
+    log, other = simulate("arm3r", noise=0.02), simulate("arm3r", seed=5, noise=0.02).samples
+    found = graded(log, [other])
+    theirs = reconstruct(log.fitted()[1], other).relative_error
+    assert found.summary.unseen == "validation" and found.summary.error == pytest.approx(theirs)
+
+
+def test_well_determined_is_a_standard_error_of_at_most_half_the_value(simulate):
+    _, estimate = simulate("arm3r", noise=2.0).fitted()
+    well = estimate.std <= 0.5 * np.abs(estimate.values)
+    assert 0 < well.sum() < len(well)  # the noise leaves some of either
+    np.testing.assert_array_equal(estimate.well_determined, well)
+    np.testing.assert_array_equal(estimate.poorly_determined, ~well)
+    frame = estimate.to_frame()
+    assert not frame["identified"][frame["relative_std"] > 50.0].any()
+    assert frame["identified"][frame["relative_std"] <= 50.0].all()
+
+
+def test_noise_as_large_as_the_torque_is_not_usable(simulate):
+    found = graded(simulate("arm3r", noise=30.0))
+    assert found.summary.error > USABLE_ERROR > GOOD_ERROR
+    assert found.grade == "not usable" and "All" not in found.headline
+
+
+def test_a_cause_comes_first_and_takes_its_consequences_under_it():
+    found = [suspect("negative-friction"), suspect("low-r2"), suspect("residual-follows-delay"),
+             suspect("torque-sign"), suspect("positions-rounded")]
+    (first, consequences), *others = grouped(found)
+    assert first.code == "torque-sign" and {one.code for one in consequences} == {"negative-friction", "low-r2"}
+    assert [one.code for one, _ in others] == ["residual-follows-delay", "positions-rounded"]
+
+
+def test_without_a_cause_nothing_is_folded_and_larger_torques_come_first():
+    small = suspect("residual-follows-velocity", evidence={"torque": (0.1,)})
+    large = suspect("residual-follows-load", evidence={"torque": (0.2, 3.0)})
+    order = [suspect("positions-rounded"), small, large, suspect("negative-friction"), suspect("torque-zero", "fatal")]
+    assert [one.code for one in ranked(order)] == ["torque-zero", "negative-friction", "residual-follows-load",
+                                                   "residual-follows-velocity", "positions-rounded"]
+    assert [(one, ()) for one in ranked(order[:-1])] == grouped(order[:-1])
