@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from xml.sax.saxutils import quoteattr
+from html import escape
 
 # Characters without a UTF-8 form, which file names that are not UTF-8 have in Python.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_REPLACEMENT = "\ufffd"
+_CODES_IN_XML = {ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}  # an attribute would lose or end at these
 _QUOTED = {'"': '\\"', "\\": "\\\\"}
 
 
@@ -72,7 +74,7 @@ def csv_line(cells: Iterable[str]) -> str:
 
 def xml_attribute(text: str) -> str:
     """Return the text as a quoted XML attribute; a character that XML does not have becomes U+FFFD."""
-    return quoteattr(_NOT_IN_XML.sub("\ufffd", text))
+    return f'"{escape(_NOT_IN_XML.sub(_REPLACEMENT, text), quote=False).translate(_CODES_IN_XML)}"'
 
 
 def _encodable(text: str) -> str:

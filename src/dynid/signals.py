@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_banded
 
 from dynid.arrays import Array
 from dynid.kernel_store import njit
+from dynid.lapack import solve_tridiagonal
 
 _NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed together: 16 MB, and twice as much of spectra
 
@@ -136,7 +136,7 @@ def cubic_spline(t: Array, x: Array, at: Array) -> Array:
     band[1, 0], band[0, 1], band[1, -1], band[2, -2] = h[1], first, h[-2], last
     right[0] = ((h[0] + 2.0 * first) * h[1] * slope[0] + h[0] ** 2 * slope[1]) / first
     right[-1] = (h[-1] ** 2 * slope[-2] + (2.0 * last + h[-1]) * h[-2] * slope[-1]) / last
-    rate = solve_banded((1, 1), band, right, overwrite_ab=True, overwrite_b=True, check_finite=False)
+    rate = solve_tridiagonal(band, right)
     i = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 2)
     u, width, chord = (at - t[i])[:, None], h[i, None], slope[i]
     bend = (rate[i] + rate[i + 1] - 2.0 * chord) / width

@@ -66,9 +66,9 @@ def over_samples(work: Callable[[int, int], object], samples: int, threads: int 
 
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
-    import scipy.linalg  # its BLAS must be loaded to be found
+    import dynid.lapack  # its BLAS must be loaded to be found
 
-    assert scipy.linalg
+    assert dynid.lapack
     return ThreadpoolController()
 
 

@@ -136,7 +136,7 @@ def test_an_earlier_result_predicts_another_log(dynid, logs):
     assert said["validation"][0]["relative_error"] < 2 and len(said["validation"][0]["relative_error_per_joint"]) == 3
     assert "two.csv" in dynid("validate", "out", "two.csv").out
     again = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "-o", "out")
-    assert again.code == 2 and "already holds a result" in again.err and "--force" in again.err
+    assert again.code == 2 and "already contains a result" in again.err and "--force" in again.err
 
 
 def test_a_result_is_simulated_on_request_and_by_default(dynid, logs):
@@ -171,7 +171,7 @@ def test_methods_side_by_side(dynid, logs):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (("identify", "arm3r"), "give the logs"),
+    (("identify", "arm3r"), "give logs as well"),
     (("identify", "arm3r", "three.csv"), "there is no log three.csv"),
     (("identify", "nowhere.toml"), "cannot read nowhere.toml"),
     (("identify", "arm3r", "one.csv", "--method", "wlss"), "no method 'wlss'"),
@@ -180,7 +180,7 @@ def test_methods_side_by_side(dynid, logs):
     (("identify", "arm3r", "one.csv", "--mapping", "no.toml"), "no.toml"),
     (("identify", "arm3r", "one.csv", "--horizon", "-1"), "'simulation.horizon' is wrong: input should be greater"),
     (("identify", "arm3r", "one.csv", "--set", "simulation.steps=3"), "no setting 'simulation.steps'"),
-    (("validate", ".", "one.csv"), "holds no result"),
+    (("validate", ".", "one.csv"), "contains no result"),
     (("compare", "arm3r", "one.csv", "--methods", ","), "at least one method"),
     (("reproduce", "nothing"), "no reproduction 'nothing'"),
 ])

@@ -100,7 +100,7 @@ def test_what_is_missing_is_said(logs):
         dynid.gains_from_log(arm().recording(1))
     with pytest.raises(NotPossibleError, match="a log without it and one with it"):
         dynid.payloads.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
-    with pytest.raises(ModelError, match="more than nothing"):
+    with pytest.raises(ModelError, match="must be above zero"):
         dynid.KnownLoad.of(FRAME, 0.0)
     with pytest.raises(ModelError, match="cannot exist"):
         dynid.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))

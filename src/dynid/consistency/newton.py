@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import null_space
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
 from dynid.consistency.consistency import Consistency
 from dynid.errors import NotPossibleError
+from dynid.lapack import dpotrf, dpotrs, null_space
 from dynid.threads import one_blas_thread
 
 _NEAR = 0.95  # share of the way to the border that a step may go

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from dynid.arrays import Array
 from dynid.consistency.barrier import Barrier
@@ -138,6 +137,8 @@ def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nomi
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
     inverses = group.inverses(nominal.theta)
+    from scipy.linalg import block_diag
+
     curvature, places = block_diag(*group.products(inverses, inverses)), consistency.places.ravel()
     inside = free[places]
     left, size, _ = np.linalg.svd(inside, full_matrices=False)

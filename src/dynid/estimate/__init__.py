@@ -1,9 +1,9 @@
 """The methods, one file a family, and Estimate, the one result type.
 
-Methods that the automatic choice does not need are imported when one of them is asked for, see `MORE_METHODS`.
+Methods beyond least squares are imported when one of them is asked for, see `MORE_METHODS`.
 """
 
-from dynid.estimate import choice, consistent, consistent_ridge, least_squares, ridge
+from dynid.estimate import choice, least_squares
 from dynid.estimate.essential import Essential, essential
 from dynid.estimate.essential_rules import Removal
 from dynid.estimate.estimate import Estimate
@@ -12,5 +12,4 @@ from dynid.estimate.iterations import Iteration
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 
 __all__ = ["Essential", "Estimate", "FrictionChoice", "Iteration", "Method", "Problem", "Removal", "choice",
-           "choose_terms", "consistent", "consistent_ridge", "essential", "identify", "least_squares", "method",
-           "methods", "ridge"]
+           "choose_terms", "essential", "identify", "least_squares", "method", "methods"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools
+from dynid.lapack import solve_triangular
 
 _ROUNDING = 1e-10  # of the largest slope: a bound that gains less is kept
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.bounded import bounded_least_squares
+from dynid.lapack import solve_triangular
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 
@@ -123,7 +123,7 @@ class Reduced:
     def errors(self) -> Array:
         """E (rows, own + 1): the errors on the block are E (-x, 1), joint after joint."""
         matrix, target = (np.concatenate(parts) for parts in zip(*self.block.tests, strict=True))
-        gone = solve_triangular(self.upper, self.across, check_finite=False)
+        gone = solve_triangular(self.upper, self.across)
         found = np.column_stack([matrix[:, self.own], target - matrix @ self.fixed])
         return np.asarray(found - matrix[:, self.rest] @ gone)
 

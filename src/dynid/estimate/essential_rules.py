@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
 
 from dynid.arrays import Array, Ints
+from dynid.lapack import solve_triangular
 from dynid.regression import Stacked
 
 THRESHOLDS = {"deviation": 30.0, "ratio": 30.0, "smallest": 10.0, "r": 1.0, "singular": 1.0}
@@ -139,6 +139,8 @@ def chooser(rule: str, threshold: float, view: View, first: Ints, stacked: Stack
 
 def _little_torque(rule: str, share: float, first: Ints, stacked: Stacked, values: Array) -> list[int]:
     """Parameters whose torque beside the others is below a share of the largest, least first."""
+    from scipy.linalg import qr
+
     columns = stacked.r[:, first] * values  # torques of each, in units of the noise
     if rule == "r":
         triangle, order = qr(columns, mode="economic", pivoting=True)[1:]

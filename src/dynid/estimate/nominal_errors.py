@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.findings import Note
+from dynid.lapack import solve_triangular
 from dynid.model import Parameters
 from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
@@ -111,8 +111,8 @@ def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
              if known and part > _MOSTLY * whole]
     return () if not names else (Note(
-        "leans-on-nominal", f"what is said of {', '.join(names)} is from the nominal model more than from the data; "
-        "their deviations hold if it errs there no more than elsewhere"),)
+        "leans-on-nominal", f"the values of {', '.join(names)} come more from the nominal model than from the data; "
+                            "their standard errors are valid if its errors there are not larger than elsewhere"),)
 
 
 def _by_scale(places: Ints, scale: Array, kind: str) -> Group:
@@ -185,4 +185,4 @@ def _whitened(covariance: Array, columns: Array) -> Array:
     except np.linalg.LinAlgError:  # variances so far apart that rounding hides the smallest
         size, direction = np.linalg.eigh(covariance)
         return np.asarray((direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T @ columns)
-    return np.asarray(solve_triangular(factor, columns, lower=True, check_finite=False))
+    return solve_triangular(factor, columns, lower=True)

@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate.recursive import Exponential, Recursion
 from dynid.estimate.recursive.watchers import log_evidence, low_power
+from dynid.lapack import solve_triangular
 from dynid.payloads.live_unknowns import Unknowns
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular

@@ -9,10 +9,10 @@ from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dgeqrf
 
 from dynid.arrays import Array, Ints
 from dynid.errors import NotPossibleError
+from dynid.lapack import dgeqrf
 
 
 def triangular(matrix: Array) -> Array:

@@ -12,10 +12,10 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from scipy.linalg.lapack import dgeqrf
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.lapack import dgeqrf
 from dynid.regression.equations import Equations, Layout, Piece, Rows, span_of
 from dynid.regression.factor import Factor, signed
 from dynid.regression.regression import Block, Regression

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import null_space
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.lapack import null_space
 from dynid.regression.base import BaseParameters
 
 # Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -71,5 +72,6 @@ def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
 @lru_cache(maxsize=1)
 def _plotly() -> str:
     """Plotly's JavaScript; the package ships one bundle, the whole of it."""
-    from plotly.offline import get_plotlyjs
-    return str(get_plotlyjs())
+    package = find_spec("plotly")  # importing it takes longer than reading its script
+    assert package is not None and package.origin is not None
+    return Path(package.origin).with_name("package_data").joinpath("plotly.min.js").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dynid.datasets import Dataset, LogFacts
 from dynid.datasets.log_folds import COPIED, Failure
@@ -24,12 +25,14 @@ from dynid.runs.choices import Choices, choose
 from dynid.runs.logs import LogEntry, log_settings, log_sources
 from dynid.runs.models import first_model, make_model
 from dynid.runs.settings import RunSettings
-from dynid.simulation.controllers import Controller, controller_from_table
 from dynid.validate import Gravity
 from dynid.workers import Workers
 
-_SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
-         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
+if TYPE_CHECKING:
+    from dynid.simulation.controllers import Controller
+
+_SKEW = ("damping D and the viscous friction of motors and links have an error of up to K s if both encoders of a "
+         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies Ks")
 _TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 
@@ -49,8 +52,8 @@ class Resting:
 def left_out_finding(failure: Failure) -> Finding:
     """Return the finding that a log was left out, and why."""
     code = failure.code if failure.code in _TITLES else "log-left-out"
-    return Finding(code, "suspicious", "warning", f"A log is left out: {failure.reason}.",
-                   f"{_TITLES.get(code, 'log left out')} ({failure.source})", logs=(failure.source,))
+    return Finding(code, "suspicious", "warning", f"A log is not used: {failure.reason}.",
+                   f"{_TITLES.get(code, 'log not used')} ({failure.source})", logs=(failure.source,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +155,11 @@ def _loaded(chosen: Choices) -> Loaded:
 
 def control_law(settings: RunSettings) -> Controller | None:
     """The control law that a run names."""
-    return None if settings.controller is None else controller_from_table(settings.controller)
+    if settings.controller is None:
+        return None
+    from dynid.simulation.controllers import controller_from_table  # most runs have no controller
+
+    return controller_from_table(settings.controller)
 
 
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,

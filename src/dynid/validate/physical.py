@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array
-from dynid.consistency import Consistency, Violation
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import LinearModel, Model, least_inertia
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.inertia import pseudo_inertia, to_central
-from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
-from dynid.simulation.plant import can_compile, make_plant
+
+if TYPE_CHECKING:
+    from dynid.consistency import Violation
 
 SECONDS = 10.0
 _CHUNK = 0.5  # s of a fall that are simulated at a time, so that what came before a divergence is kept
@@ -105,13 +105,13 @@ class FreeFall:
     def sentence(self) -> str:
         how = "with friction" if self.friction else "without friction"
         if self.diverged:
-            return f"let go {how}, the model did not last {self.seconds:g} s: {self.diverged}"
+            return f"released {how}, the model diverged within {self.seconds:g} s: {self.diverged}"
         if float(self.kinetic.min()) < 0.0:
-            return f"let go {how}, the model reached a kinetic energy of {self.kinetic.min():.3g} J, below zero"
+            return f"released {how}, the model reached a negative kinetic energy of {self.kinetic.min():.3g} J"
         if not self.stable:
-            return (f"let go {how}, the model gained {self.growth:.3g} J out of nothing within {self.seconds:g} s, "
-                    f"{100.0 * self.growth / self.in_play:.3g} % of the energy in play")
-        return (f"let go {how}, the model fell for {self.seconds:g} s and its energy never grew (at most "
+            return (f"released {how}, the model gained {self.growth:.3g} J of energy within {self.seconds:g} s, "
+                    f"{100.0 * self.growth / self.in_play:.3g} % of the total energy")
+        return (f"released {how}, the model moved for {self.seconds:g} s and its energy did not increase (at most "
                 f"{self.growth:.2g} J of {self.in_play:.3g} J, by integration)")
 
 
@@ -122,9 +122,11 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     start (dof,): posture at rest; by default, of some random ones inside the limits, the one where gravity pulls
     hardest. friction: False leaves out all that is neither inertia nor spring, so that energy must stay what it is.
     """
+    from dynid.simulation.plant import can_compile
+
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
-        raise ModelError("a free fall needs a model all of whose terms give their elements")
+        raise ModelError("a free fall needs a model all of whose terms define their elements")
     values = own.parameters.vector(theta).copy()
     if not friction:
         values[own.parameters.of_group("friction", "offset", "other")] = 0.0
@@ -136,7 +138,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     else:
         posture = np.asarray(start, dtype=float)
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():
-            raise ModelError(f"a fall starts from {own.dof} finite positions, got shape {posture.shape}")
+            raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}")
     found: FreeFall | None = None
     for step in _STEPS:
         found = _fall(own, values, bodies, posture, seconds, friction, step)
@@ -149,6 +151,9 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
 def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: float, friction: bool,
           step: float) -> FreeFall:
     """One fall with one step of the integrator."""
+    from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
+    from dynid.simulation.plant import make_plant
+
     rows = max(2, round(_CHUNK * _RATE))
     still = np.zeros((rows + 1, model.dof))
     reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _RATE)
@@ -202,7 +207,7 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
 
     Sets with the same torques may differ here: torques do not see them.
     """
-    own = _made_from_a_robot(model, "forces inside links")
+    own = _made_from_a_robot(model, "reaction forces at joints")
     if not sets:
         raise ModelError("there are no parameter sets to compare")
     wrenches = np.array([dynamics.link_wrenches(own.robot, own.body_numbers(theta), motion.q, motion.dq, motion.ddq)
@@ -306,6 +311,8 @@ def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     if theta is None or not isinstance(model, Model) or not all(
             len(model.parameters.bodies.get(name, ())) == 10 for name in model.robot.body_names):
         return None
+    from dynid.consistency import Consistency
+
     violations = Consistency(model.parameters, margin=0.0).violations(theta)
     file = None if model.robot.bodies_without_inertia else model.robot.inertias
     try:

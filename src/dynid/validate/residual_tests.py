@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.fft import irfft, rfft
-from scipy.linalg import solve_toeplitz
 
 from dynid.arrays import Array
 from dynid.estimate.motion_errors import noise_torques
@@ -91,8 +90,8 @@ class Normality:
     def hint(self) -> str:
         """Words for the cause it hints at."""
         if self.shape == "outliers":
-            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four deviations)"
-        return "two humps, as a missing sign of velocity leaves" if self.shape == "two-humps" else "normal"
+            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
+        return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
 
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "hint": self.hint})
@@ -124,8 +123,8 @@ class JointTests:
                 f"{cause.torque:.2g}{' ' * bool(self.unit)}{self.unit})")))
         if self.whiteness is not None and self.whiteness.coloured:
             said.append(Note("residual-coloured", sentence(
-                f"{who}'s residual is coloured: {100 * self.whiteness.predictable:.0f} % of it can be predicted from "
-                "its past")))
+                f"{who}'s residual is autocorrelated: {100 * self.whiteness.predictable:.0f} % of it can be "
+                "predicted from its past")))
         if self.normality is not None and self.normality.shape != "normal":
             said.append(Note(f"residual-{self.normality.shape}",
                              sentence(f"{who}'s residual has {self.normality.hint}")))
@@ -246,7 +245,8 @@ def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS,
     # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
     diagonal = past[:order].copy()
     diagonal[0] += 1e-6
-    predictable = float(np.clip(solve_toeplitz(diagonal, past[1:]) @ past[1:], 0.0, 1.0))
+    apart = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
+    predictable = float(np.clip(np.linalg.solve(diagonal[apart], past[1:]) @ past[1:], 0.0, 1.0))
     part = max(series, key=lambda p: int(p.keep[:, j].sum()))
     own = _residual(part, j)
     c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Array
 from dynid.estimate.recursive.forgetting import Bounded, Evidence, Forgetting, TowardsPrior
+from dynid.lapack import solve_triangular
 from dynid.regression.correlation import autocovariance
 from dynid.regression.factor import triangular
 from dynid.regression.known import Prior

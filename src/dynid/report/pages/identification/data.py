@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dynid.estimate import Essential, Estimate, FrictionChoice
-from dynid.estimate.controller_fit import ControllerFit
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.recording import Samples
 from dynid.recording.names import short_name
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
-from dynid.simulation import Controller
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -26,6 +24,10 @@ from dynid.validate import (
     Tracking,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from dynid.estimate.controller_fit import ControllerFit
+    from dynid.simulation import Controller
 
 if TYPE_CHECKING:
     from dynid.payloads.result import PayloadEstimate

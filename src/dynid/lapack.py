@@ -1,0 +1,75 @@
+"""LAPACK routines, and what is solved with them, without the rest of `scipy.linalg`.
+
+Importing `scipy.linalg` takes 0.15 s, most of it for array libraries and Fortran tools that are not used here. Its
+extension module of LAPACK needs none of that, so it is loaded by itself; `scipy.linalg`, loaded later, takes it over.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+
+_NAME = "scipy.linalg._flapack"
+
+
+def _load() -> ModuleType:
+    """The extension module; the public one where scipy is laid out otherwise."""
+    package = importlib.util.find_spec("scipy")
+    if _NAME in sys.modules or package is None:
+        return importlib.import_module("scipy.linalg.lapack")
+    for folder in package.submodule_search_locations or ():
+        for suffix in EXTENSION_SUFFIXES:
+            file = Path(folder, "linalg", f"_flapack{suffix}")
+            if file.is_file():
+                spec = importlib.util.spec_from_file_location(_NAME, file)
+                assert spec is not None and spec.loader is not None
+                module = importlib.util.module_from_spec(spec)
+                sys.modules[_NAME] = module
+                spec.loader.exec_module(module)
+                return module
+    return importlib.import_module("scipy.linalg.lapack")
+
+
+_lapack = _load()
+dgeqrf, dpotrf, dpotrs = _lapack.dgeqrf, _lapack.dpotrf, _lapack.dpotrs
+
+
+def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: int = 0) -> Array:
+    """Return x of a x = b, or of a' x = b with trans=1, for a triangular a (n, n) and b (n,) or (n, columns).
+
+    Raises:
+        LinAlgError: a is singular, or a number is not finite.
+    """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if a.size == 0 or b.size == 0:
+        return np.zeros(b.shape)
+    if a.flags.f_contiguous:
+        x, status = _lapack.dtrtrs(a, b, lower=lower, trans=trans)
+    else:  # LAPACK reads the transpose in place
+        x, status = _lapack.dtrtrs(a.T, b, lower=not lower, trans=1 - trans)
+    if status != 0 or not np.isfinite(x).all():
+        raise np.linalg.LinAlgError("a triangular matrix is singular, or a number is not finite")
+    return np.asarray(x)
+
+
+def solve_tridiagonal(band: Array, b: Array) -> Array:
+    """Return x of a x = b for a tridiagonal a, given by its diagonals as `scipy.linalg.solve_banded` has them."""
+    _, _, _, x, status = _lapack.dgtsv(band[2, :-1], band[1], band[0, 1:], b)
+    if status != 0:
+        raise np.linalg.LinAlgError("a tridiagonal matrix is singular")
+    return np.asarray(x)
+
+
+def null_space(a: Array) -> Array:
+    """Return an orthonormal basis (columns, dimensions) of the vectors that a (rows, columns) maps to zero."""
+    _, sizes, rows = np.linalg.svd(a, full_matrices=True)
+    tolerance = np.finfo(float).eps * max(a.shape) * np.max(sizes, initial=0.0)
+    return np.asarray(rows[int(np.sum(sizes > tolerance)):].T)

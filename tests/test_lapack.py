@@ -1,0 +1,62 @@
+"""LAPACK without `scipy.linalg`: the same results as `scipy.linalg`, and both in one process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from dynid import lapack
+
+
+@pytest.mark.parametrize("trans", [0, 1])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(5,), (5, 3)])
+def test_triangular(trans, lower, order, shape):
+    rng = np.random.default_rng(1)
+    a, b = np.asarray(rng.normal(size=(5, 5)) + 4.0 * np.eye(5), order=order), rng.normal(size=shape)  # both triangles
+    np.testing.assert_allclose(lapack.solve_triangular(a, b, lower=lower, trans=trans),
+                               scipy.linalg.solve_triangular(a, b, lower=lower, trans=trans), rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize(("a", "b"), [(np.zeros((2, 2)), np.ones(2)), (np.eye(2), np.array([1.0, np.nan]))])
+def test_triangular_without_a_solution(a, b):
+    with pytest.raises(np.linalg.LinAlgError):
+        lapack.solve_triangular(a, b)
+
+
+def test_tridiagonal():
+    rng = np.random.default_rng(2)
+    band, b = np.array([[0.0], [4.0], [0.0]]) + rng.normal(size=(3, 7)), rng.normal(size=(7, 2))
+    np.testing.assert_allclose(lapack.solve_tridiagonal(band, b), scipy.linalg.solve_banded((1, 1), band, b),
+                               rtol=1e-13, atol=1e-14)
+    with pytest.raises(np.linalg.LinAlgError):
+        lapack.solve_tridiagonal(np.zeros((3, 4)), np.ones(4))
+
+
+@pytest.mark.parametrize(("rows", "rank"), [(3, 3), (6, 2), (4, 0), (5, 5)])
+def test_null_space(rows, rank):
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, 5))
+    mine, theirs = lapack.null_space(a), scipy.linalg.null_space(a)
+    assert mine.shape == theirs.shape == (5, 5 - rank)
+    np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=1e-12)  # the same space
+
+
+@pytest.mark.parametrize("first", ["dynid.lapack", "scipy.linalg"])
+def test_both_in_one_process(first):
+    """Whichever is loaded first, `scipy.linalg` is whole, and dynid's alone does not load it."""
+    code = f"""
+import sys, {first}
+print("scipy.linalg" in sys.modules)
+import dynid.lapack, scipy.linalg, scipy.linalg.lapack
+import numpy as np
+print(scipy.linalg.lapack.dgeqrf(np.eye(2))[0][0, 0] == dynid.lapack.dgeqrf(np.eye(2))[0][0, 0],
+      scipy.linalg.qr(np.eye(2), pivoting=True)[2].tolist())
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert out[:2] == [str(first == "scipy.linalg"), "True [0, 1]"]
