@@ -279,7 +279,8 @@ def test_improving_a_result_says_what_and_keeps_its_word(dynid):
     shown = dynid("identify", "arm3r", "slow_log.csv", *model, "-o", "out", "--json")
     assert shown.code == 0, shown.err
     first = json.loads(shown.out)["parameters"]
-    shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--speed", "1", "--full-range", "--improve", "out", "--json")
+    shown = dynid("excite", "arm3r", "-o", "next.csv", *QUICK, "--speed", "1", "--full-range", "--improve", "out",
+                  "--json")
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
     improved = {one["name"]: one for one in said["improves"]}
