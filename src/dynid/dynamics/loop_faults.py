@@ -13,7 +13,7 @@ from dynid.robot.followers import Followers
 from dynid.robot.loops import Closure
 
 _HALVINGS = 40
-_STEPS = 50  # of the least squares that show what stays open
+MAX_CLOSURE_STEPS = 50  # of the least squares that show what stays open
 _BLOCKED = 0.05  # ratio of singular values: below it a direction is lost
 _OPEN = 1e-6  # m or 1: equations that stay as large are open
 _CLEAR = 2.0  # times more open than the next loop
@@ -53,7 +53,7 @@ def fault(robot: Robot, followers: Followers, status: int, q: Array) -> tuple[in
     if status == OPEN:
         trial = z.copy()
         trial[:n] = q
-        for _ in range(_STEPS):
+        for _ in range(MAX_CLOSURE_STEPS):
             phi, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, trial)
             step = np.linalg.lstsq(jacobian[:, n:], phi, rcond=1e-9)[0]
             trial[n:] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))

@@ -27,7 +27,7 @@ from dynid.regression.known import Prior
 
 METHOD = "wls"  # which takes rows beside its equations
 _SCALES = np.geomspace(1.0, 1e3, 61)  # by which the prior's deviations may be larger than stated
-_FAR = 2.0  # from which a robot is said not to be like its prior
+UNLIKE_PRIOR_SCALE = 2.0  # from which a robot is said not to be like its prior
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Weight:
     @property
     def sentence(self) -> str:
         """In words."""
-        if self.scale < _FAR:
+        if self.scale < UNLIKE_PRIOR_SCALE:
             return "the prior is used with its stated covariance: the data do not contradict it"
         return (f"the prior is used with {self.scale:.3g} times its stated standard deviations, which maximises the "
                 "likelihood of the data: this robot differs from those of the prior")

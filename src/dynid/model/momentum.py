@@ -27,7 +27,7 @@ from dynid.robot import Robot
 
 _STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
 _WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
-_ROUNDING = 1e-9  # relative, of torques that should agree
+TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBES = 6
 
 Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # q, dq, ddq, place, out, memory
@@ -149,7 +149,7 @@ def _remembers_acceleration(model: Model, term: Remembering) -> bool:
     t = np.arange(4 * _PROBES) / 100.0
     q, dq, ddq = rng.normal(size=(3, len(t), model.dof))
     first, second = (term.memory(model, Motion(t, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
-    return not np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING)
+    return not np.allclose(first, second, rtol=TORQUE_AGREEMENT, atol=TORQUE_AGREEMENT)
 
 
 def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool) -> _Part:
@@ -172,7 +172,7 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
     size = max(float(np.abs(by_both).max(initial=0.0)), 1e-300)
 
     def differ(one: Array, other: Array) -> bool:
-        return float(np.abs(one - other).max(initial=0.0)) > _ROUNDING * size
+        return float(np.abs(one - other).max(initial=0.0)) > TORQUE_AGREEMENT * size
 
     if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
         raise ModelError(f"the torque of {name} is not linear in the acceleration, so it has no momentum; remove it, "
