@@ -85,7 +85,7 @@ class BaseValues:
         for name, row, value in zip(table, matrix, values, strict=True):
             if not (np.all(np.abs(row) <= MAX_BASE_VALUE) and abs(value) <= MAX_BASE_VALUE):
                 raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above "
-                                 f"{MAX_BASE_VALUE:g} or not a number, which is not plausible for a robot; use SI units")
+                                 f"{MAX_BASE_VALUE:g} or not a number, which is not plausible; use SI units")
         _refuse_dependent(matrix, tuple(table))
         return BaseValues(model, matrix, values,
                           np.full(len(model.parameters), np.nan), tuple(table))
