@@ -54,7 +54,9 @@ RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, on
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
 ROTOR_ERRORS = 2.0  # by which a model without rotor inertia must win: a motor has a rotor, so this is the exception
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
-SIGN_SHARE = 0.02  # of the top speed, over which the sign of a velocity is smooth: slower is neither direction
+# Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
+# below 0.01 of the top speed are dropped from fits, so that these see a sign.
+SIGN_SHARE = 0.005
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
@@ -167,6 +169,8 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     groups = _groups(base, has_rotor)
     search = Search.of(problem.regression, groups)
     ridges = search.run()
+    if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
+        ridges = {**ridges, ROTOR: _ABSENT}
     shares = zip(groups[LOAD], search.values(ridges, LOAD), strict=True)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = tuple(base.parameters.items[base.independent[c]].owner for c, share in shares if 0.0 < share < LARGEST)

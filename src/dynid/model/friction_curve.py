@@ -23,7 +23,7 @@ from dynid.robot import Robot
 
 _STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
 _KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-_FREE_STEPS = (0.005, 0.06, 0.2, 0.6)  # of a free curve, beside a sign of about 0.02 of the top speed
+_FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # of a free curve, as shares of the top speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the top speed, at which a free curve must take power
 _SIGNS = ("hard", "tanh", "arctan")
 _NOT_BELOW_ZERO, _UNBOUNDED = (0.0, np.inf), (-np.inf, np.inf)
