@@ -16,7 +16,7 @@ from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import NotPossibleError
 from dynid.kernel_store import njit
 from dynid.robot import Robot
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 
 UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions of the measured joints
 MAX_JOINT_STEP = 0.1  # rad or m of an own joint in one step
@@ -152,7 +152,7 @@ def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPos
     return OwnPositions(np.ascontiguousarray(q), rates, moving, off - q @ coupling.T, np.zeros(0))
 
 
-def _refuse(robot: Robot, followers: Followers, given: Array, q: Array, rates: Array, status: Ints) -> None:
+def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, rates: Array, status: Ints) -> None:
     """Raise at the first sample that no posture meets, or in which the measured joints do not tell it."""
     assert followers.loops is not None
     said = ", ".join(robot.measured or robot.joint_names)
