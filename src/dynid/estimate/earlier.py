@@ -9,7 +9,7 @@ d = (rho - r mu) / c^(1/2) the evidence is
 
     -1/2 sum_i [log(1 + s^2 e_i) + (v_i' d)^2 / (1 + s^2 e_i)],
 
-so a robot that is like its type leans on it, and one that is not leans on it less.
+so the prior is down-weighted for robots that differ from the fleet.
 """
 
 from __future__ import annotations

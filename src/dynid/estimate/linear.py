@@ -113,8 +113,8 @@ def joint_weights(regression: Regression) -> Array:
 def _own_misfit(factor: Factor) -> tuple[float, int]:
     """Sum of squares that a joint's own columns leave of its torque, and how many of them are independent.
 
-    The last entry of its triangular factor is that only where none is: rounding in a dependent column takes as much
-    of the torque as it likes.
+    The last entry of the triangular factor is valid only for full column rank: rounding in a dependent column can
+    absorb part of the torque.
     """
     columns = factor.r[:, :-1]
     size = np.linalg.norm(columns, axis=0)

@@ -340,7 +340,7 @@ class Model:
                                          for term in self.terms))
 
     def with_estimate(self, theta: ArrayLike) -> Model:
-        """The same model, its terms that see the last estimate beside parameters theta."""
+        """Return a copy with estimate-dependent terms evaluated at theta."""
         if not self.loaded.any():
             return self
         values, model = self.parameters.vector(theta), self._with_bodies(theta)
@@ -348,13 +348,14 @@ class Model:
                                           for term in model.terms))
 
     def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
-        """The same model, its terms that see the bodies' torques with the bodies they were told, or else with those of
-        theta: base values leave open what is a link's and what a rotor's."""
+        """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
+
+        Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
         told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, Loaded))
         return self if told else self._with_bodies(theta)
 
     def _with_bodies(self, theta: ArrayLike) -> Model:
-        """The same model, its terms that see the bodies' torques with the bodies of parameters theta."""
+        """Return a copy whose load-dependent terms use the link inertias of theta."""
         numbers = self.body_numbers(theta)
         return replace(self, terms=tuple(term.with_bodies(numbers) if isinstance(term, Loaded) else term
                                          for term in self.terms))

@@ -112,8 +112,8 @@ def _fit(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance, fixed: bool) ->
         x[:b], by_robot[:b] = unloaded.values, np.eye(b)
     else:
         by_robot = inverse[:, :b] @ (known.T @ known)
-    # The gain of a joint multiplies its torques, in the loaded and in the unloaded logs. Where these are not at hand,
-    # the unloaded robot is taken to have taken its part in: what is left is a part of what is not the robot's.
+    # The gain of a joint multiplies its torques, in the loaded and in the unloaded logs. Without unloaded
+    # data, gain errors are assumed to affect only the residual torque.
     torque = right if unloaded.by_gain is not None else right - rows[:, :b] @ unloaded.values
     pushed = np.stack([rows.T @ np.where(joint == j, torque, 0.0) for j in range(len(loaded.weights))], axis=1)
     by_gain = inverse @ pushed + (0.0 if unloaded.by_gain is None else by_robot @ unloaded.by_gain)
