@@ -11,7 +11,7 @@ from drawing import Panel, write
 
 from dynid.arrays import Array
 from dynid.model import LoadFriction, Model, term_from_table
-from dynid.model.term import Motion, Remembering
+from dynid.model.term import Motion, HasHistory
 from dynid.robot import Robot
 
 ROBOT = Robot.builtin("arm3r")
@@ -28,7 +28,7 @@ def torque(tables: Mapping[str, Mapping[str, float]], motion: Motion, **options:
         model = Model(ROBOT, (term,))
         theta = np.array([values.get(item.symbol, 0.0) for item in model.parameters])
         entries = term.remembered(ROBOT, motion.q, motion.dq, motion.ddq, term.memory(model, motion)) if isinstance(
-            term, Remembering) else term.entries(ROBOT, motion.q, motion.dq, motion.ddq)
+            term, HasHistory) else term.entries(ROBOT, motion.q, motion.dq, motion.ddq)
         for joint, parameter, column in entries:
             if joint == 1:
                 found = found + theta[parameter] * column

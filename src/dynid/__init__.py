@@ -31,7 +31,7 @@ _MODULES = {
     "Preparation": "dynid.recording.preparation",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
-    "recording_of_measured": "dynid.recording.measured",
+    "recording_from_joints": "dynid.recording.measured",
     "prepare": "dynid.recording.prepare",
     "read": "dynid.recording.read",
     "BaseParameters": "dynid.regression",
@@ -127,7 +127,7 @@ if TYPE_CHECKING:
     from dynid.recording.drive_gains import DriveGains as DriveGains
     from dynid.recording.drive_gains import gains_from_log as gains_from_log
     from dynid.recording.mapping import Mapping as Mapping
-    from dynid.recording.measured import recording_of_measured as recording_of_measured
+    from dynid.recording.measured import recording_from_joints as recording_from_joints
     from dynid.recording.preparation import Preparation as Preparation
     from dynid.recording.prepare import prepare as prepare
     from dynid.recording.read import read as read

@@ -1,6 +1,6 @@
 """Errors a user can meet. Each message is one sentence: what was given, where, what to do."""
 
-_LONGEST = 2000  # characters of a reason: what was given may be of any length
+MAX_REASON_LENGTH = 2000  # characters of a reason: what was given may be of any length
 
 
 class DynidError(Exception):
@@ -16,7 +16,8 @@ class DynidError(Exception):
 
     def __init__(self, reason: str, advice: str = "", code: str | None = None, *,
                  where: str | None = None) -> None:
-        reason = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST // 2]} ... {reason[-_LONGEST // 2:]}"
+        half = MAX_REASON_LENGTH // 2
+        reason = reason if len(reason) <= MAX_REASON_LENGTH else f"{reason[:half]} ... {reason[-half:]}"
         super().__init__(f"{reason}; {advice}" if advice else reason)
         self.reason, self.advice, self.where = reason, advice, where
         if code is not None:

@@ -159,4 +159,4 @@ def test_signals_that_a_log_holds_are_said(dynid, tmp_path):
     assert found["signals"] == ["time", "position", "torque", "reference", "target_torque", "external_torque"]
     assert found["rows"] == 20
     shown = dynid(*call)
-    assert shown.code == 0 and "the log holds time, position, torque, reference" in " ".join(shown.out.split())
+    assert shown.code == 0 and "the log contains time, position, torque, reference" in " ".join(shown.out.split())

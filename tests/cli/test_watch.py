@@ -112,7 +112,7 @@ def test_a_killed_watch_goes_on(dynid, log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--from", "nothing.csv"], "no log"), (["--from", "udp:x"], "udp:PORT"), (["--from", "tail:none.csv"], "none.csv"),
     (["--from", "-", "--method", "ols"], "no recursive method"),
-    (["--from", "-", "--forgetting", "x"], "no forgetting"), (["--from", "-", "--every", "0"], "above it"),
+    (["--from", "-", "--forgetting", "x"], "no forgetting"), (["--from", "-", "--every", "0"], "above zero"),
     (["--from", "-", "--cutoff", "-3"], "above zero")])
 def test_wrong_calls_end_in_a_sentence(dynid, arguments: list[str], words: str) -> None:
     shown = dynid("watch", *ARM, *arguments)

@@ -57,7 +57,7 @@ def test_active_conditions_are_said_and_deviations_shrink() -> None:
     problem, _ = arm(seed=2, samples=60)
     free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     assert bound.diagnostics["active"]
-    assert "conditions" in bound.diagnostics["deviation"]
+    assert "constraints" in bound.diagnostics["deviation"]
     assert np.all(bound.std <= (1.0 + 1e-9) * free.std)  # conditions only take away
     assert np.trace(bound.covariance) < np.trace(free.covariance)
     assert bound.diagnostics["relative_error"] >= free.diagnostics["relative_error"] - 1e-9
@@ -212,7 +212,7 @@ def test_wrong_options_are_refused() -> None:
             identify(problem, method="pc-ridge", **options)
     with pytest.raises(ModelError, match="'central', 'nominal'"):
         identify(problem, method="pc-wls", fill_with="sand")
-    with pytest.raises(ModelError, match="saved fold"):
+    with pytest.raises(ModelError, match="saved regression"):
         identify(replace(problem, data=()), method="pc-ridge")
 
 

@@ -162,7 +162,7 @@ def test_instruments_that_do_not_see_the_measured_motion_are_one_sentence() -> N
     stuck = replace(log(), q=log().q * [1.0, 0.0])
     samples = prepare(stuck, cutoff=20, decimate=20, slow=0.0)
     blind = Problem.of(MODEL, samples, base=BASE, recordings=stuck, controller=LAW)
-    with pytest.raises(NotPossibleError, match="method 'iv' stopped at iteration 1: the instruments lost rank"):
+    with pytest.raises(NotPossibleError, match="method 'iv' stopped at iteration 1: the instruments have lost rank"):
         identify(blind, method="iv", instruments="reference")
 
 

@@ -102,7 +102,7 @@ def test_what_is_missing_is_said(logs):
         dynid.payloads.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
     with pytest.raises(ModelError, match="must be above zero"):
         dynid.KnownLoad.of(FRAME, 0.0)
-    with pytest.raises(ModelError, match="cannot exist"):
+    with pytest.raises(ModelError, match="not physically consistent"):
         dynid.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
     with pytest.raises(RecordingError, match="contains currents whose drive gains are to be determined"):
         dynid.prepare(replace(arm().recording(1), unscaled=True))

@@ -333,7 +333,7 @@ def test_wrong_names_are_refused(unloaded, log):
         dynid.payload(estimate, log, "base")
     with pytest.raises(ModelError, match="no payload method 'magic'"):
         dynid.payload(estimate, log, way="magic")
-    with pytest.raises(RecordingError, match="not below zero"):
+    with pytest.raises(RecordingError, match="not negative"):
         dynid.payload(estimate, log, gain_deviation=-0.1)
 
 

@@ -16,7 +16,7 @@ from dynid.errors import NotPossibleError, RecordingError, RobotError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
-from dynid.recording.measured import recording_of_measured
+from dynid.recording.measured import recording_from_joints
 from dynid.recording.read import read
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot
@@ -54,7 +54,7 @@ def test_the_same_parameters_from_any_measured_joints(name: str, measured: tuple
     q, dq, ddq = swing(robot)
     tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     t = np.arange(len(q)) / 1000.0
-    log = recording_of_measured(robot.measuring(measured), t, of_tree(robot, measured, q), tau)
+    log = recording_from_joints(robot.measuring(measured), t, of_tree(robot, measured, q), tau)
     np.testing.assert_allclose(log.q, q, atol=1e-10)
     assert log.joints == robot.joint_names and log.measured == robot.measuring(measured).measured
     assert any("converted to" in note for note in log.notes)
@@ -91,7 +91,7 @@ def geared() -> Robot:
 def test_a_gear_measured_at_its_output() -> None:
     robot = geared().measuring(["output"])
     q = np.linspace(-30.0, 40.0, 9)[:, None]
-    log = recording_of_measured(robot, np.arange(9.0), {"output": 0.02 * q[:, 0] + 0.3}, {"motor": np.ones(9)})
+    log = recording_from_joints(robot, np.arange(9.0), {"output": 0.02 * q[:, 0] + 0.3}, {"motor": np.ones(9)})
     np.testing.assert_allclose(log.q, q, atol=1e-11)
     assert geared().measuring(["motor"]).measured == ()
 
@@ -100,7 +100,7 @@ def test_torques_of_another_driven_joint() -> None:
     """A rocker that is driven in place of the crank: by power, tau_crank dq_crank = tau_rocker dq_rocker."""
     robot = Robot.builtin("four-bar").measuring([], ["rocker"])
     q, dq, _ = swing(robot, 40)
-    log = recording_of_measured(robot, np.arange(40.0), q, {"rocker": np.full(40, 3.0)})
+    log = recording_from_joints(robot, np.arange(40.0), q, {"rocker": np.full(40, 3.0)})
     ahead, behind = (of_tree(robot, ("rocker",), q + sign * 1e-6 * dq) for sign in (1, -1))
     np.testing.assert_allclose(log.tau * dq, 3.0 * (ahead - behind) / 2e-6, atol=1e-6)
     assert any("crank has no motor" in note for note in log.notes)
@@ -111,7 +111,7 @@ def test_a_joint_without_a_motor_has_the_torque_zero(tmp_path: Path) -> None:
     robot = Robot.builtin("arm3r").measuring([], [Robot.builtin("arm3r").joint_names[k] for k in (0, 2)])
     q = np.random.default_rng(0).normal(size=(40, 3))
     tau = q[:, [0, 2]] + 1.0
-    log = recording_of_measured(robot, np.arange(40.0) / 100, q, tau)
+    log = recording_from_joints(robot, np.arange(40.0) / 100, q, tau)
     np.testing.assert_array_equal(log.tau, np.column_stack([tau[:, 0], np.zeros(40), tau[:, 1]]))
     names = robot.joint_names
     rows = ["time," + ",".join([f"position_{one}" for one in names] + [f"torque_{names[k]}" for k in (0, 2)])]

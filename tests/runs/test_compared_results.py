@@ -148,5 +148,5 @@ def test_logs_without_commands_are_refused(desk):
     from dynid.errors import RecordingError
     from dynid.recording.read import read
 
-    with pytest.raises(RecordingError, match="name reference and target_torque in"):
+    with pytest.raises(RecordingError, match="map reference and target_torque under"):
         read(desk / "one.npz", {"time": "time", "position": "q", "torque": "tau", "commanded": True})

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from studio_client import Client, served
 
-from dynid.studio.security import Door
+from dynid.studio.security import Authentication
 from dynid.studio.server import Opened, open_studio
 
 
@@ -131,7 +131,7 @@ def test_plotly_comes_from_the_installed_package(client: Client) -> None:
 
 
 def test_other_hosts_only_when_asked_for() -> None:
-    assert not Door("127.0.0.1", 8000).answers_to("192.168.1.5:8000")
-    open_door = Door("0.0.0.0", 8000)
+    assert not Authentication("127.0.0.1", 8000).answers_to("192.168.1.5:8000")
+    open_door = Authentication("0.0.0.0", 8000)
     assert open_door.answers_to("192.168.1.5:8000") and open_door.answers_to("[fe80::1]:8000")
     assert not open_door.answers_to("evil.example:8000")

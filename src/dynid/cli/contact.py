@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynid.contacts import ContactLog
     from dynid.runs.contact_result import FoundContacts
 
-_SHOWN = 12  # contacts of a log
+MAX_CONTACTS_PRINTED = 12  # contacts of a log
 
 
 def command(
@@ -74,7 +74,7 @@ def _print(found: FoundContacts, written: dict[str, str]) -> None:
              f"{1000.0 * found.logs[0].delay:.0f} ms.")
     for log in found.logs:
         to.print(_table(log) if log.contacts else f"{log.source}: no contact detected.", markup=False)
-        for finding in (*log.findings, *(one.finding for one in log.contacts[:_SHOWN])):
+        for finding in (*log.findings, *(one.finding for one in log.contacts[:MAX_CONTACTS_PRINTED])):
             to.print(f"- {finding.text}", markup=False)
     for what, path in written.items():
         to.print(f"{what}: {path}", markup=False)
@@ -84,8 +84,8 @@ def _table(log: ContactLog) -> Any:
     head = ["from, s", "to, s", "link", "force x, N", "force y, N", "force z, N", "is"]
     rows = [(f"{one.start:.3f}", f"{one.stop:.3f}", one.link,
              *(f"{value:.1f} +- {std:.1f}" for value, std in zip(one.link_wrench[:3], one.link_std[:3], strict=True)),
-             one.finding.title) for one in log.contacts[:_SHOWN]]
-    more = "" if len(log.contacts) <= _SHOWN else f", the first {_SHOWN}"
+             one.finding.title) for one in log.contacts[:MAX_CONTACTS_PRINTED]]
+    more = "" if len(log.contacts) <= MAX_CONTACTS_PRINTED else f", the first {MAX_CONTACTS_PRINTED}"
     many = f"{len(log.contacts)} contact{'s' * (len(log.contacts) > 1)}{more}"
     title = f"{log.source}: {many}, forces at the frame of the link in base axes"
     return table(head, rows, numbers=head[:2] + head[3:6], title=title)

@@ -13,7 +13,7 @@ from dynid.cli.output import Json, console, print_json, progress, saved, table
 if TYPE_CHECKING:
     from dynid.runs.extracted_sets import ExtractedSets
 
-_MOST = 4  # reasons printed of one set
+MAX_REASONS_PRINTED = 4  # reasons printed of one set
 
 
 def command(
@@ -84,7 +84,8 @@ def _print(found: ExtractedSets, written: dict[str, str]) -> None:
          f"{one.seconds:.2f}") for one in found.sets], numbers=head[2:],
         title=f"{found.robot.name}, compared with {compared.reference}"))
     for one in found.sets:
-        for sentence in [violation.message for violation in one.violations][:_MOST] + list(one.outside)[:_MOST]:
+        messages = [violation.message for violation in one.violations]
+        for sentence in messages[:MAX_REASONS_PRINTED] + list(one.outside)[:MAX_REASONS_PRINTED]:
             to.print(f"{one.name}: {sentence}", markup=False)
         if one.moved:
             to.print(f"{one.name}: the base values were changed by {one.moved:.3g} to the nearest physically "

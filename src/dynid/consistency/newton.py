@@ -15,7 +15,7 @@ from dynid.errors import NotPossibleError
 from dynid.lapack import dpotrf, dpotrs, null_space
 from dynid.threads import one_blas_thread
 
-_NEAR = 0.95  # share of the way to the border that a step may go
+MAX_SHARE_TO_BORDER = 0.95  # share of the way to the border that a step may go
 _DONE = 1e-9  # Newton decrement against the sum of the weights
 
 
@@ -193,7 +193,7 @@ class _Multipliers:
         for group, own, change in zip(self.barrier.groups, self.matrices, changes.matrices, strict=True):
             matrices, moves = np.concatenate([group.at(theta), own]), np.concatenate([group.along(step), change])
             worst = max(worst, -float(np.linalg.eigvals(np.linalg.solve(matrices, moves)).real.min()))
-        return min(1.0, _NEAR / worst) if worst > 0 else 1.0
+        return min(1.0, MAX_SHARE_TO_BORDER / worst) if worst > 0 else 1.0
 
     def moved(self, changes: _Multipliers, length: float) -> _Multipliers:
         matrices = tuple(s + length * ds for s, ds in zip(self.matrices, changes.matrices, strict=True))

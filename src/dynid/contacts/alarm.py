@@ -10,7 +10,7 @@ from dynid.arrays import Array
 
 _BLOCK = 5.0  # windows, of which one maximum is taken: those of two blocks are nearly independent
 _TAIL = 0.1  # share of the maxima, the largest, that tell how the tail falls
-_FEWEST = 8  # of them
+MIN_EXCEEDANCES = 8  # of them
 
 
 def gaussian_level(dof: int, bandwidth: float, rate: float) -> float:
@@ -38,8 +38,8 @@ def observed_level(statistic: Array, rate: float, window: float, wanted: float) 
     """
     length = max(1, round(_BLOCK * window * rate))
     count = len(statistic) // length
-    kept = max(int(_TAIL * count), _FEWEST)
-    if count < 2 * _FEWEST:
+    kept = max(int(_TAIL * count), MIN_EXCEEDANCES)
+    if count < 2 * MIN_EXCEEDANCES:
         return 0.0
     largest = np.sort(statistic[:count * length].reshape(count, length).max(axis=1))[::-1]
     start = float(largest[kept])

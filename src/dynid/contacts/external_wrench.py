@@ -25,7 +25,7 @@ PRIOR = (100.0, 20.0)  # N and N m: what people and tools push with
 _RELEASE = 0.5  # of the alarm's level, below which a contact ends ..
 _QUIET = 0.1  # .. when it stays there for so long, s
 _AT_ONCE = 8192  # rows whose matrices are held at once
-_FEW = 50  # rows that tell which link it is
+MAX_LINK_ROWS = 50  # rows that tell which link it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class ExternalWrench:
 
         All rows together count as one push: a wrench that stays as it is says no more the longer it lasts.
         """
-        few = slice(None, None, max(1, len(rows) // _FEW))
+        few = slice(None, None, max(1, len(rows) // MAX_LINK_ROWS))
         evidence = link_evidence(self.robot, rows.torques.q[few], rows.torques.tau[few], rows.torque_covariance[few],
                                  self.prior).mean(axis=0)
         share = np.exp(evidence - evidence.max())

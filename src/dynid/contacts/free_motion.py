@@ -23,10 +23,10 @@ from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording
 
 _SLOW = 0.01  # of a joint's top speed
-_ENOUGH = 2.0  # s of a joint at a crawl that tell how far its torque is off then
-_SHORTEST = 5.0  # s of free motion
-_LEAST = 1e-6  # of a joint's largest torque: its deviation is never less
-_ROWS = 40000  # that variances are learnt from
+MIN_SLOW_SECONDS = 2.0  # s of a joint at a crawl that tell how far its torque is off then
+MIN_FREE_SECONDS = 5.0  # s of free motion
+MIN_NOISE_SHARE = 1e-6  # of a joint's largest torque: its deviation is never less
+MAX_VARIANCE_ROWS = 40000  # that variances are learnt from
 _ROUNDS = 8  # of weighting squares by the variance they have
 _MEDIAN = 0.455  # of a squared normal number of variance one
 
@@ -73,16 +73,16 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
     """The statistics of logs in which nobody touches the robot; alarms: that may be false, an hour."""
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
-    if not recordings or sum(one.duration for one in recordings) < _SHORTEST:
-        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion do not determine its noise",
+    if not recordings or sum(one.duration for one in recordings) < MIN_FREE_SECONDS:
+        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion do not determine its noise",
                                "give a log in which nobody touches the robot", "no-free-motion")
     for one in recordings:
         check_joints(estimate, one)
     rate = float(f"{recordings[0].rate:.6g}")
     options = FilterOptions(way, window, rate, tuple(_slow_speeds(recordings)))
     torques = OutsideTorques.joined([Observer(estimate, options).push(one.t, one.q, one.tau) for one in recordings])
-    if len(torques.t) < _SHORTEST * rate:
-        raise NotPossibleError(f"less than {_SHORTEST:g} s of free motion remain between gaps",
+    if len(torques.t) < MIN_FREE_SECONDS * rate:
+        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion remain between gaps",
                                "give a log in which nobody touches the robot", "no-free-motion")
     largest = np.max([np.abs(one.tau).max(axis=0) for one in recordings], axis=0)
     found = replace(_variances(estimate, torques, options, largest), alarms=alarms)
@@ -114,9 +114,9 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
     """Variances of the three sources, by least squares on the squares of the residuals, none of them below zero."""
     from scipy.optimize import nnls
 
-    n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // _ROWS)))
+    n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))
     inertia = complete(estimate.model).inertia_matrix(estimate.full, few.q)
-    squares, least = few.tau ** 2, (_LEAST * np.maximum(largest, largest.max() * 1e-3)) ** 2
+    squares, least = few.tau ** 2, (MIN_NOISE_SHARE * np.maximum(largest, largest.max() * 1e-3)) ** 2
     features = np.zeros((n, len(few.t), 3 * n))
     for j in range(n):
         features[j, :, j], features[j, :, n:2 * n] = 1.0, inertia[:, j] ** 2
@@ -133,7 +133,7 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
         factor = np.linalg.cholesky(gram / np.outer(scale, scale) + 1e-9 * np.eye(3 * n))
         found = nnls(factor.T, np.linalg.solve(factor, right / scale))[0] / scale
     torque, acceleration, friction = found.reshape(3, n)
-    known = few.slow.sum(axis=0) * len(torques.t) / len(few.t) > _ENOUGH * options.rate
+    known = few.slow.sum(axis=0) * len(torques.t) / len(few.t) > MIN_SLOW_SECONDS * options.rate
     # Friction at rest is anything between -Fc and Fc where the model has one of both.
     friction = np.where(known, friction, np.maximum(friction, (2.0 * _dry_friction(estimate)) ** 2 / 3.0))
     return FreeMotion(estimate, np.sqrt(torque + least), np.sqrt(acceleration), np.sqrt(friction), 0.0, 0.0, 1.0,

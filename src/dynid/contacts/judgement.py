@@ -18,8 +18,8 @@ from dynid.regression import BaseParameters
 _EXPLAINS = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
 _SHARE, _NEARLY_ALL = 0.9, 0.98  # of what acts that it explains at least, and with which it may leave more
 _BETTER = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
-_SURE = 4.0  # deviations that a mass is above zero
-_FEWEST = 6  # rows a window apart
+SIGNIFICANT_MASS = 4.0  # deviations that a mass is above zero
+MIN_CONTACT_ROWS = 6  # rows a window apart
 _RANK = 1e-6  # of the largest singular value
 
 
@@ -41,7 +41,7 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])
     start, stop = float(rows.t[0]), float(rows.t[-1])
     said = f"From {start:.3f} s to {stop:.3f} s"
-    if len(part) < _FEWEST:
+    if len(part) < MIN_CONTACT_ROWS:
         return Finding("contact-short", "suspicious", "info",
                        f"{said} something touched {link}, for too short a time to determine whether "
                        "it stayed there.", "short contact",
@@ -52,7 +52,7 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     evidence = {"start": start, "stop": stop, "mass": mass, "mass_std": float(load.std[9]), "load_left": load.left,
                 "load_share": load.share, "constant_left": still.left, "constant_share": still.share}
     fits = (load.left < _EXPLAINS and load.share > _SHARE) or load.share > _NEARLY_ALL
-    explains = fits and sure > _SURE
+    explains = fits and sure > SIGNIFICANT_MASS
     if explains and still.left > max(_BETTER * load.left, _EXPLAINS):
         text = (f"{said} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
                 f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "

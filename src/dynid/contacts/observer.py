@@ -30,7 +30,7 @@ WAYS: tuple[Way, ...] = ("momentum", "inverse")
 
 _AT_ONCE = 4096  # raw samples
 _LAGS = 9  # samples that the shortest window holds
-_GAP = 5.0  # periods of the samples that are bridged
+MAX_BRIDGED_PERIODS = 5.0  # periods of the samples that are bridged
 _INVERSE = 0.6  # windows a period of the cut-off: as smooth as the momentum observer, and three times as late
 
 
@@ -58,10 +58,10 @@ class FilterOptions:
     def feeding(self) -> FeedOptions:
         """The same as options of a feed. A joint that stops dead may be held by somebody: it is not left out."""
         if self.way == "momentum":
-            return FeedOptions(rate=self.rate, gap=_GAP / self.rate, equations="kernel",
+            return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
         cutoff = min(1.0 / (_INVERSE * self.used_window), 0.4 * self.rate)
-        return FeedOptions(cutoff=cutoff, rate=self.rate, gap=_GAP / self.rate, step=1, stuck=False)
+        return FeedOptions(cutoff=cutoff, rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, step=1, stuck=False)
 
 
 class OutsideTorques(NamedTuple):

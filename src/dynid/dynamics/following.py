@@ -12,11 +12,11 @@ from dynid.dynamics import closures, loop_kernels
 from dynid.dynamics.closure_lanes import LANES
 from dynid.dynamics.elimination import Elimination, planned
 from dynid.dynamics.loop_kernels import CLOSED
-from dynid.dynamics.loop_lanes import walk_lanes
+from dynid.dynamics.loop_lanes import solve_closures_batch
 from dynid.dynamics.tree import tree_of
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Loops
 from dynid.threads import over_samples
 
@@ -198,7 +198,7 @@ def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
     return out
 
 
-def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
+def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: Array,
             threads: int | None) -> tuple[TreeMotion, Ints]:
     tree, chain = tree_of(followers.tree), chain_of(robot)
     joints = followers.tree.dof
@@ -218,7 +218,8 @@ def _solved(robot: Robot, followers: Followers, q: Array, dq: Array, ddq: Array,
         one_by_one(cuts[LANES // 2:LANES // 2 + 1])
         done = cuts[:-1]
         if status[middle] == CLOSED:
-            done = walk_lanes(tree, chain.closures, chain.elimination, middle, cuts, q, dq, ddq, motion, rates, status)
+            done = solve_closures_batch(tree, chain.closures, chain.elimination, middle, cuts, q, dq, ddq, motion,
+                                        rates, status)
         left = [np.arange(a, b) for a, b in zip(done, cuts[1:], strict=True) if a < b]
         if left:
             one_by_one(np.concatenate(left))

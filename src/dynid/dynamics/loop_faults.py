@@ -9,11 +9,11 @@ from dynid.dynamics import closures, loop_kernels
 from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
 from dynid.dynamics.tree import tree_of
 from dynid.robot import BASE, Robot
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 
 _HALVINGS = 40
-_STEPS = 50  # of the least squares that show what stays open
+MAX_CLOSURE_STEPS = 50  # of the least squares that show what stays open
 _BLOCKED = 0.05  # ratio of singular values: below it a direction is lost
 _OPEN = 1e-6  # m or 1: equations that stay as large are open
 _CLEAR = 2.0  # times more open than the next loop
@@ -35,7 +35,7 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
     return f"loop '{followers.loops.closures[k].name}' of robot '{robot.name}' {how} {where}, at {at}"
 
 
-def fault(robot: Robot, followers: Followers, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
+def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
     """Number of the closure that is at fault at q (dof,), and the joints of its loop that cannot follow.
 
     On the way to q from the posture of the loops, where they close for the last time, the rates of the closures for
@@ -53,7 +53,7 @@ def fault(robot: Robot, followers: Followers, status: int, q: Array) -> tuple[in
     if status == OPEN:
         trial = z.copy()
         trial[:n] = q
-        for _ in range(_STEPS):
+        for _ in range(MAX_CLOSURE_STEPS):
             phi, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, trial)
             step = np.linalg.lstsq(jacobian[:, n:], phi, rcond=1e-9)[0]
             trial[n:] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
@@ -78,7 +78,7 @@ def owners(held: tuple[Closure, ...]) -> Ints:
     return np.repeat(np.arange(len(held)), [one.equations for one in held])
 
 
-def of_loop(followers: Followers, closure: Closure) -> Bools:
+def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
     """Which joints of the tree the loop of a closure runs through (joints of the tree,)."""
     tree = followers.tree
     first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
@@ -86,14 +86,14 @@ def of_loop(followers: Followers, closure: Closure) -> Bools:
     return np.asarray(first != second)
 
 
-def _followers_in(followers: Followers, closure: Closure) -> tuple[str, ...]:
+def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ...]:
     """Names of the joints of a closure's loop that follow, or of all of them where none does."""
     there = of_loop(followers, closure)
     inside = [name for name, yes in zip(followers.tree.joint_names, there, strict=True) if yes]
     return tuple(name for name in inside if name in followers.following) or tuple(inside)
 
 
-def _last_closed(robot: Robot, followers: Followers, q: Array) -> Array:
+def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
     """Coordinates of the posture in which the loops close for the last time on the way to q (dof,)."""
     from dynid.dynamics.following import chain_of
 
@@ -115,7 +115,7 @@ def _last_closed(robot: Robot, followers: Followers, q: Array) -> Array:
     return reached[:-1]
 
 
-def loose_loop(followers: Followers, names: tuple[str, ...]) -> str:
+def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
     """Name of the loop that runs through most of these joints of the tree."""
     assert followers.loops is not None
     places = [followers.tree.joint_index(name) for name in names]
@@ -123,7 +123,7 @@ def loose_loop(followers: Followers, names: tuple[str, ...]) -> str:
     return followers.loops.closures[int(np.argmax(through))].name
 
 
-def holding_loop(followers: Followers, jacobian: Array, dof: int, rank: float) -> str:
+def holding_loop(followers: DependentJoints, jacobian: Array, dof: int, rank: float) -> str:
     """Name of the first loop whose equations hold the robot's own joints: with it the rates of all coordinates have a
     higher rank than those of what follows; rank: least share of the largest singular value that counts."""
     assert followers.loops is not None

@@ -85,7 +85,7 @@ def working_space(joints, coordinates, n, closures, equations, rows):
 
 
 @njit(**OPTIONS)
-def walk_lanes(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
+def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
     """motion, rates and status as `close_kernel` writes them, of samples cuts[t] .. cuts[t + 1] - 1 of every lane t,
     reached from the solution of sample `origin` that stands there. Returns for every lane the sample behind the last
     that it wrote."""

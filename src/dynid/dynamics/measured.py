@@ -16,10 +16,10 @@ from dynid.dynamics.tree import Tree, tree_of
 from dynid.errors import NotPossibleError
 from dynid.kernel_store import njit
 from dynid.robot import Robot
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 
 UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions of the measured joints
-_LONGEST = 0.1  # rad or m of an own joint in one step
+MAX_JOINT_STEP = 0.1  # rad or m of an own joint in one step
 _MET = 1e-12  # rad or m of the last step
 _MISSED = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
 _TRIALS = 60  # Gauss and Newton's steps at a sample
@@ -55,7 +55,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
     right, step, at, before = np.empty(n), np.empty(n), state[:n].copy(), state[:n].copy()
     for t in range(len(given)):
         for a in range(n):  # motion goes on as it was
-            own[0, a] = at[a] + (min(max(at[a] - before[a], -_LONGEST), _LONGEST) if t > 1 else 0.0)
+            own[0, a] = at[a] + (min(max(at[a] - before[a], -MAX_JOINT_STEP), MAX_JOINT_STEP) if t > 1 else 0.0)
         before[:] = at
         status[t] = UNMET
         for _ in range(_TRIALS):
@@ -85,7 +85,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
                 status[t] = CLOSED
                 break
             status[t] = UNMET
-            share = min(1.0, _LONGEST / size)
+            share = min(1.0, MAX_JOINT_STEP / size)
             for a in range(n):
                 own[0, a] += share * step[a]
         if status[t] == CLOSED and k == n and np.abs(misfit[t]).max() > _MISSED:
@@ -152,7 +152,7 @@ def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPos
     return OwnPositions(np.ascontiguousarray(q), rates, moving, off - q @ coupling.T, np.zeros(0))
 
 
-def _refuse(robot: Robot, followers: Followers, given: Array, q: Array, rates: Array, status: Ints) -> None:
+def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, rates: Array, status: Ints) -> None:
     """Raise at the first sample that no posture meets, or in which the measured joints do not tell it."""
     assert followers.loops is not None
     said = ", ".join(robot.measured or robot.joint_names)

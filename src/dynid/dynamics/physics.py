@@ -27,7 +27,7 @@ from dynid.threads import over_samples
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
-    """The door: is it a single sample, and every signal as a contiguous (samples, joints) array of finite numbers."""
+    """Validate inputs: return (is_single, contiguous arrays of shape (samples, joints) with finite numbers)."""
     arrays: list[Array] = []
     single = False
     for name, signal in signals.items():

@@ -25,7 +25,7 @@ _SIGNIFICANT = 2.0  # deviations by which the unconstrained estimate must break 
 _SOFT = 0.03  # share of the barrier's weight: a condition that is broken by about four deviations then counts half
 _ONE_SIDED = 0.5  # share of the variance that is left of errors of which one side is cut off
 _VANISHED = 1e-6  # share of the unconstrained variance about which a constrained one has vanished
-_ROUNDING = 1e-9  # share of a row, or of the largest eigenvalue or slack
+BORDER_TOLERANCE = 1e-9  # share of a row, or of the largest eigenvalue or slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # share that is no function of the base parameters
     equal = np.isinf(found.strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
-    held = equal & ((unseen > _ROUNDING) | (np.abs(seen @ free) > _SIGNIFICANT * spread))
+    held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT * spread))
     moves = _free_moves(found.rows[held])
     soft = (found.strength[~equal] * unseen[~equal])[:, None] * found.rows[~equal]
     tall = np.vstack([stacked.r @ base, soft]) @ moves
@@ -74,7 +74,7 @@ def _free_moves(rows: Array) -> Array:
     if not len(rows):
         return np.eye(rows.shape[1])
     _, values, right = np.linalg.svd(rows)
-    return np.asarray(right[int(np.sum(values > _ROUNDING * values[0])):].T)
+    return np.asarray(right[int(np.sum(values > BORDER_TOLERANCE * values[0])):].T)
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
@@ -98,12 +98,13 @@ def _held(block: Block, value: Array, weight: float) -> tuple[Array, Array]:
         a, b = triangle(len(values))
         pairs = vectors[:, a].T[:, :, None] * vectors[:, b].T[:, None, :]
         pairs = (pairs + np.swapaxes(pairs, 1, 2)) * np.where(a == b, 0.5, np.sqrt(0.5))[:, None, None]
-        slack = np.maximum(np.maximum(values[a], values[b]), _ROUNDING * values[-1])
+        slack = np.maximum(np.maximum(values[a], values[b]), BORDER_TOLERANCE * values[-1])
         return (svec(pairs) * block.balance) @ block.rows, np.sqrt(weight) / slack
     if block.cone == "zero":
         return block.rows, np.full(len(value), np.inf)
     if block.cone == "soc":
         length = float(np.linalg.norm(value[1:]))
         row = block.rows[0] - value[1:] / max(length, 1e-300) @ block.rows[1:]
-        return row[None], np.sqrt(weight) / np.maximum([value[0] - length], _ROUNDING * value[0])
-    return block.rows, np.sqrt(weight) / np.maximum(value, _ROUNDING * max(1.0, float(np.abs(value).max(initial=0.0))))
+        return row[None], np.sqrt(weight) / np.maximum([value[0] - length], BORDER_TOLERANCE * value[0])
+    least = BORDER_TOLERANCE * max(1.0, float(np.abs(value).max(initial=0.0)))
+    return block.rows, np.sqrt(weight) / np.maximum(value, least)

@@ -7,7 +7,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.lapack import solve_triangular
 
-_ROUNDING = 1e-10  # of the largest slope: a bound that gains less is kept
+MIN_BOUND_SLOPE = 1e-10  # of the largest slope: a bound that gains less is kept
 
 
 def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: Array | None = None) -> Array:
@@ -53,7 +53,7 @@ def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) ->
     for _ in range(20 * len(x) + 20):
         x, at_low, at_high = _free_best(a, rho, low, high, x, at_low, at_high)
         slope = a.T @ (rho - a @ x)  # what a step up gains
-        least = _ROUNDING * max(float(np.abs(a.T @ rho).max()), 1e-300)
+        least = MIN_BOUND_SLOPE * max(float(np.abs(a.T @ rho).max()), 1e-300)
         gain = np.where(at_low, slope, np.where(at_high, -slope, -np.inf))
         best = int(np.argmax(gain))
         if not gain[best] > least:

@@ -15,13 +15,13 @@ from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.problem import Problem, find_method, identify, method
 
 AUTO = "auto"
-# Where blocks do not tell methods apart, the first of these: a robot that can exist extrapolates, and of two that can
-# the one that asks nothing of the robot's file.
+# Among methods that are not significantly different, the first of these is used: a physically consistent robot
+# extrapolates better, and of two such the one that does not depend on the nominal model.
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
-_SURE = 0.95  # of the test that tells two methods apart
+CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
 _MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
 _NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
-_FEWEST = 3  # blocks: of two, differences have no deviation worth the name
+MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
 CONTRADICTING_ERRORS = 5.0  # standard errors below zero: more than many parameters and optimistic intervals explain
 
 
@@ -135,7 +135,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     """The choice among methods that gave an estimate, by name, beside those that failed."""
     failed, seen = dict(failures), {}
     blocks = sum(block.rows > 0 for block in problem.regression.blocks)
-    if blocks >= _FEWEST and len(fits) > 1:
+    if blocks >= MIN_BLOCKS_FOR_CHOICE and len(fits) > 1:
         for name, estimate in fits.items():
             try:
                 seen[name] = leave_out_each(problem, name, options.get(name), estimate)
@@ -203,7 +203,7 @@ def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, boo
     if n < 2:
         return behind, 0.0, False
     deviation = float(loss.std(ddof=1) / np.sqrt(n))
-    return behind, deviation, behind > max(float(stdtrit(n - 1, _SURE)) * deviation, _MATERIAL * mean)
+    return behind, deviation, behind > max(float(stdtrit(n - 1, CHOICE_CONFIDENCE)) * deviation, _MATERIAL * mean)
 
 
 def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:

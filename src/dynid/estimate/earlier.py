@@ -9,7 +9,7 @@ d = (rho - r mu) / c^(1/2) the evidence is
 
     -1/2 sum_i [log(1 + s^2 e_i) + (v_i' d)^2 / (1 + s^2 e_i)],
 
-so a robot that is like its type leans on it, and one that is not leans on it less.
+so the prior is down-weighted for robots that differ from the fleet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynid.regression.known import Prior
 
 METHOD = "wls"  # which takes rows beside its equations
 _SCALES = np.geomspace(1.0, 1e3, 61)  # by which the prior's deviations may be larger than stated
-_FAR = 2.0  # from which a robot is said not to be like its prior
+UNLIKE_PRIOR_SCALE = 2.0  # from which a robot is said not to be like its prior
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Weight:
     @property
     def sentence(self) -> str:
         """In words."""
-        if self.scale < _FAR:
+        if self.scale < UNLIKE_PRIOR_SCALE:
             return "the prior is used with its stated covariance: the data do not contradict it"
         return (f"the prior is used with {self.scale:.3g} times its stated standard deviations, which maximises the "
                 "likelihood of the data: this robot differs from those of the prior")

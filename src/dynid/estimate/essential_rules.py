@@ -77,8 +77,7 @@ class FoldedView:
 
 @dataclass(frozen=True, eq=False)
 class NormalView:
-    """Of any estimate with a covariance: the others held at zero as a normal distribution has it, and their cost that
-    of a Wald test."""
+    """Conditional estimate with the other parameters fixed at zero; the cost is the Wald statistic."""
 
     values: Array
     covariance: Array

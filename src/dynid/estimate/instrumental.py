@@ -75,7 +75,7 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
 
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
     identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration, and are
-    what a robot with flexible joints takes, its links bent as least squares have them.
+    used for robots with flexible joints, with link deflections predicted from the least-squares estimate.
     start: "regular" (inertia matrix = identity), "regular-links" (ZZ = 1 of every link, eq. 51), "filtered" (a
     consistent fit to the logs, filtered), "nominal", "wls", or "auto": from the first, and where that does not settle
     the others in turn, then with a loop assumed instead of the law, then with references; the estimate says which.

@@ -18,7 +18,8 @@ from dynid.estimate.iterations import Iteration, numbered
 from dynid.regression import BaseParameters
 
 _SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
-_ROUNDING = 1e-3  # of the tolerance: torques that change less than this have settled, however good the data are
+# Of the tolerance: torques that change less than this have settled, however good the data are.
+SETTLED_SHARE_OF_TOLERANCE = 1e-3
 _CONTRACTING = 0.7  # share of the last change below which iterations need no damping
 
 State = TypeVar("State")
@@ -170,7 +171,7 @@ def has_settled(change: float, tolerance: float, step: float) -> bool:
     The first alone stops where joints with small torques are still far from their end: all of a wrist's may be less
     than the tolerance of the whole arm's. What is left after a step is a fraction of it, as iterations contract.
     """
-    return change <= tolerance and (step <= _SMALL_STEP or change <= _ROUNDING * tolerance)
+    return change <= tolerance and (step <= _SMALL_STEP or change <= SETTLED_SHARE_OF_TOLERANCE * tolerance)
 
 
 @contextmanager

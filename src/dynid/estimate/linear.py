@@ -14,7 +14,7 @@ from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.base import reduce_columns
 
 _NOT_EXCITED = 1e-9  # share of a column that is independent of the others, below which it counts as not excited
-_ALIKE = 1e-7  # share of a column that another one has to make up to be like it
+COLLINEAR_SHARE = 1e-7  # share of a column that another one has to make up to be like it
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[In
         return np.arange(b), alike
     excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
     share = np.abs(excited.matrix[:, :b]) * norms[excited.independent, None] / np.where(norms > 0, norms, 1.0)
-    alike[excited.independent] = share > _ALIKE
+    alike[excited.independent] = share > COLLINEAR_SHARE
     alike[:, excited.independent] = False
     return np.sort(excited.independent), alike
 
@@ -113,8 +113,8 @@ def joint_weights(regression: Regression) -> Array:
 def _own_misfit(factor: Factor) -> tuple[float, int]:
     """Sum of squares that a joint's own columns leave of its torque, and how many of them are independent.
 
-    The last entry of its triangular factor is that only where none is: rounding in a dependent column takes as much
-    of the torque as it likes.
+    The last entry of the triangular factor is valid only for full column rank: rounding in a dependent column can
+    absorb part of the torque.
     """
     columns = factor.r[:, :-1]
     size = np.linalg.norm(columns, axis=0)

@@ -42,7 +42,7 @@ from dynid.threads import side_by_side
 
 _ENOUGH_ROWS = 131072  # rows at full rate that are filtered; of longer data some whole stretches all along
 _SAME_INERTIA = 0.02  # s, over which the inertia is taken for constant
-_NEAR = 12  # neighbouring frequencies on each side over which spectra are averaged
+SPECTRUM_NEIGHBOURS = 12  # neighbouring frequencies on each side over which spectra are averaged
 _LOOP_PEAK = 3.0  # greatest motion of a machine against the noise of its positions: the peak of a loop's response
 _BY_CHANCE = 0.01  # how often series that have nothing to do with each other may be taken for coherent at a frequency
 _LEAST_INERTIA = 0.02  # smallest eigenvalue of an inertia matrix scaled to ones that is believed
@@ -182,8 +182,8 @@ def _coherent(series: Array, other: Array) -> Array:
     Spectra averaged over n frequencies show a coherence of 1/n in the mean where there is none, and more than
     1 - chance^(1 / (n - 1)) only by that chance: up to there nothing is taken for coherent, above it 1/n is left out.
     """
-    count, out = 2 * _NEAR + 1, np.zeros(series.shape)
-    if len(series) < 8 * _NEAR:
+    count, out = 2 * SPECTRUM_NEIGHBOURS + 1, np.zeros(series.shape)
+    if len(series) < 8 * SPECTRUM_NEIGHBOURS:
         return out
     least = 1.0 - _BY_CHANCE ** (1.0 / (count - 1))
     own, by = np.fft.rfft(series, axis=0), np.fft.rfft(other, axis=0)
@@ -197,8 +197,9 @@ def _coherent(series: Array, other: Array) -> Array:
 def _near(spectra: NDArray[Any]) -> NDArray[Any]:
     """Return the mean over neighbouring frequencies of spectra (frequencies, joints), which may be fewer than the
     window."""
-    window = np.full(2 * _NEAR + 1, 1.0 / (2 * _NEAR + 1))
-    return np.column_stack([np.convolve(one, window)[_NEAR:_NEAR + len(one)] for one in spectra.T])
+    window = np.full(2 * SPECTRUM_NEIGHBOURS + 1, 1.0 / (2 * SPECTRUM_NEIGHBOURS + 1))
+    return np.column_stack([np.convolve(one, window)[SPECTRUM_NEIGHBOURS:SPECTRUM_NEIGHBOURS + len(one)]
+                            for one in spectra.T])
 
 
 def _inverses(inertia: Array) -> Array:
@@ -253,7 +254,8 @@ def _unseen_score(problem: Problem, unseen: tuple[Array, ...], beta: Array, weig
         full, one.q, one.dq + more, one.ddq) for one, more in zip(problem.data, unseen, strict=True)]
     out = np.zeros(len(beta))
     for piece in plain.pieces(unit=PIECE):
-        rows, found = plain.rows(piece), piece_entries(problem.data[piece.log], piece, partial(_columns, away[piece.log]))
+        rows = plain.rows(piece)
+        found = piece_entries(problem.data[piece.log], piece, partial(_columns, away[piece.log]))
         for j, own in enumerate(plain.layout.columns):
             out[own] += _weighted(rows, j, weights) @ (weights[j] * found[j])
     return out

@@ -35,7 +35,7 @@ _FREEDOM = 4.0  # numbers that the mean of its class is worth to a group: an out
 _TURNS = 3  # as groups share what the data show, their errors are found in turn this often
 _FIRST = 0.1  # error that the turns begin with
 _MOSTLY = 0.5  # share of a parameter's variance
-_ROUNDING = 1e-10
+NOMINAL_ERROR_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class NominalErrors:
     def of(groups: Sequence[Group], effect: Array, score: Array, noise: Array) -> NominalErrors:
         """From the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
-        noise = noise / np.outer(size, size) + _ROUNDING * len(size) * np.eye(len(size))
+        noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
         halves = [(effect @ group.half) / size[:, None] for group in groups]
         kinds = [group.kind for group in groups]
         return NominalErrors(tuple(groups), *_variances(kinds, halves, score / size, noise))

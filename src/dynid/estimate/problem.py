@@ -34,7 +34,7 @@ from dynid.signals import at_times
 if TYPE_CHECKING:
     from dynid.simulation import Controller
 
-_ROUNDING = 1e-9  # beyond a bound, that solvers leave
+BOUND_TOLERANCE = 1e-9  # beyond a bound, that solvers leave
 KnownValues = Mapping[str, Known | float | tuple[float, float]]
 Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
@@ -292,7 +292,7 @@ def method_title(name: str) -> str:
 def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
     """The estimate with its parameters between the bounds that every method keeps, of a method that knows of none."""
     low, high = estimate.base.bounds
-    if np.all((estimate.values >= low - _ROUNDING) & (estimate.values <= high + _ROUNDING)):
+    if np.all((estimate.values >= low - BOUND_TOLERANCE) & (estimate.values <= high + BOUND_TOLERANCE)):
         return estimate
     values = nearest_within(estimate.values, estimate.covariance, low, high)
     theta = None

@@ -16,7 +16,7 @@ from dynid.regression.residuals import Residuals
 
 FIRST, LAST = 3, 200  # orders that are tried; lower ones are cables
 _AGREE = 0.75  # share of the blocks without which the same order must be found
-_FEWEST = 50  # rows of a joint in a block
+MIN_ROWS_FOR_RIPPLE = 50  # rows of a joint in a block
 _TURN = 1.5  # rad of a wave's angle from row to row, above which rows are too far apart for it
 _AT_ONCE = 32
 
@@ -35,7 +35,7 @@ def ripple_order(angle: Array, residual: Array, block: Ints, blocks: int, step: 
     """The order of waves in a residual (rows,) over an angle (rows,), each block left out in turn; None where no
     order is found again without most of the blocks. step: rad from row to row."""
     counts = np.bincount(block, minlength=blocks)
-    if len(angle) == 0 or counts.min() < _FEWEST:
+    if len(angle) == 0 or counts.min() < MIN_ROWS_FOR_RIPPLE:
         return None
     # A wave must fit into the range of the joint, and rows into a wave.
     first = max(FIRST, int(np.ceil(2.0 * np.pi / max(float(np.ptp(angle)), 1e-9))))

@@ -20,7 +20,7 @@ from dynid.model import LinearModel
 from dynid.robot import Robot
 
 _SLOWER = 1.1  # stretch of a motion that asks too much
-_STEPS = 40
+BISECTION_STEPS = 40
 _BY_SPEED = ("velocity", "acceleration", "jerk", "torque")  # what a slower run mends
 _UP_TO_SPEED = 0.3  # s to the top speed of a joint whose acceleration nobody limits
 _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
@@ -48,7 +48,7 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
     """The same way as slowly as velocity, acceleration, jerk and nominal torques need; an error where the way itself is
     not allowed."""
     stretch = 1.0
-    for _ in range(_STEPS):
+    for _ in range(BISECTION_STEPS):
         found = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
         wrong = check_limits(found, limits, torque).violated
         if not wrong:

@@ -17,12 +17,12 @@ from dynid.excitation.trajectories.polynomial import Piecewise
 from dynid.robot import Robot
 
 _STEP = 0.01  # rad along the way
-_LONGEST = 4.0 * np.pi  # rad, where a way that goes round ends
+MAX_PATH_ANGLE = 4.0 * np.pi  # rad, where a way that goes round ends
 _SINGULAR = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
 _ROUNDS = 8  # of Newton's method
 _HELD = 1e-10  # m and rad
 _KNOT = 0.01  # s between the knots of the motion in time
-_LEAST = 0.1  # rad, a way that is worth going
+MIN_PATH_ANGLE = 0.1  # rad, a way that is worth going
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     ways = [_followed(robot, frame, aim, start, sign * wish, (middle - half, middle + half)) for sign in (-1.0, 1.0)]
     q = np.concatenate([ways[0][::-1], start[None], ways[1]])
     s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
-    if s[-1] < _LEAST:
+    if s[-1] < MIN_PATH_ANGLE:
         raise NotPossibleError(f"from this posture the joints of robot '{robot.name}' can move by only {s[-1]:.2g} "
                                f"rad while frame '{frame}' is fixed; choose another posture")
     return SelfMotion(s, q)
@@ -85,7 +85,7 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
     """Postures (points, dof) after `start` on the way that holds the frame, first along `wish`, until it ends."""
     found: list[Array] = []
     q, ahead = start, wish
-    for _ in range(int(_LONGEST / _STEP)):
+    for _ in range(int(MAX_PATH_ANGLE / _STEP)):
         direction = _tangent(robot, frame, q, ahead)
         if direction is None:
             break

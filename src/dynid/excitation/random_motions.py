@@ -18,7 +18,7 @@ from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 
 _TRIES = 100  # ways from a posture tried for one that is free
 _LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the limit, for the amplitudes of sines
-_SHORTEST = 0.5  # s, period of a sine
+MIN_SINE_PERIOD = 0.5  # s, period of a sine
 _ROOM = 0.998  # of the acceleration limit: a check adds a little between its points
 
 
@@ -119,8 +119,8 @@ def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach
         room = high[j] - low[j]
         size = rng.uniform(_LEAST_SPEED, _MOST_SPEED) * float(limits.velocity[j])
         push = _ROOM * float(limits.acceleration[j])
-        size = min(size, 0.999 * float(np.sqrt(0.5 * push * room)), np.pi * room / _SHORTEST)
-        shortest = max(2.0 * np.pi * size / push, _SHORTEST)
+        size = min(size, 0.999 * float(np.sqrt(0.5 * push * room)), np.pi * room / MIN_SINE_PERIOD)
+        shortest = max(2.0 * np.pi * size / push, MIN_SINE_PERIOD)
         longest = max(min(np.pi * room / size, duration), shortest)
         period[j] = rng.uniform(shortest, min(longest, np.pi * room / size))
         far = size * period[j] / np.pi

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.extraction.conditions import Conditions
 
-_STEPS = 100  # of one descent
+MAX_DESCENT_STEPS = 100  # of one descent
 _STILL = 1e-6  # relative gain of a step below which the descent has arrived
 _DAMPING = (1e-12, 1e12)
 
@@ -42,7 +42,7 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
     damping = 1e-3
     residual, jacobian = _rows(conditions, theta, slope, spread, weights)
     now = float(residual @ residual)
-    for _ in range(_STEPS):
+    for _ in range(MAX_DESCENT_STEPS):
         if goal is not None and not goal.residuals(theta)[0].any():
             return theta, 0.0
         if now == 0.0 or not jacobian.shape[1]:

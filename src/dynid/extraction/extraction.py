@@ -16,7 +16,7 @@ from dynid.extraction.conditions import Conditions
 Reason = Literal["feasible", "inertia", "centres", "both", "other"]
 _INERTIA = {"mass", "not-positive-definite", "triangle"}
 _CENTRES = {"centre-of-mass"}
-_ROUNDING = 1e-9  # share of an interval by which a value may be out of it
+INTERVAL_TOLERANCE = 1e-9  # share of an interval by which a value may be out of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +111,15 @@ def reason_of(violations: tuple[Violation, ...]) -> Reason:
 def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
     """A sentence for each bound that a full vector (parameters,) breaks."""
     central, _ = conditions.central(theta)
-    low, high, room = conditions.bounds.low, conditions.bounds.high, _ROUNDING * conditions.scale
+    low, high, room = conditions.bounds.low, conditions.bounds.high, INTERVAL_TOLERANCE * conditions.scale
     found = []
     for b, k in np.argwhere((central < low - room) | (central > high + room)):
         body = list(conditions.consistency.bodies)[b]
         found.append(f"{BODY[k]} of link '{body}' is {central[b, k]:.4g} {BODY_UNITS[k]}, outside {low[b, k]:g} to "
                      f"{high[b, k]:g}")
     least, most, width = conditions.rest_box
-    for k in np.flatnonzero((theta[conditions.rest] < least - _ROUNDING * width)
-                            | (theta[conditions.rest] > most + _ROUNDING * width)):
+    for k in np.flatnonzero((theta[conditions.rest] < least - INTERVAL_TOLERANCE * width)
+                            | (theta[conditions.rest] > most + INTERVAL_TOLERANCE * width)):
         item = conditions.consistency.parameters.items[conditions.rest[k]]
         found.append(f"{item.name} is {theta[conditions.rest[k]]:.4g} {item.unit}, outside {least[k]:g} to {most[k]:g}")
     return tuple(found)

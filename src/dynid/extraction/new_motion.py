@@ -9,7 +9,7 @@ from dynid.robot import Robot
 
 SECONDS, RATE = 10.0, 50.0  # s, Hz
 _PERIODS = (3.0, 10.0)  # s, between which each joint's period is drawn
-_SHARE = 0.8  # of the limits that is used
+USED_SHARE_OF_LIMITS = 0.8  # of the limits that is used
 _FASTEST, _HARDEST = 2.0, 8.0  # rad/s and rad/s^2, or m: where a robot's file gives no limits
 
 
@@ -28,7 +28,7 @@ def new_motion(robot: Robot, seed: int = 0) -> Samples:
     speed = np.where(np.isfinite(speed), speed, _FASTEST * wide / (np.pi / 2))
     hard = np.where(np.isfinite(hard), hard, _HARDEST * wide / (np.pi / 2))
     pulsation = 2.0 * np.pi / period
-    size = _SHARE * np.minimum(np.minimum(speed, hard / pulsation), 0.5 * (high - low) * pulsation)
+    size = USED_SHARE_OF_LIMITS * np.minimum(np.minimum(speed, hard / pulsation), 0.5 * (high - low) * pulsation)
     t = np.arange(0.0, SECONDS, 1.0 / RATE)[:, None]
     middle = 0.5 * (low + high)
     q = middle - size / pulsation * np.cos(pulsation * t)

@@ -21,7 +21,7 @@ WIDTHS: tuple[Width, ...] = get_args(Width)
 # As in Simionato's tables A.5 and A.6, where loose masses go to 9 to 14 times the true ones, normal ones to 1.4 to 2.5.
 _MASS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}  # times the nominal
 _GROWN = 3.0  # loose boxes, times the link's own
-_NEAR = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
+TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
 _WHOLE: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
 _OTHER: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}  # friction and the like, times their size
 # Where a link has no nominal mass, kg/m^3: a block of steel, of aluminium.
@@ -107,7 +107,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
     if width == "loose":
         low, high = middle - _GROWN * half, middle + _GROWN * half
     elif width == "tight" and numbers is not None:
-        low, high = com - 2.0 * _NEAR * half, com + 2.0 * _NEAR * half
+        low, high = com - 2.0 * TIGHT_BOX_SHARE * half, com + 2.0 * TIGHT_BOX_SHARE * half
     else:
         low, high = np.minimum(box.low, com), np.maximum(box.high, com)
     reach = 0.5 * (high - low) if width == "loose" else half

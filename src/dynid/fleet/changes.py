@@ -23,7 +23,7 @@ from dynid.arrays import Array
 from dynid.fleet.pooling import Known
 
 RATE = 0.01  # probability by chance below which a robot is said to have changed
-_FEWEST = 2  # logs on either side of a step
+MIN_LOGS_PER_SIDE = 2  # logs on either side of a step
 _RANK = 1e-10
 _DAY = 86400.0
 
@@ -70,7 +70,7 @@ def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> t
     """The changes of a robot in the order of time. A stretch with a step is cut there and searched again on both
     sides."""
     count = len(series.logs)
-    if count < 2 * _FEWEST:
+    if count < 2 * MIN_LOGS_PER_SIDE:
         return ()
     best = _best(series, parts)
     if best is None or best[1].probability >= rate:
@@ -100,7 +100,7 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, Change] | No
     inverse = series.prior @ np.linalg.inv(np.eye(len(whole)) + whole @ series.prior)
     time = days(series.dates)
     shapes = [("step", place, (np.arange(count) >= place).astype(float))
-              for place in range(_FEWEST, count - _FEWEST + 1)]
+              for place in range(MIN_LOGS_PER_SIDE, count - MIN_LOGS_PER_SIDE + 1)]
     if time[-1] > 0:
         shapes.append(("drift", count - 1, time / time[-1]))
     tries, best = len(shapes) * len(parts), None

@@ -19,7 +19,7 @@ from dynid.fleet.robot_fold import RobotFold
 
 _FLEET = 30.0  # independent rows that the fleet's level counts for
 _SHAPE = 300.0  # those that a flat spectrum counts for
-_SHOWN = 1e-8  # share of the largest singular value below which a joint's data do not show a direction
+MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value below which a joint's data do not show a direction
 
 
 def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
@@ -42,7 +42,7 @@ def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
         columns = factor.r[:, :-1]
         size = np.linalg.norm(columns, axis=0)
         left, singular, right = np.linalg.svd(columns / np.where(size > 0, size, 1.0), full_matrices=False)
-        kept = singular > _SHOWN * singular.max(initial=0.0)
+        kept = singular > MIN_SINGULAR_RATIO * singular.max(initial=0.0)
         rest = factor.r[:, -1] - left[:, kept] @ (left[:, kept].T @ factor.r[:, -1])
         rank = int(kept.sum())
         variance = float(rest @ rest) / max(factor.rows - rank, 1)

@@ -12,7 +12,7 @@ from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow, Signals
 from dynid.report.pages.fleet_robot import FleetRobotData
 
 _BOXES = 24  # parameters drawn as boxes: those that differ most certainly
-_SURE = 4.0  # deviations of a step from which it is drawn
+SIGNIFICANT_STEP = 4.0  # deviations of a step from which it is drawn
 _BOXED = 40  # robots of a picture
 
 
@@ -97,4 +97,4 @@ def _changed(result: FleetResult, robot: str, dates: tuple[str, ...]) -> tuple[t
     """Each parameter that steps of a robot changed surely, with the day and the date of the step."""
     at = dict(zip(dates, days(dates).tolist(), strict=True))
     return tuple((name, at[one.date], one.date) for one in result.changes if one.robot == robot and one.kind == "step"
-                 and one.date in at for name, _, _, sigmas in one.parameters if abs(sigmas) > _SURE)
+                 and one.date in at for name, _, _, sigmas in one.parameters if abs(sigmas) > SIGNIFICANT_STEP)

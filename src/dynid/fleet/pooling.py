@@ -25,7 +25,7 @@ from dynid.regression import BaseParameters
 _EACH = 8  # robots from which every parameter has a spread of its own; below, parameters of one kind share theirs
 _FIXED, _STEPS = 25, 60  # steps of the fixed point, and of the search from there
 _START = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
-_NEAR = -6.0  # the same for a spread of zero of a fleet not far from this one
+MIN_LOG_SPREAD = -6.0  # the same for a spread of zero of a fleet not far from this one
 _LEAST, _MOST = -14.0, 6.0  # logarithms of the spread, in units of a parameter's size, that are tried
 
 
@@ -134,7 +134,7 @@ def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints, near: 
         start = _fixed_points(data, start, groups, size, member)
     else:
         of_group = [int(np.argmax(groups == g)) for g in range(count)]
-        start = np.log(np.maximum(near.spread / size, np.exp(_NEAR))[of_group])
+        start = np.log(np.maximum(near.spread / size, np.exp(MIN_LOG_SPREAD))[of_group])
     found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST, _MOST)] * count,
                      options={"maxiter": _STEPS})
     logs = found.x

@@ -16,7 +16,7 @@ from dynid.regression import Factor, Regression, Stacked
 from dynid.regression.regression import Block
 from dynid.workers import tree_sum
 
-_SHOWN = 1e-8  # share of the largest singular value below which the data do not show a direction
+MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value below which the data do not show a direction
 _LEAST = 1e-10  # smallest variance of a direction, relative
 
 
@@ -93,7 +93,7 @@ class RobotFold:
         size = np.linalg.norm(r, axis=0)
         scale = np.where(size > 0, size, 1.0)
         left, singular, right = np.linalg.svd(r / scale, full_matrices=False)
-        kept = singular > _SHOWN * singular.max(initial=0.0)
+        kept = singular > MIN_SINGULAR_RATIO * singular.max(initial=0.0)
         left, singular, turn = left[:, kept], singular[kept], right[kept]
         # Errors along the kept directions: z = S^-1 U' e with covariance S^-1 (V' M V / S) S^-1, M in scaled columns.
         half = (turn / scale) / singular[:, None]

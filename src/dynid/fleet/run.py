@@ -41,7 +41,7 @@ from dynid.workers import Workers
 
 _TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
 _ODD = 2.0  # times its own residual that a log's is with the model of the robot's others
-_FEWEST = 3  # logs of a robot from which one of them can be odd
+MIN_LOGS_FOR_ODD = 3  # logs of a robot from which one of them can be odd
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[Lo
     odd = []
     for name in folds:
         own = list(folds[name])
-        while len(own) >= _FEWEST:
+        while len(own) >= MIN_LOGS_FOR_ODD:
             ratios = _ratios(name, own)
             worst = int(np.argmax(ratios))
             usual = float(np.median(np.delete(ratios, worst)))

@@ -16,8 +16,9 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.fleet.log_estimates import LogEstimates
 
-_SHOWN = 6  # motions that a sentence names
-_FEWEST = 2  # robots that made a motion, and motions that several robots made, from which both can be told apart
+MAX_MOTIONS_NAMED = 6  # motions that a sentence names
+# Robots that made a motion, and motions that several robots made, from which both can be told apart.
+MIN_COMMON_MOTIONS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class TwoWay:
     @property
     def sentence(self) -> str:
         """In words, what was compared."""
-        shown = ", ".join(self.motions[:_SHOWN]) + (", ..." if len(self.motions) > _SHOWN else "")
+        shown = ", ".join(self.motions[:MAX_MOTIONS_NAMED]) + (", ..." if len(self.motions) > MAX_MOTIONS_NAMED else "")
         return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
                 f"({shown}), so differences between robots are separated from differences between motions")
 
@@ -56,8 +57,8 @@ def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
         for entry in own.entries:
             if entry.motion:
                 made.setdefault(entry.motion, set()).add(r)
-    motions = tuple(sorted(name for name, robots in made.items() if len(robots) >= _FEWEST))
-    if len(motions) < _FEWEST:
+    motions = tuple(sorted(name for name, robots in made.items() if len(robots) >= MIN_COMMON_MOTIONS))
+    if len(motions) < MIN_COMMON_MOTIONS:
         return None
     places = [(r, k, motions.index(entry.motion)) for r, own in enumerate(logs) for k, entry in enumerate(own.entries)
               if entry.motion in motions]
@@ -75,7 +76,7 @@ def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float,
 
     known = np.isfinite(values) & np.isfinite(std) & (std > 0)
     nothing = (float("nan"),) * 3
-    if known.sum() < 2 * _FEWEST:
+    if known.sum() < 2 * MIN_COMMON_MOTIONS:
         return nothing
     x, weight = values[known], 1.0 / std[known]
     robots, motions = (_levels(one[known]) for one in (robot, motion))

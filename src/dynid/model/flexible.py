@@ -24,7 +24,7 @@ from dynid.model.kinds import Kind
 from dynid.model.model import Model
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.registry import FRICTION
-from dynid.model.term import Entries, Remembering, Shaped
+from dynid.model.term import Entries, HasHistory, Shaped
 from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
 
 STIFFNESS = Kind("joint stiffness")
@@ -57,7 +57,7 @@ class FlexibleModel:
         robot = self.links.robot
         for term in (*self.links.terms, *self.motors.terms):
             blank = [name for name in getattr(term, "learned", ()) if getattr(term, name) is None]
-            if blank or isinstance(term, Remembering) or (isinstance(term, Shaped) and term.shape_names(robot)):
+            if blank or isinstance(term, HasHistory) or (isinstance(term, Shaped) and term.shape_names(robot)):
                 raise ModelError(f"term '{getattr(term, 'kind', type(term).__name__)}' depends on the data, which a "
                                  "model with flexible joints does not support; use viscous, coulomb, offset or "
                                  "another term of fixed shape")

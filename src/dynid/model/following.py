@@ -18,7 +18,7 @@ from dynid.robot import Robot
 
 
 @dataclass(frozen=True)
-class FollowingBodies:
+class DependentBodies:
     """Ten numbers of every body that follows, numbered behind the robot's own; virtual bodies have none.
 
     With all joints of the tree at the positions that the robot's own joints give them and G their rates, the torques
@@ -97,8 +97,8 @@ def _massive(robot: Robot) -> list[int]:
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """The terms of a model, with that of bodies that follow where the robot has such and its bodies are asked
     for."""
-    there = any(isinstance(term, FollowingBodies) for term in terms)
+    there = any(isinstance(term, DependentBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms
-    return (*terms, FollowingBodies())
+    return (*terms, DependentBodies())
 

@@ -54,6 +54,7 @@ SYMBOLS = {
     "MX": "first moment along x", "MY": "first moment along y", "MZ": "first moment along z", "M": "mass",
     "Ia": "reflected rotor inertia", "Iam": "rotor inertia, motor side", "Jm": "rotor inertia of a flexible joint",
     "Fv": "viscous friction", "Fvm": "viscous friction, motor side",
+    "Fvd": "half the difference of viscous friction between directions",
     "Fvp": "viscous friction in positive direction", "Fvn": "viscous friction in negative direction",
     "Fc": "Coulomb friction", "Fcm": "Coulomb friction, motor side",
     "Fcp": "Coulomb friction in positive direction", "Fcn": "Coulomb friction in negative direction",

@@ -20,15 +20,15 @@ from dynid.model.following import with_followers
 from dynid.model.parameters import Parameter, Parameters
 from dynid.model.term import (
     DescribingSlowMotion,
+    HasHistory,
     Informed,
-    Instant,
     Loaded,
     Motion,
     Physical,
-    Remembering,
     Scaled,
     Shaped,
     Simulated,
+    SingleSample,
     Term,
     Timed,
     Warmed,
@@ -108,7 +108,7 @@ class Model:
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for term, columns in self.parts:
             entries = term.entries(self.robot, *probe)
-            if isinstance(term, Remembering):
+            if isinstance(term, HasHistory):
                 q, dq, ddq = probe
                 entries = term.remembered(self.robot, q, dq, ddq, np.ones((2, term.channels(self.robot))))
             for joint, parameter, _ in entries:
@@ -146,7 +146,7 @@ class Model:
     @cached_property
     def _channels(self) -> tuple[slice, ...]:
         """Places of each term's memory among that of all."""
-        counts = [term.channels(self.robot) if isinstance(term, Remembering) else 0 for term in self.terms]
+        counts = [term.channels(self.robot) if isinstance(term, HasHistory) else 0 for term in self.terms]
         ends = np.cumsum(counts)
         return tuple(slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True))
 
@@ -157,7 +157,7 @@ class Model:
 
     def memory(self, motion: Motion) -> Array:
         """What the terms remember along a stretch of motion without a gap (samples, channels)."""
-        found = [term.memory(self, motion) for term in self.terms if isinstance(term, Remembering)]
+        found = [term.memory(self, motion) for term in self.terms if isinstance(term, HasHistory)]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
@@ -221,12 +221,12 @@ class Model:
         return out
 
     @cached_property
-    def _instants(self) -> tuple[tuple[Instant, Ints], ...] | None:
+    def _instants(self) -> tuple[tuple[SingleSample, Ints], ...] | None:
         """Every term with the places of its entries in a regressor of one sample; None where one cannot give them at
         once."""
         found = []
         for term, columns in self.parts:
-            if not isinstance(term, Instant):
+            if not isinstance(term, SingleSample):
                 return None
             joints, parameters = term.instant_entries(self.robot)
             found.append((term, joints * len(self.parameters) + columns[parameters]))
@@ -252,7 +252,7 @@ class Model:
         q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
-        return self.with_told_bodies(theta)._torques(theta, q, dq, ddq)
+        return self.with_bodies_if_unset(theta)._torques(theta, q, dq, ddq)
 
     def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)
@@ -345,21 +345,22 @@ class Model:
                                          for term in self.terms))
 
     def with_estimate(self, theta: ArrayLike) -> Model:
-        """The same model, its terms that see the last estimate beside parameters theta."""
+        """Return a copy with estimate-dependent terms evaluated at theta."""
         if not self.loaded.any():
             return self
         values, model = self.parameters.vector(theta), self._with_bodies(theta)
         return replace(model, terms=tuple(term.with_estimate(values) if isinstance(term, Informed) else term
                                           for term in model.terms))
 
-    def with_told_bodies(self, theta: ArrayLike) -> Model:
-        """The same model, its terms that see the bodies' torques with the bodies they were told, or else with those of
-        theta: base values leave open what is a link's and what a rotor's."""
+    def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
+        """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
+
+        Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
         told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, Loaded))
         return self if told else self._with_bodies(theta)
 
     def _with_bodies(self, theta: ArrayLike) -> Model:
-        """The same model, its terms that see the bodies' torques with the bodies of parameters theta."""
+        """Return a copy whose load-dependent terms use the link inertias of theta."""
         numbers = self.body_numbers(theta)
         return replace(self, terms=tuple(term.with_bodies(numbers) if isinstance(term, Loaded) else term
                                          for term in self.terms))

@@ -22,12 +22,12 @@ from dynid.errors import ModelError
 from dynid.model.complete import complete
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
-from dynid.model.term import Informed, Loaded, Motion, Remembering, Term, fill_entries, probing_motion
+from dynid.model.term import HasHistory, Informed, Loaded, Motion, Term, fill_entries, probing_motion
 from dynid.robot import Robot
 
 _STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
 _WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
-_ROUNDING = 1e-9  # relative, of torques that should agree
+TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBES = 6
 
 Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # q, dq, ddq, place, out, memory
@@ -65,7 +65,7 @@ class MomentumForm:
             return MomentumForm(model, (whole,))
         parts, first = [], 0
         for term, columns in model.parts:
-            count = term.channels(model.robot) if isinstance(term, Remembering) else 0
+            count = term.channels(model.robot) if isinstance(term, HasHistory) else 0
             channels, first = slice(first, first + count), first + count
             parts.append(_term_part(model, term, columns, channels, symmetric))
         return MomentumForm(model, tuple(parts))
@@ -124,7 +124,7 @@ def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetr
     if isinstance(term, Loaded | Informed):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
                          "it, or use equations = 'torque' (--set prepare.equations=torque)")
-    if isinstance(term, Remembering) and _remembers_acceleration(model, term):
+    if isinstance(term, HasHistory) and _remembers_acceleration(model, term):
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
     kernel = getattr(term, "momentum", None) if robot.followers is None else None  # they know trees alone
@@ -144,12 +144,12 @@ def _bound(kernel: Own, robot: Robot) -> Own:
     return own
 
 
-def _remembers_acceleration(model: Model, term: Remembering) -> bool:
+def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
     rng = np.random.default_rng(0)
     t = np.arange(4 * _PROBES) / 100.0
     q, dq, ddq = rng.normal(size=(3, len(t), model.dof))
     first, second = (term.memory(model, Motion(t, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
-    return not np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING)
+    return not np.allclose(first, second, rtol=TORQUE_AGREEMENT, atol=TORQUE_AGREEMENT)
 
 
 def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool) -> _Part:
@@ -172,7 +172,7 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
     size = max(float(np.abs(by_both).max(initial=0.0)), 1e-300)
 
     def differ(one: Array, other: Array) -> bool:
-        return float(np.abs(one - other).max(initial=0.0)) > _ROUNDING * size
+        return float(np.abs(one - other).max(initial=0.0)) > TORQUE_AGREEMENT * size
 
     if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
         raise ModelError(f"the torque of {name} is not linear in the acceleration, so it has no momentum; remove it, "

@@ -154,7 +154,7 @@ class TorqueModel(Protocol):
 
 
 @runtime_checkable
-class Remembering(Protocol):
+class HasHistory(Protocol):
     """A term that needs times or the order of samples."""
 
     def channels(self, robot: Robot) -> int: ...
@@ -165,7 +165,7 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
-class Stepping(Remembering, Protocol):
+class Stepping(HasHistory, Protocol):
     """A term whose memory goes on from sample to sample by what stands in them."""
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]: ...
@@ -188,7 +188,7 @@ class Sloped(Protocol):
 
 
 @runtime_checkable
-class PullingBack(Protocol):
+class HasAdjoint(Protocol):
     """A term that knows the derivative of a weighted sum of its entries (see `pull_back`)."""
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
@@ -212,7 +212,7 @@ class Physical(Protocol):
 
 
 @runtime_checkable
-class Instant(Protocol):
+class SingleSample(Protocol):
     """A term that gives its entries for one motion (dof,) at once."""
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | float: ...
@@ -248,7 +248,7 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
     place (dof, the term's parameters): the row of each entry, -1 for none. Exact where the term gives its slopes, by
     differences of fourth order where it does not.
     """
-    if isinstance(term, PullingBack):
+    if isinstance(term, HasAdjoint):
         term.pull_back(robot, q, dq, ddq, place, weights, out)
         return
     if isinstance(term, Sloped):

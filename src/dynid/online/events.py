@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-_MOST = 1000  # events kept; a stream may have one at every sample
+MAX_EVENTS_KEPT = 1000  # events kept; a stream may have one at every sample
 
 
 @dataclass(frozen=True)
@@ -30,5 +30,5 @@ class Events:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, t: float, code: str, text: str) -> None:
-        self.last = [*self.last[-_MOST + 1:], StreamEvent(t, code, text)]
+        self.last = [*self.last[-MAX_EVENTS_KEPT + 1:], StreamEvent(t, code, text)]
         self.counts[code] = self.counts.get(code, 0) + 1

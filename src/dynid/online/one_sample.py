@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Ints
 from dynid.model import Model
-from dynid.model.term import Instant
+from dynid.model.term import SingleSample
 from dynid.regression.equations import Layout
 from dynid.robot import Robot
 
@@ -23,7 +23,7 @@ class OneSample:
     terms: each with its entries among `values`; the torques are the last of them. order: entry of each row.
     """
 
-    def __init__(self, robot: Robot, terms: list[tuple[Instant, slice]], order: Ints, count: int) -> None:
+    def __init__(self, robot: Robot, terms: list[tuple[SingleSample, slice]], order: Ints, count: int) -> None:
         self._given = (robot, terms, order, count)
         self._robot, self._terms, self._order = robot, terms, order
         self._motion, self._values = np.zeros((4, robot.dof)), np.zeros(count)
@@ -40,10 +40,10 @@ class OneSample:
     @staticmethod
     def of(model: Model, layout: Layout, torque_rows: Ints) -> OneSample | None:
         """None where a term does not give one sample at once."""
-        terms: list[tuple[Instant, slice]] = []
+        terms: list[tuple[SingleSample, slice]] = []
         order, count = np.zeros(layout.rows, dtype=np.int64), 0
         for term, columns in model.parts:
-            if not isinstance(term, Instant):
+            if not isinstance(term, SingleSample):
                 return None
             joints, parameters = term.instant_entries(model.robot)
             rows = layout.place[joints, columns[parameters]]

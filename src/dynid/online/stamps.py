@@ -116,7 +116,7 @@ class Stamps:
         self.events.add(float(t) if np.isfinite(t) else -1.0, code, text)
 
     def _break(self, t: float, code: str, text: str) -> None:
-        """A new run: what the old one still holds is taken by nobody."""
+        """Start a new segment and discard buffered samples."""
         self.events.add(t, code, text)
         self.run += 1
         self.t, self.q, self.tau = [], [], []

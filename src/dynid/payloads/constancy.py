@@ -11,7 +11,7 @@ from dynid.payloads.loaded import Loaded
 from dynid.payloads.ways import LinearFit, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
 
-_FEWEST = 3  # blocks on either side
+MIN_BLOCKS_PER_SIDE = 3  # blocks on either side
 _CHANGE = 0.3  # of the load: a smaller change is not told from errors of the model
 _DEVIATIONS = 5.0
 
@@ -47,9 +47,10 @@ def change_of(loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Change | No
         share.append(product / power if power > 0 else 0.0)
         weight.append(power)
     alpha, weights = np.array(share), np.array(weight)
-    if len(alpha) < 2 * _FEWEST or weights.sum() <= 0:
+    if len(alpha) < 2 * MIN_BLOCKS_PER_SIDE or weights.sum() <= 0:
         return None
-    best = max((_step(alpha, weights, k) for k in range(_FEWEST, len(alpha) - _FEWEST + 1)), key=lambda one: one[0])
+    places = range(MIN_BLOCKS_PER_SIDE, len(alpha) - MIN_BLOCKS_PER_SIDE + 1)
+    best = max((_step(alpha, weights, k) for k in places), key=lambda one: one[0])
     gain, k, before, after, std = best
     if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _DEVIATIONS * std):
         return None

@@ -28,7 +28,7 @@ from dynid.robot import inertia as ten
 
 _BLOCKS = 8  # of the logs with, and of those without the load
 _STEPS = 30  # of Gauss-Newton
-_SURE = 0.1  # relative deviation above which a gain is not identified
+MAX_GAIN_UNCERTAINTY = 0.1  # relative deviation above which a gain is not identified
 _WEIGHT = 0.05  # of the joint that feels most of the known load's weight: a joint that feels less carries none
 
 
@@ -81,7 +81,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     moved = (1.0 / each - gains) / gains
     covariance = (n - 1) / n * moved.T @ moved + (LEAST_DEVIATION ** 2) * np.eye(model.dof) + load.deviation ** 2
     relative = np.sqrt(np.diag(covariance))
-    known = carries & (relative < _SURE)
+    known = carries & (relative < MAX_GAIN_UNCERTAINTY)
     reasons = {name: f"its uncertainty from the logs is {100 * share:.0f} %" if loaded_ else
                "the weight of the load causes no torque: the axis is vertical, or passes through the load"
                for name, sure, loaded_, share in zip(model.joint_names, known, carries, relative, strict=True)

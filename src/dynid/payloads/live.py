@@ -27,7 +27,7 @@ from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression
 from dynid.regression.equations import Layout
 
-_KNOWN = 0.5  # of its deviation before any data: what a number is known to, where it is identified
+IDENTIFIED_SHARE_OF_PRIOR = 0.5  # of its deviation before any data: what a number is known to, where it is identified
 _FAST = 0.25  # of the top speeds that a robot's file allows: those that count as reached from the start
 _STANDING = 0.1  # share of a row in which its joint may stand
 _STANDS = 0.01  # rad/s or m/s below which a joint's row is left out of `update`, where dry friction is modelled
@@ -139,7 +139,7 @@ class LivePayload(Streamed):
         data = recursion.memory.regression(self._made.base, self.joint_names)
         theta, parts = recursion.beta[unknowns.load], self._parts(recursion, data)
         total = np.sum(list(parts.values()), axis=0)
-        identified: Bools = np.sqrt(np.diag(total - parts["gains"])) < _KNOWN * unknowns.sizes
+        identified: Bools = np.sqrt(np.diag(total - parts["gains"])) < IDENTIFIED_SHARE_OF_PRIOR * unknowns.sizes
         lever = load_lever(self._made.model.robot, self.frame)
         numbers = nearest_body(theta, total - parts["gains"], identified, lever=lever) if consistent else theta
         rows = [count for count in data.rows if count]

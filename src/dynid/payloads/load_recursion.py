@@ -146,7 +146,7 @@ class LoadRecursion:
         return found
 
     def _learn(self, block: RowBlock) -> None:
-        """Noise from a block that leaves the window; from one that was left out as much as could be let in."""
+        """Update the noise from a block that leaves the window; rejected blocks are clipped at the threshold."""
         rows = block.keep.sum(axis=0)
         squares = np.sum(block.innovations ** 2, axis=0)
         self._seen += [self.variance * np.minimum(squares, self.threshold * rows), rows]

@@ -12,7 +12,8 @@ from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.signals import fast_length
 
-_ALIKE = 0.2  # of a motion's size: how far the same motion is off at most, root mean square; loads pull it away
+# Of a motion's size: how far the same motion is off at most, root mean square; loads pull it away.
+MAX_MOTION_DIFFERENCE = 0.2
 
 
 def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Samples]) -> tuple[Array, float]:
@@ -26,7 +27,7 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     if not found:
         raise NotPossibleError("method 'same-motion' needs a log of the same motion without load")
     off, rows, other = min(found, key=lambda item: item[0])
-    if off > _ALIKE:
+    if off > MAX_MOTION_DIFFERENCE:
         raise NotPossibleError(
             "method 'same-motion' needs a log of the same motion without load: "
             f"the nearest, {other.source}, differs by {100 * off:.0f} % of the "

@@ -17,7 +17,7 @@ from dynid.regression.correlation import correlation
 FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
 LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
 _UNLIKELY = 3.0  # deviations of gains, beyond which something else is wrong
-_FEWEST = 3.0  # degrees of freedom, below which a deviation says nothing
+MIN_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom, below which a deviation says nothing
 LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
 
 
@@ -79,4 +79,4 @@ def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array
     found: dict[Source, Array] = {
         "noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
         "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
-    return found, max(float(seen.effective[seen.rows > 0].min(initial=np.inf)), _FEWEST)
+    return found, max(float(seen.effective[seen.rows > 0].min(initial=np.inf)), MIN_DEGREES_OF_FREEDOM)

@@ -23,7 +23,7 @@ from dynid.payloads.loaded import Loaded
 Way = Literal["residual", "difference", "same-motion", "together"]
 WAYS: tuple[Way, ...] = ("residual", "difference", "same-motion", "together")
 _UNSEEN = 1e-10  # singular value of scaled equations, as a share of the largest, below which nothing is known
-_ROUNDING = 1e-13  # of the largest column: one below it is no column
+MIN_COLUMN_SHARE = 1e-13  # of the largest column: one below it is no column
 _PART = 1e-6  # share of a parameter that lies in what is not known, above which it is not identified
 
 
@@ -112,8 +112,8 @@ def _fit(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance, fixed: bool) ->
         x[:b], by_robot[:b] = unloaded.values, np.eye(b)
     else:
         by_robot = inverse[:, :b] @ (known.T @ known)
-    # The gain of a joint multiplies its torques, in the loaded and in the unloaded logs. Where these are not at hand,
-    # the unloaded robot is taken to have taken its part in: what is left is a part of what is not the robot's.
+    # The gain of a joint multiplies its torques, in the loaded and in the unloaded logs. Without unloaded
+    # data, gain errors are assumed to affect only the residual torque.
     torque = right if unloaded.by_gain is not None else right - rows[:, :b] @ unloaded.values
     pushed = np.stack([rows.T @ np.where(joint == j, torque, 0.0) for j in range(len(loaded.weights))], axis=1)
     by_gain = inverse @ pushed + (0.0 if unloaded.by_gain is None else by_robot @ unloaded.by_gain)
@@ -151,7 +151,7 @@ def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
     """A^+ (n, rows) of a matrix (rows, n), from its columns made of equal size, and which unknowns are seen (n,).
     Columns of rounding alone, as a hand that stays level has them, count as zero."""
     size = np.linalg.norm(matrix, axis=0)
-    there = size > _ROUNDING * size.max(initial=0.0)
+    there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)
     left, singular, right = np.linalg.svd(matrix / size, full_matrices=False)
     kept = singular > _UNSEEN * singular.max(initial=0.0)

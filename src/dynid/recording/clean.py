@@ -30,7 +30,7 @@ ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "re
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench", "temperature", "motor_position",
                   "sensed_torque", "target_torque", "target_current", "external_torque")
-_SHOWN = 3  # bad rows named in a note
+MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
 
@@ -187,8 +187,8 @@ def _dropped(current: Layout, blocks: Sequence[Block], faults: Dictionary[int, t
         raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; "
                              "correct it, or add --set log.bad_rows=drop to "
                              "ignore such rows", where=current.setting(*faults[where[0]]))
-    shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:_SHOWN])
-    more = f"; and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
+    shown = "; ".join(_sentence(current, blocks, row, faults[row]) for row in where[:MAX_BAD_ROWS_SHOWN])
+    more = f"; and {len(where) - MAX_BAD_ROWS_SHOWN} more" if len(where) > MAX_BAD_ROWS_SHOWN else ""
     notes.append(f"{len(where)} of {count} rows ignored: {shown}{more}")
     found = []
     for row in where[:LISTED]:
@@ -396,7 +396,8 @@ def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, 
             head = clock.last_row.get(signal, array[:1])
             previous = np.concatenate([head, array[:-1]])
             same &= np.all(array[again] == previous[again], axis=1)
-        rows = ", ".join(str(place(int(i))) for i in again[:_SHOWN]) + (", ..." if len(again) > _SHOWN else "")
+        rows = ", ".join(str(place(int(i))) for i in again[:MAX_BAD_ROWS_SHOWN])
+        rows += ", ..." if len(again) > MAX_BAD_ROWS_SHOWN else ""
         other = int(np.sum(~same))
         coarse = "; the clock is too coarse: give the rate in Hz (--set log.rate=N)" if other > 0.1 * len(t) else ""
         notes.append(f"{len(again)} rows repeat the previous time stamp and are ignored ({source.row} {rows}); "

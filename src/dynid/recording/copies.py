@@ -8,11 +8,11 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 
-_ROWS = 100  # below this nothing is said
+MIN_ROWS_FOR_COPIES = 100  # below this nothing is said
 _WINDOW = 10  # rows to each side over which a motion is looked at
 _COUNTS_A_ROW = 2.0  # steps of an encoder that a joint has to make in each row to count as moving
 _LEAST_APART = 20  # rows between a row and its copy: nearer ones are rows that are held
-_NEAR = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
+DECIMAL_STEP_TOLERANCE = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
 _FINE = 1000.0  # steps in the range of a joint: with so many, rounding is below what a filter leaves of the motion
 
 
@@ -41,20 +41,20 @@ def rows_in_motion(q: Array) -> Bools:
 def held_share(q: Array, tau: Array) -> float:
     """Share of the rows in motion, of q and tau (samples, joints), that repeat the row before in all numbers: a log
     that is written faster than it is measured has such rows. 0 where too few rows are in motion."""
-    if len(q) < _ROWS:
+    if len(q) < MIN_ROWS_FOR_COPIES:
         return 0.0
     same = np.all(q[1:] == q[:-1], axis=1) & np.all(tau[1:] == tau[:-1], axis=1)
     # Of rows that are held, the distinct ones show whether there is motion.
     own = np.concatenate([[True], ~same])
     moving = rows_in_motion(q[own])
     rows = np.repeat(moving, np.diff(np.append(np.flatnonzero(own), len(q))))
-    return float(np.mean(same[rows[1:]])) if rows.sum() >= _ROWS else 0.0
+    return float(np.mean(same[rows[1:]])) if rows.sum() >= MIN_ROWS_FOR_COPIES else 0.0
 
 
 def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
     """The longest stretch of rows in motion that comes again to the last digit in t (samples,), q and tau (samples,
     joints); None where none does. Noise makes two rows differ, so that a copy is no coincidence."""
-    if len(t) < _ROWS:
+    if len(t) < MIN_ROWS_FOR_COPIES:
         return None
     numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)
     factors = np.random.default_rng(0).integers(1, 2**63, numbers.shape[1], dtype=np.uint64) | np.uint64(1)
@@ -68,7 +68,8 @@ def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
     distances, counts = np.unique(apart, return_counts=True)
     most = int(np.argmax(counts))
     later = int(distances[most])
-    return Again(int(counts[most]), float(np.median(t[later:] - t[:-later]))) if counts[most] >= _ROWS else None
+    return (Again(int(counts[most]), float(np.median(t[later:] - t[:-later])))
+            if counts[most] >= MIN_ROWS_FOR_COPIES else None)
 
 
 def decimal_step(column: Array) -> float | None:
@@ -78,7 +79,7 @@ def decimal_step(column: Array) -> float | None:
     if len(values) < 3:
         return None
     step = float(np.diff(values).min())
-    exponent = np.floor(np.log10(step * (1.0 + _NEAR)))
+    exponent = np.floor(np.log10(step * (1.0 + DECIMAL_STEP_TOLERANCE)))
     lead = step / 10.0 ** exponent
     nice = min((1.0, 2.0, 5.0), key=lambda one: abs(lead - one))
     exact = nice * 10.0 ** float(exponent)

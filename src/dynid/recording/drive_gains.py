@@ -19,7 +19,7 @@ from dynid.robot import numbered_joints
 # too small to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
 GAIN_DEVIATION = 0.08
 _BLOCKS = 10  # stretches of time that are left out in turn
-_SURE = 0.1  # relative deviation above which a gain is not identified
+MAX_GAIN_UNCERTAINTY = 0.1  # relative deviation above which a gain is not identified
 _AT_REST = 0.02  # of a joint's top speed: where friction has no sign
 _NOTHING = 1e-6  # of the largest torque: rounding
 _STILL = 1e-4  # rad/s or m/s: a joint that moves no faster stands
@@ -153,7 +153,7 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
     slopes = np.array(found) / size[0]
     slope, n = whole / size[0], len(rows)
     deviation = math.sqrt((n - 1) / n * float(np.sum((slopes - slopes.mean()) ** 2)))
-    if not slope > 0 or deviation > _SURE * slope:
+    if not slope > 0 or deviation > MAX_GAIN_UNCERTAINTY * slope:
         return 0.0, np.inf, ("its target torque can hardly be distinguished from friction and acceleration, as on a "
                              "vertical axis, which carries no weight")
     return slope, deviation, ""

@@ -15,7 +15,7 @@ from dynid.errors import RecordingError
 from dynid.recording.unpacking import check_size
 
 _MOST_OBJECTS = 10_000  # groups and datasets of one file
-_DEEPEST = 32  # groups inside each other
+MAX_GROUP_DEPTH = 32  # groups inside each other
 _DEFLATE_RATIO = 1032  # most bytes that one byte of deflate can stand for
 _UNCHECKED_CHUNK = 64 << 20  # bytes that a chunk may unpack to at worst without being measured before
 _CHECKSUMS = 1024  # bytes that other filters may add to a chunk
@@ -34,8 +34,8 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
                 raise elsewhere(path, prefix)
             found[prefix] = item
             continue
-        if depth > _DEEPEST or len(seen) + len(item) > _MOST_OBJECTS:
-            raise RecordingError(f"{path}: has groups nested more than {_DEEPEST} deep or contains more than "
+        if depth > MAX_GROUP_DEPTH or len(seen) + len(item) > _MOST_OBJECTS:
+            raise RecordingError(f"{path}: has groups nested more than {MAX_GROUP_DEPTH} deep or contains more than "
                                  f"{_MOST_OBJECTS} objects, so it is not a log")
         inner = []
         for key in item:

@@ -21,7 +21,7 @@ _MATRIX, _COMPRESSED = 14, 15  # types of elements
 _CELL, _STRUCT, _OBJECT, _SPARSE, _FUNCTION, _OPAQUE = 1, 2, 3, 5, 16, 17  # classes of arrays
 _NUMERIC = (4, *range(6, 16))  # characters and numbers
 _MOST_ARRAYS = 100_000  # of one file, those inside of others among them
-_DEEPEST = 32  # arrays inside each other
+MAX_ARRAY_DEPTH = 32  # arrays inside each other
 _MOST_DIMENSIONS = 32
 _MOST_NAMES = 1 << 20  # bytes of names
 _STEP = 1 << 16
@@ -146,8 +146,8 @@ class _Walk:
             raise _damaged(self.path, "it is cut off inside an array") from None
 
     def _matrix(self, depth: int) -> str:
-        if depth > _DEEPEST:
-            raise _damaged(self.path, f"arrays are nested more than {_DEEPEST} deep")
+        if depth > MAX_ARRAY_DEPTH:
+            raise _damaged(self.path, f"arrays are nested more than {MAX_ARRAY_DEPTH} deep")
         flags = struct.unpack(f"{self.order}4I", self.stream.read(16))[2]
         kind, is_complex = flags & 0xFF, bool(flags >> 8 & 8)
         self._counted(1)

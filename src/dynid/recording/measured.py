@@ -103,7 +103,7 @@ class Measuring:
         return found
 
 
-def recording_of_measured(robot: Robot, t: ArrayLike, positions: Dictionary[str, ArrayLike] | ArrayLike,
+def recording_from_joints(robot: Robot, t: ArrayLike, positions: Dictionary[str, ArrayLike] | ArrayLike,
                           torques: Dictionary[str, ArrayLike] | ArrayLike, **other: Any) -> Recording:
     """A recording of a robot's own joints from positions of its measured joints and torques of its driven ones.
 

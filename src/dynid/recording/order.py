@@ -7,7 +7,7 @@ import numpy as np
 from dynid.arrays import Array
 
 SHARE = 0.05  # of the rows: more than this at odds is another run in the same file, not damage
-_FEW = 10  # rows that may be at odds in the shortest of logs
+MAX_ODD_ROWS = 10  # rows that may be at odds in the shortest of logs
 _REST = 20  # rows that have to follow for something to be at odds with them
 _APART = 10.0  # times the duration of all that follows: a gap that long says that the rows before it are strays
 _BEYOND = 3.0  # times the range of all that follows
@@ -23,7 +23,7 @@ def measurable(array: Array) -> Array:
 
 def most_rows(count: int) -> int:
     """How many of so many rows may be at odds with the others."""
-    return max(_FEW, int(SHARE * count))
+    return max(MAX_ODD_ROWS, int(SHARE * count))
 
 
 def strays_by_order(t: Array) -> int:

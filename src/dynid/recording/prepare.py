@@ -24,7 +24,7 @@ from dynid.robot import numbered_joints
 from dynid.signals import at_times
 
 AT_REST = "log-at-rest"  # code of the reason why a log without motion cannot be prepared
-_FEWEST = 10  # samples of a log below which nothing is tried
+MIN_LOG_SAMPLES = 10  # samples of a log below which nothing is tried
 
 
 def prepare(recording: Recording, settings: Preparation | None = None, **overrides: Any) -> Samples:
@@ -144,9 +144,9 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
     recording = recording if recording.joints else _named(recording)
     source = recording.source
-    if len(recording) < _FEWEST:
-        raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {_FEWEST} are "
-                               f"needed; record some seconds of motion")
+    if len(recording) < MIN_LOG_SAMPLES:
+        raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {MIN_LOG_SAMPLES} "
+                               "are needed; record some seconds of motion")
     moving = selection.moving_joints(recording.q)
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))

@@ -16,7 +16,7 @@ PARTS = ("position", "velocity", "effort")
 PART_OF = {"position": "position", "reference": "position", "motor_position": "position", "velocity": "velocity",
            "reference_velocity": "velocity", "torque": "effort", "current": "effort", "sensed_torque": "effort",
            "target_torque": "effort", "target_current": "effort", "external_torque": "effort"}
-_GAP = 5.0  # times the median interval of a topic beyond which nothing is known between two messages
+GAP_INTERVALS = 5.0  # times the median interval of a topic beyond which nothing is known between two messages
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,12 @@ class TopicSeries:
         after = self.stamps[np.minimum(place, len(self.stamps) - 1)] - stamps
         ends = ((place == 0) & (after <= self.interval)) | ((place == len(self.stamps)) & (before <= self.interval))
         inside = (place > 0) & (place < len(self.stamps))
-        return np.asarray(ends | (before == 0) | (inside & (before + after <= _GAP * self.interval)))
+        return np.asarray(ends | (before == 0) | (inside & (before + after <= GAP_INTERVALS * self.interval)))
 
     def note(self, rows: int, left_out: int) -> str:
         """What was done with the topic, for a log of so many rows."""
         gaps = np.diff(self.stamps)
-        wide = gaps[gaps > _GAP * self.interval]
+        wide = gaps[gaps > GAP_INTERVALS * self.interval]
         said = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
                 "positions") \
             if self.interval > 0 else f"{self.topic} has a single message"

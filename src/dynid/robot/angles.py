@@ -16,7 +16,7 @@ from dynid.arrays import Array
 
 _STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
 _BELOW_MACHINES = 1e-5  # rad: a hundredth of a millimetre on a metre, less than arms are built to
-_MOST = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
+MAX_ANGLE_ROUNDING = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
 _FEWEST_DIGITS = 3
 NOISE = 1e-12  # rad: an angle off by less is printed with all its digits
 
@@ -70,4 +70,4 @@ def _prints(printed: float, exact: float) -> bool:
     if off <= _BELOW_MACHINES:
         return True
     _, digits, exponent = Decimal(repr(float(printed))).normalize().as_tuple()
-    return len(digits) >= _FEWEST_DIGITS and off <= min(10.0 ** int(exponent), _MOST)
+    return len(digits) >= _FEWEST_DIGITS and off <= min(10.0 ** int(exponent), MAX_ANGLE_ROUNDING)

@@ -28,7 +28,7 @@ class Mimic(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Followers:
+class DependentJoints:
     """The bodies that are moved by joints without a freedom of their own: mimic joints, and those of closed loops.
 
     tree: the robot with every joint, all free. free: which of its joints are the robot's, in order. coupling (tree.dof,
@@ -110,7 +110,7 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
         coupling[i] = mimic.multiplier * coupling[tree.joint_index(mimic.joint)]
         offset[i] = mimic.offset
     bodies = tuple(i for i in range(tree.dof) if i not in free)
-    followers = Followers(tree, tuple(free), coupling, offset, bodies, mimics, loops)
+    followers = DependentJoints(tree, tuple(free), coupling, offset, bodies, mimics, loops)
     bodies = tuple(sorted(bodies, key=lambda i: (int(np.argmax(followers.shows[:, i])), i)))
     number = {BASE: BASE, **{old: new for new, old in enumerate((*free, *bodies))}}
     return replace(
@@ -123,7 +123,7 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
 
 def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) -> Joint:
     """A joint of the tree as one of the robot's own, on the last of the robot's bodies that carries it: what lies
-    between stands as in the loops' posture, and moves in `Followers.tree`."""
+    between is as in the loops' posture, and moves in `DependentJoints.tree`."""
     joint, before = tree.joints[i], tree.joints[i].before
     parent = joint.parent
     while parent not in (BASE, *free):
@@ -133,7 +133,7 @@ def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) ->
     return replace(joint, parent=BASE if parent == BASE else free.index(parent), before=before)
 
 
-def lock_followed(robot: Robot, followers: Followers, positions: Mapping[str, float]) -> Robot:
+def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[str, float]) -> Robot:
     """A robot with joints that follow, some of its joints locked, mimic ones among them."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)

@@ -26,7 +26,7 @@ UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
 _SINGULAR = 1e-12  # of the largest principal moment: a smaller one is none but for the rounding of eigenvalues
-_ROUNDING = 1e-9  # of the largest eigenvalue of a pseudo-inertia: one that much below zero is rounding
+EIGENVALUE_TOLERANCE = 1e-9  # of the largest eigenvalue of a pseudo-inertia: one that much below zero is rounding
 # Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, written as positions in our order.
 _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
 
@@ -202,7 +202,7 @@ def can_exist(parameters: ArrayLike) -> bool:
     """Whether real matter can have these ten numbers but for rounding, points and plates included: their pseudo-inertia
     has no negative eigenvalue (Ardiani, eq. 1.47)."""
     eigenvalues = np.linalg.eigvalsh(pseudo_inertia(parameters))
-    return bool(eigenvalues[0] >= -_ROUNDING * max(float(np.abs(eigenvalues).max()), 1e-300))
+    return bool(eigenvalues[0] >= -EIGENVALUE_TOLERANCE * max(float(np.abs(eigenvalues).max()), 1e-300))
 
 
 def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[Fault]:

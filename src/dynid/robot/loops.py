@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RobotError
-from dynid.robot.followers import Followers, Mimic, coupled, resolved
+from dynid.robot.followers import DependentJoints, Mimic, coupled, resolved
 from dynid.robot.robot import BASE, Frame, Robot
 
 ClosureKind = Literal["point", "axis", "rigid", "rod"]
@@ -81,7 +81,7 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
     return coupled(tree, mimics, tuple(following), Loops(tuple(closures), start))
 
 
-def moves_with(followers: Followers) -> Bools:
+def moves_with(followers: DependentJoints) -> Bools:
     """moves[j, a]: joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
     own = followers.coupling != 0.0
     dof = len(followers.free)

@@ -33,7 +33,7 @@ from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import parse_xml
 
-_FAR = 1e10  # MuJoCo's own largest number, the end of a range that has none
+MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number, the end of a range that has none
 _SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
@@ -211,7 +211,8 @@ class _Tree:
             return -np.inf, np.inf
         if lower >= upper:
             raise text.error(f"'range' of {where} has a lower end {lower:g} that is not below its upper end {upper:g}")
-        return (-np.inf if lower <= -_FAR else float(lower) * unit), (np.inf if upper >= _FAR else float(upper) * unit)
+        return (-np.inf if lower <= -MUJOCO_INFINITY else float(lower) * unit,
+                np.inf if upper >= MUJOCO_INFINITY else float(upper) * unit)
 
     def inertia(self, inside: Sequence[Place], where: str, still: bool) -> Array | None:
         """Ten numbers of a body in its frame; None where it has no <inertial> and no geoms that give it one. still: it

@@ -16,7 +16,7 @@ from dynid.quantities import GRAVITY, check_quantity
 from dynid.robot import inertia as ten
 
 if TYPE_CHECKING:
-    from dynid.robot.followers import Followers
+    from dynid.robot.followers import DependentJoints
 
 JointKind = Literal["revolute", "continuous", "prismatic"]
 ShapeKind = Literal["box", "cylinder", "capsule", "sphere"]
@@ -148,7 +148,7 @@ class Robot:
     text: str | bytes | None = field(default=None, repr=False)
     locked: Mapping[str, float] = field(default_factory=dict)
     source_joints: tuple[str, ...] = ()
-    followers: Followers | None = field(default=None, repr=False)
+    followers: DependentJoints | None = field(default=None, repr=False)
     payload: float | None = None
     measured: tuple[str, ...] = ()
     driven: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, Frame, Joint, JointFields, Robot, joint_fields
 
 _OWN = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
-_FAR = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
+MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
 
 
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
@@ -169,9 +169,9 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
     frame = inverse(joint.after @ body)
     text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{_text(frame[:3, 3])}" axis="{_text(frame[:3, 2])}"')
-    limits = np.clip([joint.lower, joint.upper], -_FAR, _FAR)
+    limits = np.clip([joint.lower, joint.upper], -MUJOCO_INFINITY, MUJOCO_INFINITY)
     # A joint whose limits coincide has none that mean anything: MuJoCo takes only a range with an inside.
-    if np.any(np.abs(limits) < _FAR) and limits[0] < limits[1]:
+    if np.any(np.abs(limits) < MUJOCO_INFINITY) and limits[0] < limits[1]:
         text += f' limited="true" range="{_text(limits)}"'
     return text + "".join(f' {key}="{_text(value)}"' for key, value in values.items()) + "/>"
 

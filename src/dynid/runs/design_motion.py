@@ -43,7 +43,7 @@ from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
 from dynid.validate.data_excitation import deviations
 
-_ROUNDING = 1e-6  # share of a joint's torque below which residuals are rounding
+ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
 _DEAF = 1e6  # noise of a torque that is not measured, in that of the others
 _SLOW = 0.5  # of the limit of velocity
 _GRID = 2000
@@ -312,7 +312,8 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
         raise DynidError(f"{path} does not match the parameters in the same folder; identify it again with -o")
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
     power = np.sqrt(np.array([factor.power for factor in fold.factors]) / rows)
-    spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows), _ROUNDING * np.maximum(power, 1e-6))
+    spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows),
+                        ROUNDING_SHARE_OF_TORQUE * np.maximum(power, 1e-6))
     kept = np.flatnonzero(estimate.identified & (estimate.std > 0))
     if len(kept):
         # Rows of a filtered log are not independent: its deviations are wider than the fold alone says.

@@ -16,7 +16,7 @@ from dynid.dynamics.loop_kernels import CLOSED, close_kernel
 from dynid.dynamics.tree import Tree, tree_of
 from dynid.kernel_store import njit, when_numba_is_loaded
 from dynid.robot import Robot
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 
 
 class ChainRows(NamedTuple):
@@ -53,7 +53,7 @@ class ChainRows(NamedTuple):
         return bool(self.status[0] != CLOSED)
 
 
-def chain_rows(robot: Robot, followers: Followers, numbers: Array) -> ChainRows:
+def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> ChainRows:
     """The rows of a robot with bodies `numbers` (bodies, 10), those that follow behind its own."""
     whole = np.zeros((followers.tree.dof, 10))
     whole[[*followers.free, *followers.bodies]] = numbers
@@ -65,7 +65,7 @@ def chain_rows(robot: Robot, followers: Followers, numbers: Array) -> ChainRows:
                      np.zeros(1, dtype=np.int64), np.zeros((joints, joints)), np.zeros(joints), np.zeros((joints, n)))
 
 
-def _without_loops(followers: Followers) -> Closures:
+def _without_loops(followers: DependentJoints) -> Closures:
     """Mimic joints alone: no closures, no coordinates beyond those of the robot."""
     none, coupling = np.zeros(0, dtype=np.int64), followers.coupling
     ratio = coupling.sum(axis=1)  # one of a row at most is not zero

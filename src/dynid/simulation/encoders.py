@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.dynamics.following import tree_motion
 from dynid.errors import ModelError
 from dynid.recording import Recording
-from dynid.recording.measured import recording_of_measured
+from dynid.recording.measured import recording_from_joints
 from dynid.robot import Robot
 from dynid.simulation.plant import per_joint
 
@@ -34,6 +34,6 @@ def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise
     true = tree_motion(robot, exact.q).q[:, places]
     spread = np.random.default_rng([seed, 1]).normal(size=true.shape) * per_joint(noise, count, "position noise")
     read = in_counts(true + spread, per_joint(encoder, count, "encoder"))
-    made = recording_of_measured(robot, exact.t, read, exact.tau)
+    made = recording_from_joints(robot, exact.t, read, exact.tau)
     return replace(exact, q=made.q, measured=made.measured, measured_position=made.measured_position,
                    notes=(*exact.notes, *made.notes))

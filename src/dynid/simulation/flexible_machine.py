@@ -10,7 +10,7 @@ from dynid.errors import ModelError
 from dynid.model import FlexibleModel, Model
 from dynid.simulation.plant import Flexible
 
-_KNOWN = ("viscous", "coulomb")  # friction of motors that compiled code has
+COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code has
 
 
 def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Array, Flexible]:
@@ -18,10 +18,10 @@ def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Arr
 
     The offset of a spring and the skew between encoders are of the log, not of the machine.
     """
-    strange = [kind for kind in model.motor_friction if kind not in _KNOWN]
+    strange = [kind for kind in model.motor_friction if kind not in COMPILED_MOTOR_FRICTION]
     if strange:
         raise ModelError(f"motors with friction of kind '{strange[0]}' cannot be simulated; there are "
-                         f"{' and '.join(_KNOWN)}")
+                         f"{' and '.join(COMPILED_MOTOR_FRICTION)}")
     values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
     n, links = model.links.dof, model.links
 

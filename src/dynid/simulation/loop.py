@@ -24,9 +24,9 @@ from dynid.simulation.sensors import Sensors, lagged, see
 Command = Callable[[int, Array, Array], Array]
 Outside = Callable[[Array, float], Array]
 
-_NONE = np.zeros((0, 0))
-NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), _NONE, _NONE, np.zeros(0), np.zeros(0), _NONE,
-                 _NONE, np.zeros(0, dtype=np.int64), np.zeros(0), _NONE, _NONE, _NONE, _NONE, _NONE,
+EMPTY = np.zeros((0, 0))
+NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, EMPTY, np.zeros(0), np.zeros(0), EMPTY,
+                 EMPTY, np.zeros(0, dtype=np.int64), np.zeros(0), EMPTY, EMPTY, EMPTY, EMPTY, EMPTY,
                  np.zeros((1, 0, 6)))
 
 

@@ -24,7 +24,7 @@ from dynid.errors import DynidError
 from dynid.studio.errors import Refusal
 from dynid.studio.events import Events, event
 from dynid.studio.jobs import Jobs
-from dynid.studio.security import REPORT_POLICY, Door, Guarded, refusal
+from dynid.studio.security import REPORT_POLICY, Authentication, AuthenticationMiddleware, refusal
 from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import RUN, Caps, Workspace, digest
 from dynid.version import __version__
@@ -268,7 +268,7 @@ class Studio:
         return FileResponse(path, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
 
 
-def application(studio: Studio, door: Door) -> Guarded:
+def application(studio: Studio, door: Authentication) -> AuthenticationMiddleware:
     """The application behind its door."""
     api: list[tuple[str, str, Handler]] = [
         ("GET", "/", studio.get_page), ("GET", "/static/{name}", studio.get_static),
@@ -282,7 +282,7 @@ def application(studio: Studio, door: Door) -> Guarded:
         ("GET", "/api/results/{identity}/{name}", studio.get_result),
         ("GET", "/api/meshes/{identity}", studio.get_mesh)]
     routes = [Route(path, answered(handler), methods=[verb]) for verb, path, handler in api]
-    return Guarded(Starlette(routes=routes, lifespan=studio.life), door)
+    return AuthenticationMiddleware(Starlette(routes=routes, lifespan=studio.life), door)
 
 
 def answered(handler: Handler) -> Handler:

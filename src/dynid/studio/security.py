@@ -38,7 +38,7 @@ _ENTER = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-
 
 
 @dataclass(frozen=True)
-class Door:
+class Authentication:
     """The address of a studio, and what opens it. host: it listens at. names: a Host header may have."""
 
     host: str
@@ -92,10 +92,10 @@ def _is_number(name: str) -> bool:
     return True
 
 
-class Guarded:
+class AuthenticationMiddleware:
     """An application behind a door."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Authentication) -> None:
         self.app, self.door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -17,7 +17,7 @@ import uvicorn
 from dynid.errors import DynidError
 from dynid.studio.app import Studio, application
 from dynid.studio.request_time import TimedProtocol
-from dynid.studio.security import Door
+from dynid.studio.security import Authentication
 from dynid.studio.workspace import Caps
 
 _OPENER_SECONDS = 60.0  # after which the file that lets the browser in is removed
@@ -28,7 +28,7 @@ class Opened:
     """A studio that listens but does not answer yet."""
 
     studio: Studio
-    door: Door
+    door: Authentication
     socket: socket.socket
 
     @property
@@ -46,7 +46,7 @@ def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", 
     except BaseException:
         listening.close()
         raise
-    return Opened(studio, Door(host, listening.getsockname()[1]), listening)
+    return Opened(studio, Authentication(host, listening.getsockname()[1]), listening)
 
 
 def configuration(opened: Opened) -> uvicorn.Config:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 
-class Voice:
+class ProgressChannel:
     """How a task speaks: messages on the way, and the answer; several threads may."""
 
     def __init__(self, out: IO[bytes]) -> None:

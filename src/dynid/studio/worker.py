@@ -20,7 +20,7 @@ from typing import Any
 
 from dynid.errors import DynidError
 from dynid.studio.confinement import Confinement
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 # Task -> module in `tasks` and its function; imported when it is asked for.
 TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings": ("settings", "checked_settings"),
@@ -38,7 +38,7 @@ def main() -> None:
     os.dup2(2, 1)
     confinement = Confinement(folder, trusted)
     confinement.install()
-    voice = Voice(out)
+    voice = ProgressChannel(out)
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=listen, args=(requests,), daemon=True).start()
     while True:
@@ -55,7 +55,7 @@ def listen(requests: SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def answer(task: str, params: Mapping[str, Any], voice: Voice, confinement: Confinement) -> None:
+def answer(task: str, params: Mapping[str, Any], voice: ProgressChannel, confinement: Confinement) -> None:
     """Carry out a task, and say what came of it."""
     try:
         module, name = TASKS[task]

@@ -40,9 +40,9 @@ EMPTY: Mapping[str, Any] = {
     "model": {"python": None, "friction": [], "rotor": False, "own_terms": None, "terms": [], "flexible": None},
     "log": {}, "prepare": {}, "controller": None, "simulation": {"run": True, "horizon": 0.5}, "essential": None,
     "gravity": None, "only": [], "lock": {}, "known": {}, "payloads": {}, "blocks": 10, "stream_rows": None}
-_PART = re.compile(r"[\w(][\w.+ ()@=,-]{0,119}")
+PATH_PART_PATTERN = re.compile(r"[\w(][\w.+ ()@=,-]{0,119}")
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
-_SHOWN = re.compile(r"[\w(][\w.+ ()-]{0,119}")
+FILE_NAME_PATTERN = re.compile(r"[\w(][\w.+ ()-]{0,119}")
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ class Workspace:
     def path_of(self, name: str, role: str | None = None) -> Path:
         """The path of a file by its name, which may have folders where it is a mesh's."""
         parts = name.split("/")
-        fits = all(_PART.fullmatch(part) and not part.endswith((".", " ")) for part in parts) and len(parts) <= 8
+        fits = len(parts) <= 8 and all(PATH_PART_PATTERN.fullmatch(part) and not part.endswith((".", " "))
+                                       for part in parts)
         if not fits or (len(parts) > 1 and role not in (None, "mesh")):
             raise Refusal(400, "a file name may contain only letters, digits and . _ - + "
                                "( ), at most 120 of them, and folders only for meshes", where=f"file {name[:120]}")
@@ -197,7 +198,7 @@ class Workspace:
     def result_file(self, identity: str, name: str) -> Path:
         """A file of a result."""
         folder = self.result(identity)
-        if not _SHOWN.fullmatch(name) or not (folder / name).is_file() or (folder / name).is_symlink():
+        if not FILE_NAME_PATTERN.fullmatch(name) or not (folder / name).is_file() or (folder / name).is_symlink():
             raise Refusal(404, f"result {identity} has no file {name[:120]}")
         return folder / name
 

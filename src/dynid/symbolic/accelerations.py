@@ -15,7 +15,7 @@ from dynid.symbolic.writer import Writer
 
 # Friction from load is piecewise linear in the accelerations, and Newton's method exact once the signs of the bodies'
 # torques are right: in 80,000 random states of five arms, friction up to half of the torque, none needed a third step.
-_STEPS = 3
+REFINEMENT_STEPS = 3
 
 
 def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
@@ -26,7 +26,7 @@ def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
     mass = w.inertia()
     found = _solved(w, [list(row) for row in mass], list(rest))
     loads = _loads(w)
-    for _ in range(_STEPS if loads else 0):
+    for _ in range(REFINEMENT_STEPS if loads else 0):
         left = [r - x for r, x in zip(rest, apply(mass, found), strict=True)]
         matrix = [list(row) for row in mass]
         for load in loads:

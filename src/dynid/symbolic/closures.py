@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.robot import BASE
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 from dynid.robot.robot import Frame
 from dynid.symbolic.derivative import Derivatives
@@ -44,18 +44,18 @@ class LoopMotion:
     correction: Vector
 
 
-def tree_positions(graph: Graph, followers: Followers, z: Sequence[Value]) -> Vector:
+def tree_positions(graph: Graph, followers: DependentJoints, z: Sequence[Value]) -> Vector:
     """Positions of all joints of the tree at coordinates z."""
     rows = [dot(numbers(graph, row), z) for row in followers.coupling]
     return [x + float(b) for x, b in zip(rows, followers.offset, strict=True)]
 
 
-def own_joints(followers: Followers) -> tuple[int, ...]:
+def own_joints(followers: DependentJoints) -> tuple[int, ...]:
     """The joint of the tree that each coordinate which follows is the position of."""
     return tuple(followers.tree.joint_index(name) for name in followers.following)
 
 
-def loop_motion(chain: Chain, followers: Followers, postures: Array) -> LoopMotion:
+def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> LoopMotion:
     """The motion of a robot's loops; postures (samples, dof + following): coordinates in which they are closed, by
     which derivatives that are zero are known."""
     graph, n = Graph(), len(followers.free)

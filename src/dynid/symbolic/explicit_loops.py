@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.robot.followers import Followers
+from dynid.robot.followers import DependentJoints
 from dynid.symbolic.closures import carried_out, end_of, own_joints, paths_apart, tree_positions
 from dynid.symbolic.frames import Chain
 from dynid.symbolic.graph import Graph, Value
@@ -62,7 +62,7 @@ class _Search:
 
     graph: Graph
     chain: Chain
-    followers: Followers
+    followers: DependentJoints
     postures: Array
     joints: Vector  # positions of the tree's joints, symbols for those that follow
     frames: dict[int, Place] = field(default_factory=dict)
@@ -303,7 +303,7 @@ def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[
     return [(right[0] * x + right[1] * y) * inverse for x, y in parts], v
 
 
-def explicit_loops(chain: Chain, followers: Followers, postures: Array) -> ExplicitLoops | None:
+def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) -> ExplicitLoops | None:
     """The joints that follow in closed form, None where none is found; postures (samples, dof + following): coordinates
     in which the loops are closed, the first that of the loops."""
     graph, n = Graph(), len(followers.free)

@@ -22,7 +22,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.pose import inverse, rotation_z, translation
 
 _NOTHING = 1e-12  # m or of a direction cosine
-_FAR = 3.0  # times the longest step between joints
+FAR_FRAME_RATIO = 3.0  # times the longest step between joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def chain(robot: Robot) -> Chain:
     for i, joint in enumerate(robot.joints):
         start = place[joint.parent] @ joint.before
         near, angle = _way(start, joint.prismatic)[1:]
-        if abs(near) > _FAR * size:
+        if abs(near) > FAR_FRAME_RATIO * size:
             near = 0.0
         fixed = start @ translation(0.0, 0.0, -near) @ rotation_z(-angle)
         # The body in the joint's frame, written down and not as a product of poses there and back, whose rounding would

@@ -21,8 +21,8 @@ from dynid.dynamics.following import chain_of, closes, random_postures, tree_mot
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Parameter, Parameters, Payload
 from dynid.model.elements import Bodies
-from dynid.model.following import FollowingBodies
-from dynid.model.term import Remembering, Simulated, Stepping, Term, UnderLoad
+from dynid.model.following import DependentBodies
+from dynid.model.term import HasHistory, Simulated, Stepping, Term, UnderLoad
 from dynid.regression.base import BaseParameters, random_factor, reduce_columns
 from dynid.robot import Robot
 from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
@@ -217,7 +217,7 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
     for a term that is no body."""
     robot, count = model.robot, len(term.parameters(model.robot))
     following = robot.followers
-    if isinstance(term, FollowingBodies):
+    if isinstance(term, DependentBodies):
         assert following is not None
         whole = np.zeros((10 * following.tree.dof, count))
         for k, body in enumerate(b for b in following.bodies if not following.tree.bodies[b].virtual):
@@ -261,7 +261,7 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
     term that needs more than the last sample to go on is refused."""
     found, some = [], np.ones((1, model.dof))
     for term in model.terms:
-        if isinstance(term, Remembering) and not isinstance(term, Stepping):
+        if isinstance(term, HasHistory) and not isinstance(term, Stepping):
             if any(True for _ in term.entries(model.robot, some, some, some)):
                 kind = getattr(term, "kind", type(term).__name__)
                 raise ModelError(f"term '{kind}' has a memory but no method that "

@@ -146,7 +146,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
         raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
     theta = _theta(model, values, needed=parameters == "fixed")
-    plan = layout(model if theta is None else model.with_told_bodies(theta), following)
+    plan = layout(model if theta is None else model.with_bodies_if_unset(theta), following)
     online = ONLINE in what
     what = [*(one for one in what if one != ONLINE), *(["regressor"] if online else []),
             *(["step"] if plan.remembers else [])]

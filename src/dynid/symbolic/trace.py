@@ -21,7 +21,7 @@ from dynid.model.term import Stepping, Term, UnderLoad
 from dynid.robot import Robot
 from dynid.symbolic.graph import Graph, Value
 
-_NAMED = {np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.arctan: "atan", np.exp: "exp", np.sqrt: "sqrt",
+TRACED_FUNCTIONS = {np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.arctan: "atan", np.exp: "exp", np.sqrt: "sqrt",
           np.absolute: "abs", np.sign: "sign", np.maximum: "max", np.minimum: "min", np.greater: "greater",
           np.arctan2: "atan2"}
 _PLAIN: dict[Any, Callable[..., Value]] = {
@@ -66,8 +66,8 @@ class Traced(NDArrayOperatorsMixin):
             return Traced(self.graph, given[0] @ given[1])
         if ufunc is np.less:
             ufunc, given = np.greater, given[::-1]
-        if ufunc in _NAMED:
-            name = _NAMED[ufunc]
+        if ufunc in TRACED_FUNCTIONS:
+            name = TRACED_FUNCTIONS[ufunc]
             return self._each(lambda *x: self.graph.apply(name, *x), given)
         if ufunc in _PLAIN:
             return self._each(_PLAIN[ufunc], given)
@@ -93,7 +93,7 @@ class Traced(NDArrayOperatorsMixin):
 
 def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array]) -> list[Any]:
     """Numbers of the outputs at many samples; inputs: (samples, n) by name."""
-    functions: dict[str, Callable[..., Any]] = {name: function for function, name in _NAMED.items()}
+    functions: dict[str, Callable[..., Any]] = {name: function for function, name in TRACED_FUNCTIONS.items()}
     functions |= {"pow": np.power, "where": np.where}
 
     def symbol(name: str) -> Array:

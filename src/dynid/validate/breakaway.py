@@ -19,7 +19,7 @@ from dynid.validate.friction_shape import friction_at, velocity_friction
 _REST = 0.15  # s that a joint stands before a start, at least
 _BEFORE, _AFTER = 0.02, 0.015  # s before a start from which friction is carried on to it, and behind it
 _STILL = 6.0  # deviations of the positions' noise within which a joint stands
-_FEWEST = 3  # starts
+MIN_STARTS = 3  # starts
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
     starts = [[_starts(raw.t, raw.q[:, j]) for raw in behind] for j in range(dof)]
     own, found = velocity_friction(estimate), []
     for j in range(dof):
-        if sum(map(len, starts[j])) < _FEWEST:
+        if sum(map(len, starts[j])) < MIN_STARTS:
             continue
         values = np.concatenate([_friction_at(estimate, j, own[j], log, raw, some)
                                  for log, raw, some in zip(logs, behind, starts[j], strict=True)])

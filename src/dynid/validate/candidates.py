@@ -26,7 +26,8 @@ ROWS = 4096  # of one joint that are looked at; more would only cost time
 EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
 BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
-_ALIKE = 0.9  # what is left after the best candidate over what is left after another, from which they cannot be told
+# What is left after the best candidate over what is left after another, from which they cannot be told.
+INDISTINGUISHABLE_RATIO = 0.9
 _SAME = 0.97  # the same, from which the simpler one is taken
 _GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
@@ -357,7 +358,8 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)
     order, least = [*CANDIDATES], 1.0 - found[0].of_own
-    alike = [f for f in found if f.of_own > 0.5 * found[0].of_own and least >= _ALIKE * (1.0 - f.of_own)]
+    alike = [f for f in found
+             if f.of_own > 0.5 * found[0].of_own and least >= INDISTINGUISHABLE_RATIO * (1.0 - f.of_own)]
     best = min((f for f in alike if least >= _SAME * (1.0 - f.of_own)), default=found[0],
                key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))

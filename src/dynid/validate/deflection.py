@@ -25,7 +25,7 @@ from dynid.regression.correlation import correlated_covariance
 from dynid.signals import at_times
 
 _SLOW = 0.05  # share of the fastest bending below which it has no clear direction
-_FEWEST = 50  # rows
+MIN_DEFLECTION_ROWS = 50  # rows
 
 Origin = Literal["sensor", "model"]
 
@@ -79,7 +79,7 @@ def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequenc
     found = []
     for k, j in enumerate(joints):
         rows = np.flatnonzero(keep[:, k])
-        if len(rows) >= _FEWEST and np.ptp(bend[rows, k]) > 0.0:
+        if len(rows) >= MIN_DEFLECTION_ROWS and np.ptp(bend[rows, k]) > 0.0:
             one = _fitted(names[j], "sensor" if sensed else "model", (bend[:, k], rate[:, k], torque[:, k]), keep[:, k])
             found.append(replace(one, number=j, skew=_skew(estimate, j)))
     return tuple(found)

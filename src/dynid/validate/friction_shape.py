@@ -16,7 +16,7 @@ from dynid.validate.reconstruct import Reconstruction
 
 _POINTS = 81  # of a curve, from one end to the other
 _BINS = 24  # of velocities on either side
-_FEWEST = 5  # rows of a bin that is shown
+MIN_BIN_ROWS = 5  # rows of a bin that is shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +97,6 @@ def _binned(x: Array, y: Array, edges: Array) -> tuple[Array, Array, Array, Arra
     order = np.argsort(which, kind="stable")
     starts = np.searchsorted(which[order], np.arange(len(edges)))
     rows = [(float(np.median(x[order[a:b]])), *np.percentile(y[order[a:b]], (50, 25, 75)))
-            for a, b in pairwise(starts) if b - a >= _FEWEST]
+            for a, b in pairwise(starts) if b - a >= MIN_BIN_ROWS]
     table = np.array(rows, dtype=float).reshape(-1, 4)
     return table[:, 0], table[:, 1], table[:, 2], table[:, 3]

@@ -41,7 +41,7 @@ _STRENGTH = 12.0  # and its F statistic
 _RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
 _CERTAIN = 1000.0
 _AGREED = 0.7  # and the share of the blocks of time left out that it explains
-_SHOWN = 200  # lags kept for plots
+MAX_LAGS_KEPT = 200  # lags kept for plots
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS,
     own = _residual(part, j)
     c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 else float(rows)
-    shown = np.unique(np.linspace(0, reach, min(reach + 1, _SHOWN)).round().astype(int))
+    shown = np.unique(np.linspace(0, reach, min(reach + 1, MAX_LAGS_KEPT)).round().astype(int))
     return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
                      float(min(effective, rows)), statistic, degrees, p_value, predictable,
                      p_value < unlikely and predictable > coloured)

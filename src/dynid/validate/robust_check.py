@@ -10,9 +10,9 @@ from dynid.validate.candidates import Rows
 
 _STRETCHES = 10  # of time, even ones predicted from odd ones and the other way round
 _BETTER = 0.01  # share by which the typical residual has to shrink
-_MOST = 0.7  # share of the stretches in which it has to
+MIN_BETTER_SHARE = 0.7  # share of the stretches in which it has to
 _STEPS = 12  # of reweighting
-_FAR = 4.0  # robust deviations of an outlier
+OUTLIER_DEVIATIONS = 4.0  # robust deviations of an outlier
 _SLOW = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
 _NORMAL = 0.6745  # median absolute deviation of a normal distribution of deviation one
 
@@ -27,7 +27,7 @@ def robust_predicts_better(rows: Rows, j: int) -> bool:
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
-    far = size > _FAR * np.median(size) / _NORMAL if len(size) else np.zeros(0, dtype=bool)
+    far = size > OUTLIER_DEVIATIONS * np.median(size) / _NORMAL if len(size) else np.zeros(0, dtype=bool)
     if not far.any() or np.median(speed[far]) < _SLOW * np.percentile(speed, 95):
         return False
     columns, tau = rows.columns[j][use], rows.measured[use, j]
@@ -42,7 +42,7 @@ def robust_predicts_better(rows: Rows, j: int) -> bool:
             rest = [float(np.median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
             if rest[0] > 0:
                 ratios.append(rest[1] / rest[0])
-    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= _MOST \
+    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= MIN_BETTER_SHARE \
         and float(np.median(ratios)) < 1.0 - _BETTER
 
 

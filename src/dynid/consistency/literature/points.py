@@ -15,7 +15,7 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
 _SPREAD = 1e-3  # pull to equal masses, of a nominal body that points can make up in many ways
-_HALF = 0.5  # m: half the edge of the box where nothing is known of a link
+DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box where nothing is known of a link
 
 
 def point_matrix(box: Box, count: int = 3) -> Array:
@@ -49,7 +49,8 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
     columns, pieces, given = [], [], []
     known = {body: limit for body, limit in consistency.centres.items() if isinstance(limit, Box)} | dict(boxes or {})
     for body, places in consistency.bodies.items():
-        matrix = point_matrix(known.get(body, Box(np.full(3, -_HALF), np.full(3, _HALF))), count)
+        default = Box(np.full(3, -DEFAULT_HALF_EDGE), np.full(3, DEFAULT_HALF_EDGE))
+        matrix = point_matrix(known.get(body, default), count)
         wide = np.zeros((width, matrix.shape[1]))
         wide[places] = matrix
         pieces.append(wide)

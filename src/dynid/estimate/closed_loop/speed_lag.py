@@ -18,7 +18,7 @@ from dynid.signals import at_times
 from dynid.simulation import ControlLaw, Controller, Reference, control_law
 from dynid.simulation.kernels import Law
 
-_FEWEST = 200  # ticks, below which a log is too short to tell
+MIN_TICKS_FOR_LAG = 200  # ticks, below which a log is too short to tell
 _BORDER = 50  # ticks at either end that the filter spoils
 _CUTOFF = 0.04  # of half the rate: second differences of positions are noise above it
 _MISS = 0.02  # share of the speed by which a law may differ from the logged torques
@@ -43,7 +43,7 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
                    ) -> tuple[ControlLaw, tuple[Note, ...]]:
     """The law with the age of the speed it uses, in ticks, and notes on what the torques show; an age that was given
     stays, and an integral hides it."""
-    if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < _FEWEST for reference, _ in logs):
+    if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < MIN_TICKS_FOR_LAG for reference, _ in logs):
         return law, ()
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
     known = [lag for lag in lags if lag is not None]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
 
 _BEAT = 256  # samples between looks where nothing else asks for more
-_SURE = 8  # windows before a mean is used, and a spread
+MIN_WINDOWS_FOR_MEAN = 8  # windows before a mean is used, and a spread
 _LONG = 100.0  # windows of a long mean
 _STRONG = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
 _DRIFT, _ENOUGH = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
@@ -69,12 +69,12 @@ class InnovationTest:
         power, rows, _ = recursion.tally.tolist()
         settled = recursion.memory.weight > self.least
         known = [(p / u, n) for p, n, u, seen in zip(power, rows, self.usual.tolist(), self.seen.tolist(), strict=True)
-                 if n > 0 and seen >= _SURE]
+                 if n > 0 and seen >= MIN_WINDOWS_FOR_MEAN]
         if settled and known:
             total = sum(n for _, n in known)
             ratio = sum(p for p, _ in known) / total
             self._sum_up(ratio, total)
-            if self.windows >= _SURE and self.total > _ENOUGH and ratio > self.forgetting.threshold:
+            if self.windows >= MIN_WINDOWS_FOR_MEAN and self.total > _ENOUGH and ratio > self.forgetting.threshold:
                 self.restart(recursion)
         if settled and self.total == 0.0:
             self._follow(power, rows)
@@ -82,9 +82,10 @@ class InnovationTest:
 
     def _sum_up(self, ratio: float, rows: float) -> None:
         spread = math.sqrt(max(self.spread, 2.0 / rows))
-        self.total = max(0.0, self.total + (ratio - 1.0) / spread - _DRIFT) if self.windows >= _SURE else 0.0
+        self.total = (max(0.0, self.total + (ratio - 1.0) / spread - _DRIFT)
+                      if self.windows >= MIN_WINDOWS_FOR_MEAN else 0.0)
         self.windows += 1
-        excess = min(ratio - 1.0, 3.0 * spread) if self.windows > _SURE else min(ratio - 1.0, 3.0)
+        excess = min(ratio - 1.0, 3.0 * spread) if self.windows > MIN_WINDOWS_FOR_MEAN else min(ratio - 1.0, 3.0)
         self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG)
 
     def _follow(self, power: list[float], rows: list[float]) -> None:

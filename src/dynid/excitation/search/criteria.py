@@ -18,7 +18,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 
 Value = tuple[float, Array]
-_ROUNDING = 1e-15  # eigenvalues below this share of the largest are rounding
+MIN_EIGENVALUE_RATIO = 1e-15  # eigenvalues below this share of the largest are rounding
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Eigenvalues:
     @staticmethod
     def of(matrix: Array) -> Eigenvalues:
         values, vectors = eigh(matrix, check_finite=False, driver="evd")
-        return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * _ROUNDING), vectors)
+        return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * MIN_EIGENVALUE_RATIO), vectors)
 
     def function(self, values: Array) -> Array:
         """The matrix with the same vectors and other values."""

@@ -19,7 +19,7 @@ from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
 
 _MARGIN = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
-_NEAR = 0.5  # nonlinear limits closer than this share take part in a step
+ACTIVE_LIMIT_SHARE = 0.5  # nonlinear limits closer than this share take part in a step
 _MOST_ROWS = 150  # of each nonlinear limit in one step; the worst ones decide
 
 
@@ -155,7 +155,7 @@ class MotionProblem:
         `nonlinear_values` at z."""
         rows, now = [np.empty((0, self.unit.size))], [np.empty(0)]
         for limit, signals, value in zip(self.nonlinear, self._refined_signals(z), values, strict=True):
-            i, column = np.nonzero(local_maxima(value[None])[0] & (value > -_NEAR))
+            i, column = np.nonzero(local_maxima(value[None])[0] & (value > -ACTIVE_LIMIT_SHARE))
             if not len(i):
                 continue
             if len(i) > _MOST_ROWS:

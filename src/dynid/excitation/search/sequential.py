@@ -17,12 +17,12 @@ from dynid.arrays import Array
 from dynid.excitation.search.motion_problem import MotionProblem, local_maxima
 from dynid.excitation.search.quadratic_program import solve_qp
 
-_NEAR = 0.3  # rows closer to their limit than this share of it take part from the beginning
+INITIAL_ACTIVE_SHARE = 0.3  # rows closer to their limit than this share of it take part from the beginning
 _ORDERS = (1.0, 4.0, 16.0, 64.0)  # of the smooth approximation, one after the other
 _SMALL_GAIN = 2e-4  # relative gain a step; a few smaller ones in a row end an order
 _SMALL_STEPS = 5
-_STEPS = 150  # at most, for each order
-_SHORTEST = 1e-3  # share of a step that a line search tries last
+MAX_SEARCH_STEPS = 150  # at most, for each order
+MIN_STEP_SHARE = 1e-3  # share of a step that a line search tries last
 _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.01, 0.5  # of the trust region, in units of the problem's unit
 
 
@@ -87,7 +87,7 @@ class QuadraticModel:
 
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
-            orders: tuple[float, ...] = _ORDERS, steps: int = _STEPS) -> Iterator[Iterate]:
+            orders: tuple[float, ...] = _ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
     """Better and better motions from z on, until no step helps or stop() says so.
 
     z must respect the linear limits. The objective is of the approximation of the present order, so it may rise between
@@ -113,7 +113,7 @@ def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             if slope > -1e-8:
                 break
             share, values = _line_search(problem, at, d, order, slope, model)
-            if share < _SHORTEST:
+            if share < MIN_STEP_SHARE:
                 if model.fresh:
                     break
                 model = model.restarted()
@@ -134,7 +134,7 @@ def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | N
     """The first share of a step d (dof, k), halved again and again, that lowers the merit enough (Armijo), below
     _SHORTEST where none does; and the values of the nonlinear limits there."""
     share, values, merit = 1.0, at.values, model.merit(at.objective, at.violation)
-    while share >= _SHORTEST:
+    while share >= MIN_STEP_SHARE:
         new = at.z + share * d * problem.unit
         values = problem.nonlinear_values(new)
         if model.merit(problem.value(new, order), _violation(values)) < merit + 1e-4 * share * slope:
@@ -148,8 +148,8 @@ def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -
     n, shape, unit = at.gradient.size, problem.unit.shape, problem.unit.ravel()
     up, down = problem.slack(at.signals)
     size = problem.limit_sizes[:, None]
-    blocks = [problem.linear_rows(np.argwhere(local_maxima(-up) & (up < _NEAR * size)), up, 1.0),
-              problem.linear_rows(np.argwhere(local_maxima(-down) & (down < _NEAR * size)), down, -1.0)]
+    blocks = [problem.linear_rows(np.argwhere(local_maxima(-up) & (up < INITIAL_ACTIVE_SHARE * size)), up, 1.0),
+              problem.linear_rows(np.argwhere(local_maxima(-down) & (down < INITIAL_ACTIVE_SHARE * size)), down, -1.0)]
     H, g, fixed, limit = _elastic_programme(problem, at, model)
     d = np.zeros(shape)
     for _ in range(5):

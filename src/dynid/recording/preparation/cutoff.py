@@ -30,11 +30,11 @@ from dynid.plain import finite
 from dynid.recording.preparation.filters import Segments
 from dynid.signals import power_density
 
-_FEWEST = 64  # samples below which a spectrum says nothing
+MIN_SPECTRUM_SAMPLES = 64  # samples below which a spectrum says nothing
 _BINS = 120  # logarithmic frequency bins kept for the choice and for the report
 _STOPS_FALLING = 6.0  # dB: a fall of less than this over two octaves is noise
 _NOISE_SHARE = 1e-3  # of the acceleration's power
-_MOST = 0.1  # of the rate
+MAX_CUTOFF_SHARE_OF_RATE = 0.1  # of the rate
 _WHOLE = 0.999  # of the acceleration's power: what a filter must leave
 _MOTION = 0.99  # of a velocity's power lies within the motion's band
 _BAND_WINDOW = 20.0  # s, for the motion's band
@@ -70,10 +70,10 @@ class Spectrum:
 def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:
     """Spectrum of q (samples, joints) on a uniform grid, from its longest segment. moving: (joints,)."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
-    if stop - start < _FEWEST:
+    if stop - start < MIN_SPECTRUM_SAMPLES:
         raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, but choosing a "
-                               f"cut-off needs at least {_FEWEST}; record longer or give the cut-off with --set "
-                               "prepare.cutoff=N")
+                               f"cut-off needs at least {MIN_SPECTRUM_SAMPLES}; record longer or give the cut-off with "
+                               "--set prepare.cutoff=N")
     dof = q.shape[1]
     f, psd = _density(q[start:stop], rate)
     octave, level = np.log2(f), 10.0 * np.log10(psd)
@@ -84,7 +84,7 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
                                                        encoder_step(q[start:stop, j]) ** 2 / (6.0 * rate))
     reached = cutoff[np.isfinite(cutoff)]
     band = float(np.median(motion_bands(q[start:stop], rate)[moving]))
-    high = max(_MOST * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
+    high = max(MAX_CUTOFF_SHARE_OF_RATE * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
     high = min(high, 0.25 * rate)
     common = min(float(np.median(reached)) if len(reached) else _BEYOND * band, high)
     return Spectrum(f, psd, floor, cutoff, float(f"{common:.3g}"), band)
@@ -132,7 +132,7 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
     """Frequencies (bins,) and densities (bins, joints) of q (samples, joints) by Welch's method on its second
     difference, which keeps the large slow motion from leaking."""
     seconds = min(max(len(q) / rate / 8.0, 1.0), 4.0)
-    window = min(len(q) - 2, max(int(seconds * rate), _FEWEST // 2))
+    window = min(len(q) - 2, max(int(seconds * rate), MIN_SPECTRUM_SAMPLES // 2))
     f, density = power_density(q, rate, window, differences=2)
     f, density = f[1:], density[1:] / (2.0 * np.sin(np.pi * f[1:, None] / rate)) ** 4
     edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _BINS + 1)).astype(int)) - 1

@@ -28,7 +28,7 @@ EquationsKind = Literal["torque", "kernel", "energy", "power"]
 
 _BOX_HALF_GAIN = 0.603355  # periods a window at which sin(pi x) / (pi x) is one half
 _WIDER = 3.0  # how many times the rows' frequencies the motion's kernel lets through
-_SHARE = 0.8  # of the Nyquist frequency of the rows that the cut-off is
+CUTOFF_SHARE_OF_NYQUIST = 0.8  # of the Nyquist frequency of the rows that the cut-off is
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class RowFilter:
         length = max(wide.cutoff / (_WIDER * cutoff), (order + MOST_DERIVATIVES + 5) / rate)
         half = max(round(0.5 * length * rate), 1)  # samples: the delay stands exactly in the middle
         motion = PolynomialKernel(2 * half / rate, order, options.alpha, options.beta, half / rate)
-        step = max(1, min(int(_SHARE * rate / (2.0 * cutoff)), rows // fewest))
+        step = max(1, min(int(CUTOFF_SHARE_OF_NYQUIST * rate / (2.0 * cutoff)), rows // fewest))
         found = RowFilter(kind, window, rate, step, motion, kernel)
         _ = found.taps, motion.taps(rate, 1)  # a window that is too short is refused here
         return found

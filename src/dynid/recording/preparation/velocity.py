@@ -10,7 +10,7 @@ from dynid.arrays import Array, Bools, like
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass
 from dynid.signals import at_times, cubic_spline
 
-_ROWS = 200_000  # of the longest segment that are looked at
+MAX_COMPARED_ROWS = 200_000  # of the longest segment that are looked at
 _SCALE_OFF = 0.02  # largest error of scale
 _REST = 0.05  # largest part of the velocity that scale and delay do not explain
 _NO_SHIFT = 0.05  # delays below this part of a sample are left
@@ -48,7 +48,7 @@ def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments,
     """Comparison of the measured velocity dq with the position q (samples, joints) on a uniform grid. cutoff: Hz, below
     it motion and above it noise is compared."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
-    stop = min(stop, start + _ROWS)
+    stop = min(stop, start + MAX_COMPARED_ROWS)
     edge = min(int(np.ceil(2.0 * rate / cutoff)), (stop - start) // 4)
     inside, whole = slice(edge, stop - start - edge), np.array([[0, stop - start]])
     dof = q.shape[1]

@@ -14,10 +14,10 @@ from dynid.recording.presets import PRESETS
 from dynid.robot.load import builtin_names
 from dynid.runs.code_files import ENDINGS
 from dynid.studio.confinement import Confinement
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 
-def catalogue(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Everything by name, with a line on what it is."""
     return {
         "robots": list(builtin_names()),

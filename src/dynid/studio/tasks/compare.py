@@ -13,13 +13,13 @@ from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.run import keep_run, repeat_command
 from dynid.studio.tasks.settings import run_settings
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 from dynid.validate import cross_validate
 
 _PATIENCE = 20.0  # s that cross-validation of one method may take
 
 
-def compare_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Every method on the same fold; the result is that of the first, with the others beside it."""
     tell = Progress(voice.progress)
     settings = run_settings(bounds)

@@ -20,7 +20,7 @@ from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.robot import tree_positions
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.tasks.watchers import Watcher, watcher
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 _EVERY, _SHARE = 0.1, 3.0  # s between two looks at least, and in times that one takes
 _PATIENCE = 15.0  # s after which a silent source has ended
@@ -28,7 +28,7 @@ _SPEED = (0.0, 1000.0)  # of a log that is replayed, in its own pace; 0: as fast
 _PORTS = (1024, 65535)
 
 
-def live_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Follow a source until it ends or the job is stopped, and show what is known of the robot now and then."""
     source = str(params.get("source") or "log:0")
     settings = run_settings(bounds, logs=source.startswith("log:"))

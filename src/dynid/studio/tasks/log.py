@@ -27,7 +27,7 @@ from dynid.studio.tasks.marks import marks, speeds, standstill
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.robot import tree_positions
 from dynid.studio.tasks.settings import run_settings
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 _POINTS, _REPLAY, _FRAMES, _DIGITS = 4000, 50.0, 6000, 6  # points of a plot, Hz and poses of a replay
 
@@ -43,7 +43,7 @@ def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
     return log_settings(logs[index])
 
 
-def log(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """The log with what was guessed of it, thinned curves, a replay and remarks."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
@@ -55,7 +55,7 @@ def log(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[st
     return {**log_facts(recording, robot), **read_as}
 
 
-def columns(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Names of a log's columns or arrays, whatever the settings say of them."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)

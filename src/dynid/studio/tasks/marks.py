@@ -15,10 +15,10 @@ from dynid.report.thin import runs
 from dynid.robot import Robot
 from dynid.studio.tasks.numbers import plain
 
-_GAP = 5.0  # intervals
+GAP_INTERVALS = 5.0  # intervals
 _SLOW = 0.1  # s below which slow motion is a turning point, no stretch
 _REST = 0.25  # s that every joint stands still
-_MOST = 200  # marks of one kind
+MAX_MARKS = 200  # marks of one kind
 _WEIGHS = 0.05  # of a joint's largest torque that gravity has to make, for its torque at rest to say something
 _NONE, _WRONG = 0.25, -0.25  # share of gravity in the torque at rest: hardly any, or with the wrong sign
 
@@ -49,13 +49,13 @@ def _gaps(one: Recording) -> list[dict[str, Any]]:
     steps = np.diff(one.t)
     if not len(steps):
         return []
-    found = np.flatnonzero(steps > _GAP * np.median(steps))[:_MOST]
+    found = np.flatnonzero(steps > GAP_INTERVALS * np.median(steps))[:MAX_MARKS]
     return [_mark("gap", None, one.t[k], one.t[k + 1], f"no sample for {steps[k]:.3g} s from {one.t[k]:.4g} s on")
             for k in found]
 
 
 def _stretches(one: Recording, mask: Bools) -> list[tuple[float, float]]:
-    return [(float(one.t[a]), float(one.t[b - 1])) for a, b in runs(mask)][:_MOST]
+    return [(float(one.t[a]), float(one.t[b - 1])) for a, b in runs(mask)][:MAX_MARKS]
 
 
 def _saturated(one: Recording) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ def _hanging(one: Recording) -> list[dict[str, Any]]:
     return [_mark("stuck", one.joints[hang.joint], one.t[hang.start], one.t[hang.stop - 1],
                   f"the position of {one.joints[hang.joint]} is stuck at {one.t[hang.start]:.4g} s while the joint "
                   "moves")
-            for hang in hanging_positions(one.t, one.q)[:_MOST]]
+            for hang in hanging_positions(one.t, one.q)[:MAX_MARKS]]
 
 
 def _slow(one: Recording, dq: Array) -> list[dict[str, Any]]:

@@ -28,12 +28,12 @@ from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 _RATE, _POINTS, _DIGITS, _LONGEST, _TICK = 100.0, 2000, 6, 3600.0, 0.5
 
 
-def motion_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """A motion for the robot of the run, inside its limits; gives the id of the result."""
     settings = run_settings(bounds, logs=False)
     request, command = _request(params, settings.robot, bounds)
@@ -104,7 +104,7 @@ def _listened(request: MotionRequest, live: _Live) -> MotionRequest:
 class _Live:
     """What is known of a search while it runs: best condition number so far over time, and expected deviations."""
 
-    def __init__(self, voice: Voice, budget: float) -> None:
+    def __init__(self, voice: ProgressChannel, budget: float) -> None:
         self._voice, self._budget = voice, budget
         self._sentence, self._share = "building the model", 0.0
         self.progress = Progress(self._say)

@@ -19,10 +19,10 @@ from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.tasks.visuals import visual_facts
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 
-def robot(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """The robot that the settings name."""
     settings = run_settings(bounds, logs=False)
     with bounds.trusting(settings.robot):
@@ -94,7 +94,7 @@ def _size(tree: Robot) -> float:
     return max(0.2, max(reach))
 
 
-def pose(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Positions of all joints of the tree (tree joints,) for those that are free (dof,)."""
     settings = run_settings(bounds, logs=False)
     with bounds.trusting(settings.robot):

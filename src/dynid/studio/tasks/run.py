@@ -17,11 +17,11 @@ from dynid.runs.run import Run, run
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.curves import run_curves
 from dynid.studio.tasks.settings import run_settings
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 from dynid.studio.workspace import FACTS
 
 
-def run_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Identify as the settings say; gives the id of the result."""
     tell = Progress(voice.progress)
     settings = run_settings(bounds)

@@ -12,13 +12,13 @@ from dynid.recording.mapping import Mapping as LogMapping
 from dynid.robot.load import builtin_names
 from dynid.runs.settings import RunSettings, read_table
 from dynid.studio.confinement import Confinement, looks_like_file, named_files
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 _NOBODY, _NOTHING = "arm3r", "files/none.csv"  # in the place of a robot and a log that are not chosen yet
 _HEAD = "Repeat with: dynid identify run.toml -o FOLDER"
 
 
-def open_run(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def open_run(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """The settings of the run file that the user named at the command line; its files are trusted from now on."""
     assert bounds.run is not None
     with bounds.lifted():
@@ -36,7 +36,7 @@ def trust(bounds: Confinement) -> None:
     bounds.trusted = frozenset(Path(os.path.realpath(bounds.run.parent / name)) for _, name in named_files(named))
 
 
-def checked_settings(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def checked_settings(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Settings from the page, each checked and every file they name one that may be read."""
     given = {key: _without_nulls(value, key) for key, value in params["settings"].items() if value is not None}
     robot, logs = given.get("robot") or "", given.get("logs") or []

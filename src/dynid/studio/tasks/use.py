@@ -18,7 +18,7 @@ from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.log import chosen_log
 from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings, trust
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
 
@@ -43,7 +43,7 @@ def loaded(params: Mapping[str, Any], bounds: Confinement) -> tuple[Estimate, Ru
         return load(folder)
 
 
-def payload_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def payload_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """What hangs on the robot of a result in one of the run's logs, and what to type into controllers."""
     tell, settings = Progress(voice.progress), run_settings(bounds)
     chosen, folder = chosen_log(params, settings), result_folder(params, bounds)
@@ -59,7 +59,7 @@ def payload_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) ->
     return {"result": made.name, "sentence": f"{found.payload.mass:.4g} kg on {found.payload.frame}"}
 
 
-def code_job(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """The identified model as functions for a controller, a file a language."""
     tell = Progress(voice.progress)
     languages = params.get("languages") or ["c"]

@@ -19,12 +19,12 @@ from dynid.runs.results import report_data
 from dynid.runs.run import run
 from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
-from dynid.studio.voice import Voice
+from dynid.studio.voice import ProgressChannel
 
 _ROBOT, _SECONDS, _RATE = "arm3r", 6.0, 100.0
 
 
-def warm(params: Mapping[str, Any], voice: Voice, bounds: Confinement) -> dict[str, Any]:
+def warm(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """A run of a small robot on a few seconds of made data, with its report; nothing of it is kept."""
     robot = Robot.builtin(_ROBOT)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))

@@ -12,19 +12,20 @@ if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 _IN_FULL = 3  # joints
-_LONGEST = 100_000  # operations of a function written in full: loops and steps of Newton's method have more
+MAX_LATEX_OPERATIONS = 100_000  # operations of a function written in full: loops and steps of Newton's method have more
 _SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p", "memory": "z",
             "q_follow": "q^f", "q_before": "q^-", "dq_before": r"\dot q^-", "memory_before": "z^-"}
 _RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E", "memory": "z",
             "found": "q^f"}
-_NAMED = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\arctan", "exp": r"\exp", "max": r"\max",
+LATEX_FUNCTIONS = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\arctan", "exp": r"\exp", "max": r"\max",
           "min": r"\min", "sign": r"\operatorname{sign}", "atan2": r"\operatorname{atan2}"}
 
 
 def equations(program: Program) -> str:
     """An `align*` for each function; joints and numbers count from one."""
     few = program.plan.model.dof <= _IN_FULL
-    return "\n".join(_equations(function, few and _written_out(function) <= _LONGEST) for function in program.functions)
+    return "\n".join(_equations(function, few and _written_out(function) <= MAX_LATEX_OPERATIONS)
+                     for function in program.functions)
 
 
 def _written_out(function: Function) -> int:
@@ -103,7 +104,7 @@ def _function(node: Node, of: Sequence[str]) -> str:
         case "where":
             return f"\\left({of[0]} \\ne 0 \\;?\\; {of[1]} : {of[2]}\\right)"
         case _:
-            return f"{_NAMED[node.kind]}\\left({', '.join(of)}\\right)"
+            return f"{LATEX_FUNCTIONS[node.kind]}\\left({', '.join(of)}\\right)"
 
 
 def _number(value: float) -> str:

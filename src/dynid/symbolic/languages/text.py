@@ -17,7 +17,7 @@ from dynid.errors import ModelError
 from dynid.symbolic.functions import Function
 from dynid.symbolic.graph import FUNCTIONS, Graph, Node, Value
 
-_LONG = 90  # characters of an expression beyond which it is given a name
+MAX_EXPRESSION_LENGTH = 90  # characters of an expression beyond which it is given a name
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
 
@@ -70,7 +70,7 @@ class Statements:
             if node.of[0] in self._angles:
                 return self._angles[node.of[0]][node.kind == "cos"], _ATOM
         text, level = self._expression(node)
-        if node.kind in ("number", "symbol") or (self._uses[place] == 1 and len(text) < _LONG):
+        if node.kind in ("number", "symbol") or (self._uses[place] == 1 and len(text) < MAX_EXPRESSION_LENGTH):
             return text, level
         return self._named(text), _ATOM
 

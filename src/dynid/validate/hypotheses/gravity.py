@@ -27,7 +27,7 @@ from dynid.validate.hypotheses.trial import FLOOR
 _STEP = 0.03  # rad, of the slopes by differences
 _ROUNDS = 6
 _SETTLED = 0.002  # share of the misfit that a step has to take away for another one
-_ALIKE = 1.25  # times the least misfit up to which a direction may be the right one
+MAX_MISFIT_RATIO = 1.25  # times the least misfit up to which a direction may be the right one
 _EARTH = 9.81  # m/s^2, where the robot's file has no gravity
 _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
 
@@ -139,9 +139,9 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}
-    if min(opposite, misfit) > max(opposite, misfit) / _ALIKE:
+    if min(opposite, misfit) > max(opposite, misfit) / MAX_MISFIT_RATIO:
         exists = {sign: _exists(problem, data, sign * size * direction) for sign in (1.0, -1.0)}
-        if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / _ALIKE):
+        if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / MAX_MISFIT_RATIO):
             direction, misfit = -direction, opposite
     consistent = exists.get(1.0 if direction @ axes[tried[0][1]] > 0 else -1.0)
     angle = float(np.rad2deg(np.arccos(np.clip(direction @ start, -1.0, 1.0))))

@@ -7,8 +7,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.regression import Regression
 
-_SURE = 4.0  # deviations from which a value's sign is known
-_MOST = 0.9  # share of the evidence that has to speak for the wrong sign
+SIGNIFICANT_SIGN = 4.0  # deviations from which a value's sign is known
+MIN_WRONG_SIGN_SHARE = 0.9  # share of the evidence that has to speak for the wrong sign
 _MORE = 0.5  # the same, where friction does
 _EXPLAINED = 0.3  # share of its torque that a joint's own equations leave at most
 
@@ -31,16 +31,16 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
         return False
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
-    if rubs.any() and (np.any(z[rubs] > _SURE) or not np.any(z[rubs] < -_SURE)):
+    if rubs.any() and (np.any(z[rubs] > SIGNIFICANT_SIGN) or not np.any(z[rubs] < -SIGNIFICANT_SIGN)):
         return False  # friction that does not push: whatever else comes out below zero, the sign is right
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
-    known = z[np.abs(z) > _SURE]
+    known = z[np.abs(z) > SIGNIFICANT_SIGN]
     if not len(known) or rest > _EXPLAINED ** 2:
         return False
     weight = np.log1p(known ** 2)
     # Friction that pushes is nearly proof; inertias of a joint alone are less sure than they look.
-    return bool(np.sum(weight[known < 0]) > (_MORE if rubs.any() else _MOST) * np.sum(weight))
+    return bool(np.sum(weight[known < 0]) > (_MORE if rubs.any() else MIN_WRONG_SIGN_SHARE) * np.sum(weight))
 
 
 def _rubs(regression: Regression, column: int, j: int) -> bool:

@@ -8,12 +8,12 @@ from dynid.findings import Finding
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import listed
 
-_ROUNDING = 1e-9  # kg, kg m^2 or N m s: a condition broken by less is not broken
+CONDITION_TOLERANCE = 1e-9  # kg, kg m^2 or N m s: a condition broken by less is not broken
 
 
 def impossible_links(case: Case) -> Iterator[Finding]:
     """Links, friction or rotors that no matter has, where all parameters are given."""
-    wrong = [] if case.physics is None else [one for one in case.physics.violations if one.amount > _ROUNDING]
+    wrong = [] if case.physics is None else [one for one in case.physics.violations if one.amount > CONDITION_TOLERANCE]
     if wrong:
         names = list(dict.fromkeys(one.link for one in wrong))
         yield suspect("impossible-links", "impossible links", listed(names),

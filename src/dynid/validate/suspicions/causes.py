@@ -46,7 +46,7 @@ _MIXED = 0.08  # share of its torque that the own equations of a joint in the wr
 _SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
-_ALIKE = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
+MAX_UNIT_SPREAD = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ def _unit(state: Explained) -> Explained:
     names = case.problem.regression.joints
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
-    alike = float(np.ptp(np.log(sizes))) < 2.0 * _ALIKE
+    alike = float(np.ptp(np.log(sizes))) < 2.0 * MAX_UNIT_SPREAD
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
             if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, with "

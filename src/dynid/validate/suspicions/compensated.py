@@ -20,7 +20,7 @@ _ROWS = 2000  # of the longest log
 _CARRIES = 0.2  # of a joint's torque that nominal gravity has to make, where offset and friction cannot
 _NONE = 0.2  # share of nominal gravity that may be left in the torque: files are wrong by tens of percent, not by all
 _PART = 0.1  # of a joint's torque that may follow gravity: torques in a smaller unit hold little of it, but follow it
-_SURE = 4.0  # deviations from half of nominal gravity
+SIGNIFICANT_GRAVITY = 4.0  # deviations from half of nominal gravity
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > _CARRIES]
     without = [one for one in shares
-               if one.share < _NONE and one.part < _PART and 0.5 - one.share > _SURE * one.std]
+               if one.share < _NONE and one.part < _PART and 0.5 - one.share > SIGNIFICANT_GRAVITY * one.std]
     if not without or len(without) < len(shares):
         return
     names = [case.reconstruction.joints[one.joint].name for one in without]

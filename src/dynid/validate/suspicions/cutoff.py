@@ -12,7 +12,7 @@ from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import listed, span
 
-_KNOWN = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
+MAX_RELATIVE_STD = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
 _MOVES, _MATTERS = 4.0, 20.0  # deviations of both, and percent of the value: a parameter that moves by both depends
 _OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the torques: predictions that depend
 
@@ -24,7 +24,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     if found is None:
         return
     percent = np.abs(found.percent)
-    material = (percent > _MATTERS) & (case.estimate.relative_std < _KNOWN) & ~found.refused[:, None]
+    material = (percent > _MATTERS) & (case.estimate.relative_std < MAX_RELATIVE_STD) & ~found.refused[:, None]
     deviations = _deviations(found, material)
     moved, changed = material & (deviations > _MOVES), _changed(found)
     sides = np.flatnonzero(moved.any(axis=1) | changed)

@@ -18,7 +18,7 @@ from dynid.validate.words import joints_listed, listed, span
 _BELOW = 2.0  # deviations below zero that count as below zero
 _CHANCE = 0.01  # that noise alone puts one of all values so far below zero
 _LITTLE = 0.02  # share of a joint's torque that an inertia or a push makes, up to which its sign does not matter
-_ROUNDING = 1e-9  # of the largest value
+NEGATIVE_TOLERANCE = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
 _SPEEDS = 25  # of either direction at which friction is looked at
 _SLOWEST = 1e-2  # of the top speed, below which friction is not looked at
@@ -67,7 +67,8 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
         parts = np.flatnonzero(row)
         value, std = float(estimate.values[i]), float(estimate.std[i])
         if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
-                or value > -_BELOW * std or value > -_ROUNDING * max(1.0, float(np.abs(estimate.values).max()))):
+                or value > -_BELOW * std
+                or value > -NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max()))):
             continue
         kind = items[estimate.base.independent[i]].kind
         found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
@@ -106,7 +107,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
         speeds = np.concatenate([-speeds, speeds])
         torque, deviation = friction_at(estimate, j, own[j], speeds)
         push = -np.sign(speeds) * torque - _BELOW * deviation
-        if push.max() > _ROUNDING * np.abs(torque).max():
+        if push.max() > NEGATIVE_TOLERANCE * np.abs(torque).max():
             found[name] = float(speeds[int(np.argmax(push))])
     if found:
         who, at = joints_listed([*found]), listed([f"{speed:.3g}" for speed in found.values()])
@@ -169,7 +170,7 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
     if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=1e-6 * np.abs(matrices).max()):
         return  # the torques of such a model do not drive its coordinates one by one
     shares, directions = least_inertia(matrices)
-    negative = shares < -_ROUNDING
+    negative = shares < -NEGATIVE_TOLERANCE
     if not negative.any():
         return
     worst = int(np.argmin(shares))

@@ -20,7 +20,7 @@ from dynid.validate.words import joints_listed
 
 _TIMES = 1.5  # the unconstrained relative error, and
 _MORE = 2.0  # percent of the torques on top of it, above which the price is large
-_SURE = 3.0  # deviations that a value has to stand from zero for its sign to count
+SIGNIFICANT_VALUE = 3.0  # deviations that a value has to stand from zero for its sign to count
 _METHOD = "wls"  # of the unconstrained fit
 
 
@@ -55,5 +55,6 @@ def _sure(free: Case) -> list[int]:
     """Base parameters of known sign that are sums of what is never negative."""
     estimate, items = free.estimate, free.estimate.base.parameters.items
     return [i for i, row in enumerate(estimate.base.matrix)
-            if estimate.identified[i] and np.all(row >= 0) and abs(estimate.values[i]) > _SURE * estimate.std[i]
+            if estimate.identified[i] and np.all(row >= 0)
+            and abs(estimate.values[i]) > SIGNIFICANT_VALUE * estimate.std[i]
             and all(items[c].never_negative for c in np.flatnonzero(row))]

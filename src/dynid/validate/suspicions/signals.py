@@ -15,7 +15,7 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import NOISE_ACCELERATION
 from dynid.validate.words import joint_label, joints_listed
 
-_FAR = 3.0  # times its limit that a joint has to reach for its positions to look like degrees
+DEGREES_LIMIT_RATIO = 3.0  # times its limit that a joint has to reach for its positions to look like degrees
 _TURNS = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
 _SLACK = 0.05  # rad or m beyond a limit that nobody minds
 _TOO_FAST = 1.5  # times the speed limit
@@ -212,7 +212,7 @@ def _far(case: Case) -> list[JointMotion]:
     found = []
     for motion in case.motions:
         limits = [abs(x) for x in (motion.lower, motion.upper) if x is not None]
-        if motion.unit == "rad" and motion.moves and _reach(motion) > _FAR * max(limits, default=_TURNS):
+        if motion.unit == "rad" and motion.moves and _reach(motion) > DEGREES_LIMIT_RATIO * max(limits, default=_TURNS):
             found.append(motion)
     return found
 

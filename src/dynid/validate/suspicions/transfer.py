@@ -16,7 +16,7 @@ from dynid.validate.worthless import blocks_worse_than_nothing, worse_than_nothi
 _SCALED = 0.1  # change of the slope of measured over predicted torque
 _BY_SCALE = 0.5  # share of the misfit that a changed scale has to leave at most
 _WORSE = 2.0  # times the error on the fitted data
-_ROUNDING = 1e-6  # percent: there is nothing to say of errors below
+EXACT_ERROR = 1e-6  # percent: there is nothing to say of errors below
 _ODD, _ODD_BY = 3.0, 2.0  # a block's error over the median one, and percent of the torques above it
 _NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
 
@@ -118,7 +118,7 @@ def odd_block(case: Case) -> Iterator[Finding]:
     large share of its own.
     """
     cross = case.cross
-    if cross is None or cross.mean < _ROUNDING:
+    if cross is None or cross.mean < EXACT_ERROR:
         return
     blocks = case.problem.regression.blocks
     power = np.array([sum(factor.power for factor in blocks[k].factors) / max(blocks[k].rows, 1) for k in cross.blocks])
@@ -142,7 +142,7 @@ def odd_block(case: Case) -> Iterator[Finding]:
 def logs_differ(case: Case) -> Iterator[Finding]:
     """Logs that the others predict far worse than their own blocks of time predict each other: the robot changed."""
     cross = case.cross
-    if cross is None or cross.mean < _ROUNDING:
+    if cross is None or cross.mean < EXACT_ERROR:
         return
     odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_itself, one.from_itself + 1.0)]
     if odd:
@@ -160,7 +160,7 @@ def logs_differ(case: Case) -> Iterator[Finding]:
 def parameters_not_constant(case: Case) -> Iterator[Finding]:
     """Parameters that move between blocks of time more than their deviations allow."""
     cross = case.cross
-    if cross is not None and cross.mean >= _ROUNDING and cross.ratio is not None and cross.ratio > _NOT_CONSTANT:
+    if cross is not None and cross.mean >= EXACT_ERROR and cross.ratio is not None and cross.ratio > _NOT_CONSTANT:
         yield suspect("parameters-not-constant", "parameters not constant", "parameters",
                       f"between blocks of time, parameters vary by {cross.ratio:.1f} times their standard errors: the "
                       "model is too simple or the robot changes (temperature, load)",

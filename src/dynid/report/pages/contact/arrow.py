@@ -13,16 +13,17 @@ from dynid.report.figure import INK, SERIES, VERMILION, Figure
 from dynid.report.pages.contact.data import ContactData
 from dynid.report.section import Section
 
-_SHOWN = 6  # contacts, the strongest
+MAX_ARROWS_SHOWN = 6  # contacts, the strongest
 _LENGTH = 0.35  # of the robot's size, of the longest arrow
 
 
 def gather(data: ContactData) -> Mapping[str, Any] | None:
     if not data.log.contacts:
         return None
-    strongest = sorted(data.log.contacts, key=lambda one: -float(np.linalg.norm(one.link_wrench[:3])))[:_SHOWN]
+    strongest = sorted(data.log.contacts,
+                       key=lambda one: -float(np.linalg.norm(one.link_wrench[:3])))[:MAX_ARROWS_SHOWN]
     return {"figure": arrow_figure(data, sorted(strongest, key=lambda one: one.start)),
-            "more": max(0, len(data.log.contacts) - _SHOWN)}
+            "more": max(0, len(data.log.contacts) - MAX_ARROWS_SHOWN)}
 
 
 def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:

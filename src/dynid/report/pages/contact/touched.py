@@ -10,7 +10,7 @@ import numpy as np
 from dynid.report.pages.contact.data import ContactData
 from dynid.report.section import Section
 
-_SHOWN = 40
+MAX_CONTACTS_SHOWN = 40
 
 
 def gather(data: ContactData) -> Mapping[str, Any]:
@@ -18,7 +18,7 @@ def gather(data: ContactData) -> Mapping[str, Any]:
              "force": float(np.linalg.norm(one.link_wrench[:3])),
              "std": float(np.linalg.norm(one.link_std[:3])), "title": one.finding.title, "text": one.finding.text}
             for one in data.log.contacts]
-    return {"rows": rows[:_SHOWN], "more": max(0, len(rows) - _SHOWN), "log": data.log.source,
+    return {"rows": rows[:MAX_CONTACTS_SHOWN], "more": max(0, len(rows) - MAX_CONTACTS_SHOWN), "log": data.log.source,
             "findings": [one.text for one in data.log.findings], "frame": data.frame}
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from dynid.report.pages.fleet.data import FleetData
 from dynid.report.section import Section
 
-_SHOWN = 1000  # rows of the table; the manifest has all
+MAX_LOGS_SHOWN = 1000  # rows of the table; the manifest has all
 
 
 def gather(data: FleetData) -> Mapping[str, Any]:
-    return {"rows": data.logs[:_SHOWN], "more": max(len(data.logs) - _SHOWN, 0), "failures": data.failures}
+    return {"rows": data.logs[:MAX_LOGS_SHOWN], "more": max(len(data.logs) - MAX_LOGS_SHOWN, 0),
+            "failures": data.failures}
 
 
 SECTION = Section("logs", "Logs", gather)

@@ -8,13 +8,14 @@ from typing import Any
 from dynid.report.pages.fleet.data import FleetData
 from dynid.report.section import Section
 
-_SHOWN = 30  # sentences
+MAX_SENTENCES_SHOWN = 30  # sentences
 
 
 def gather(data: FleetData) -> Mapping[str, Any]:
     differing = [row.name for row in data.parameters if row.differs == "robots"]
     moving = [row.name for row in data.parameters if row.differs == "motions"]
-    return {"sentences": data.sentences[:_SHOWN], "more": max(len(data.sentences) - _SHOWN, 0),
+    return {"sentences": data.sentences[:MAX_SENTENCES_SHOWN],
+            "more": max(len(data.sentences) - MAX_SENTENCES_SHOWN, 0),
             "out": sum(bool(row.words) for row in data.robots), "count": len(data.robots),
             "differing": differing, "moving": moving, "notes": data.notes, "failed": len(data.failures)}
 

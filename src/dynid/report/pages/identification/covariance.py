@@ -12,7 +12,7 @@ from dynid.report.figure import DIVERGING, Figure, text
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
-_CLOSE = 0.9  # correlation above which two parameters count as known only together
+HIGH_CORRELATION = 0.9  # correlation above which two parameters count as known only together
 _PAIRS = 10
 _PER_NAME = 12  # px a parameter needs on an axis
 
@@ -30,7 +30,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     order = np.argsort(-np.abs(rho[upper]))[:_PAIRS]
     pairs = [(names[upper[0][k]], names[upper[1][k]], float(rho[upper][k])) for k in order]
     return {"figure": heat_map(rho, names), "pairs": [pair for pair in pairs if abs(pair[2]) > 0.5],
-            "close": int(np.sum(np.abs(rho[upper]) > _CLOSE)), "threshold": _CLOSE}
+            "close": int(np.sum(np.abs(rho[upper]) > HIGH_CORRELATION)), "threshold": HIGH_CORRELATION}
 
 
 def correlation(covariance: Array) -> Array:

@@ -13,7 +13,7 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.validate import CutoffDependence
 
-_MOST = 8  # parameters in the table
+MAX_TABLE_ROWS = 8  # parameters in the table
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -33,7 +33,7 @@ def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
     """The parameters that move most in units of their deviations, the first most."""
     deviations, percent = dependence.deviations, dependence.percent
     known = np.flatnonzero(np.isfinite(dependence.std))
-    order = known[np.argsort(-np.abs(deviations[:, known]).max(axis=0))][:_MOST]
+    order = known[np.argsort(-np.abs(deviations[:, known]).max(axis=0))][:MAX_TABLE_ROWS]
     return [{"name": dependence.names[i], "value": float(dependence.values[i]), "std": float(dependence.std[i]),
              "sides": [(float(dependence.at[k, i]), float(deviations[k, i]), float(percent[k, i]))
                        for k in range(len(dependence.others))]} for i in order]

@@ -19,7 +19,7 @@ from dynid.validate import JointTests, Whiteness
 
 POINTS = 2000
 _BINS = 60  # of the histogram
-_FEWEST = 32  # rows below which a spectrum says nothing
+MIN_SPECTRUM_ROWS = 32  # rows below which a spectrum says nothing
 _FREQUENCIES = 250
 _WINDOW = 4096  # rows of Welch's windows at most
 
@@ -33,7 +33,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
         figures = [series_figure(part, j, units)]
         if len(used) > 1 and np.ptp(used) > 1e-9 * np.abs(used).max():
             figures.append(histogram_figure(used, units))
-            if int(part.keep[:, j].sum()) >= _FEWEST:
+            if int(part.keep[:, j].sum()) >= MIN_SPECTRUM_ROWS:
                 figures.append(spectrum_figure(part, j, units, _cutoff(data)))
         if found.whiteness is not None:
             figures.append(autocorrelation_figure(found.whiteness))

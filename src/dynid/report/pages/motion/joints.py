@@ -15,8 +15,8 @@ from dynid.report.section import Section
 from dynid.report.words import number
 
 _POINTS = 600  # of one line
-_NEAR = 0.2  # a limit is drawn where the signal uses at least this share of it
-_GAP = 0.05  # between panels, as a share of the figure's height
+MIN_USAGE_DRAWN = 0.2  # a limit is drawn where the signal uses at least this share of it
+PANEL_GAP = 0.05  # between panels, as a share of the figure's height
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Panel:
         return [float(limit) for limit in (self.lower, self.upper) if np.isfinite(limit)]
 
     def _is_near(self, limit: float) -> bool:
-        return self.name == "position" or float(np.abs(self.signal).max()) >= _NEAR * abs(limit)
+        return self.name == "position" or float(np.abs(self.signal).max()) >= MIN_USAGE_DRAWN * abs(limit)
 
 
 def gather(data: MotionData) -> Mapping[str, Any]:
@@ -70,7 +70,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 def joint_figure(name: str, t: Array, panels: list[Panel], core: tuple[float, float]) -> Figure:
     """One joint: its panels below each other over one time, limits dashed, the way from and to home grey."""
     count = len(panels)
-    height = (1.0 - _GAP * (count - 1)) / count
+    height = (1.0 - PANEL_GAP * (count - 1)) / count
     x, axes = numbers(t, 6), ["y", *(f"y{k + 1}" for k in range(1, count))]
     traces, shapes, notes = [], [], []
     layout: dict[str, Any] = {"title": {**title(name), "y": 0.995}, "showlegend": False, "hovermode": "x",
@@ -84,7 +84,7 @@ def joint_figure(name: str, t: Array, panels: list[Panel], core: tuple[float, fl
                           "yref": f"{own} domain", "x": 1, "y": 1, "xanchor": "right", "yanchor": "top",
                           "showarrow": False, "font": {"size": 11, "color": GREY}})
         ends = [float(panel.signal.min()), float(panel.signal.max()), *panel.drawn_limits]
-        margin, top = 0.06 * ((max(ends) - min(ends)) or 1.0), 1.0 - k * (height + _GAP)
+        margin, top = 0.06 * ((max(ends) - min(ends)) or 1.0), 1.0 - k * (height + PANEL_GAP)
         layout[f"yaxis{own[1:]}"] = axis(f"{panel.name},<br>{panel.unit}", domain=[max(top - height, 0.0), top],
                                          nticks=5, range=[min(ends) - margin, max(ends) + margin])
     shapes += [{"type": "rect", "xref": "x", "yref": "paper", "x0": a, "x1": b, "y0": 0, "y1": 1, "fillcolor": LIGHT,

@@ -13,7 +13,7 @@ from dynid.report.pages.stream.data import StreamData
 from dynid.report.section import Section
 from dynid.report.words import typeset
 
-_SHOWN = 24  # parameters, those that are known best
+MAX_PARAMETERS_SHOWN = 24  # parameters, those that are known best
 _LOOKS = 400  # points of a line
 
 
@@ -21,7 +21,7 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
     if len(data.t) < 2:
         return None
     relative = data.stds[-1] / np.maximum(np.abs(data.values[-1]), 1e-300)
-    best = np.sort(np.argsort(relative)[:_SHOWN])
+    best = np.sort(np.argsort(relative)[:MAX_PARAMETERS_SHOWN])
     return {"figures": [parameter_figure(data, int(k)) for k in best], "more": len(data.names) - len(best)}
 
 
