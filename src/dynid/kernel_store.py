@@ -31,7 +31,7 @@ from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels
 SUFFIX = ".kernel"
 _SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels elsewhere call
 _RESULT_TYPES: dict[str, Any] = {"none": None, "bool": ctypes.c_bool, "int64": ctypes.c_int64,
-                                 "float64": ctypes.c_double}
+                                 "float64": ctypes.c_double, "UniTuple(int64 x 2)": ctypes.c_int64 * 2}
 _STATUS_OK = (0, -2)  # numba's codes of a function that has returned, and of one that has returned nothing
 # Calls of one kernel after which numba's own call, some 10 us faster, is worth having: where numba is loaded already,
 # and where it is not, which takes half a second.
@@ -140,7 +140,9 @@ class Kernel:
             returned, error = (kind or ctypes.c_int64)(), ctypes.c_int64()
             if function(ctypes.addressof(returned), ctypes.addressof(error), *words) not in _STATUS_OK:
                 return self.dispatcher(*arguments)  # which raises the error
-            return returned.value if kind is not None else None
+            if kind is None:
+                return None
+            return returned.value if hasattr(returned, "value") else tuple(returned)
 
         return run
 

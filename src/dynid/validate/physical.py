@@ -151,9 +151,8 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
 def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: float, friction: bool,
           step: float) -> FreeFall:
     """One fall with one step of the integrator."""
-    from dynid.simulation.plant import make_plant
-
     from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
+    from dynid.simulation.plant import make_plant
 
     rows = max(2, round(_CHUNK * _RATE))
     still = np.zeros((rows + 1, model.dof))
