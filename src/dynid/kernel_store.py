@@ -137,7 +137,8 @@ class Kernel:
         kind = _RESULT_TYPES[result]
 
         def run(words: list[Any], arguments: tuple[Any, ...]) -> Any:
-            returned, error = (kind or ctypes.c_int64)(), ctypes.c_int64()
+            returned: Any = (kind or ctypes.c_int64)()
+            error = ctypes.c_int64()
             if function(ctypes.addressof(returned), ctypes.addressof(error), *words) not in _STATUS_OK:
                 return self.dispatcher(*arguments)  # which raises the error
             if kind is None:
