@@ -16,13 +16,13 @@ from dynid.excitation.postures import home_posture, ranges
 from dynid.excitation.trajectories.polynomial import Piecewise
 from dynid.robot import Robot
 
-_STEP = 0.01  # rad along the way
+SELF_MOTION_STEP = 0.01  # rad along the way
 _LONGEST = 4.0 * np.pi  # rad, where a way that goes round ends
 _SINGULAR = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
 _ROUNDS = 8  # of Newton's method
 _HELD = 1e-10  # m and rad
 _KNOT = 0.01  # s between the knots of the motion in time
-_LEAST = 0.1  # rad, a way that is worth going
+MIN_SELF_MOTION = 0.1  # rad, a way that is worth going
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     ways = [_followed(robot, frame, aim, start, sign * wish, (middle - half, middle + half)) for sign in (-1.0, 1.0)]
     q = np.concatenate([ways[0][::-1], start[None], ways[1]])
     s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
-    if s[-1] < _LEAST:
+    if s[-1] < MIN_SELF_MOTION:
         raise NotPossibleError(f"from this posture the joints of robot '{robot.name}' can move by only {s[-1]:.2g} "
                                f"rad while frame '{frame}' is fixed; choose another posture")
     return SelfMotion(s, q)
@@ -85,14 +85,14 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
     """Postures (points, dof) after `start` on the way that holds the frame, first along `wish`, until it ends."""
     found: list[Array] = []
     q, ahead = start, wish
-    for _ in range(int(_LONGEST / _STEP)):
+    for _ in range(int(_LONGEST / SELF_MOTION_STEP)):
         direction = _tangent(robot, frame, q, ahead)
         if direction is None:
             break
-        after = _held(robot, frame, aim, q + _STEP * direction)
+        after = _held(robot, frame, aim, q + SELF_MOTION_STEP * direction)
         if after is None or np.any((after < bounds[0]) | (after > bounds[1])):
             break
-        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * _STEP:  # round and back again
+        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # round and back again
             break
         found.append(after)
         q, ahead = after, direction

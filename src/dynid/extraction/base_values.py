@@ -19,7 +19,7 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.regression.combination import parsed
 
 _DEPENDENT = 1e-9  # share of a row that is left beside the others, below which it says nothing new
-_LARGEST = 1e9  # of factors and values, in SI units: more than any machine has, and far from overflow
+MAX_BASE_VALUE = 1e9  # of factors and values, in SI units: more than any machine has, and far from overflow
 
 
 class Identified(Protocol):
@@ -83,9 +83,10 @@ class BaseValues:
         matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
         values = np.array(list(table.values()), dtype=float)
         for name, row, value in zip(table, matrix, values, strict=True):
-            if not (np.all(np.abs(row) <= _LARGEST) and abs(value) <= _LARGEST):
-                raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above {_LARGEST:g} or "
-                                 "not a number, which is not plausible for a robot; use SI units")
+            if not (np.all(np.abs(row) <= MAX_BASE_VALUE) and abs(value) <= MAX_BASE_VALUE):
+                raise ModelError(f"the combination '{name[:60]}' has a factor or value that is above "
+                                 f"{MAX_BASE_VALUE:g} or not a number, which is not plausible for a robot; use SI "
+                                 "units")
         _refuse_dependent(matrix, tuple(table))
         return BaseValues(model, matrix, values,
                           np.full(len(model.parameters), np.nan), tuple(table))

@@ -32,7 +32,7 @@ from dynid.model import Model
 
 _KEYS = {"width", "mass", "links", "parameters"}
 _LINK_KEYS = {"mass", "centre", "inertia", "contour", *BODY[4:]}
-_LARGEST = 1e6  # kg, m, kg m^2 and units of other parameters
+LARGEST_BOUND = 1e6  # kg, m, kg m^2 and units of other parameters
 _DIAGONAL, _PRODUCT = (4, 7, 9), (5, 6, 8)
 
 
@@ -132,8 +132,8 @@ def _check_numbers(value: Any, where: str) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             _check_numbers(item, where)
-    elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
-        raise ModelError(f"{where}: {value:g} is not plausible for a robot; use SI units, at most {_LARGEST:g}")
+    elif isinstance(value, int | float) and not abs(value) <= LARGEST_BOUND:
+        raise ModelError(f"{where}: {value:g} is not plausible for a robot; use SI units, at most {LARGEST_BOUND:g}")
 
 
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ SEARCHES: dict[Search, str] = {
     "differential-evolution": "differential evolution (Storn and Price 1997)",
     "gradient": "multistart Levenberg-Marquardt",
 }
-_FEWEST = 15  # members of a population
+MIN_POPULATION = 15  # members of a population
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
     from scipy.optimize import differential_evolution
 
     arrays, weight, space = landscape.arrays, landscape.weight, landscape.space
-    members = max(_FEWEST, 2 * len(start))
+    members = max(MIN_POPULATION, 2 * len(start))
     first = space.low + (space.high - space.low) * rng.random((members, len(start)))
     first[0] = start
     found = differential_evolution(

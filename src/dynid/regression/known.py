@@ -14,7 +14,7 @@ from dynid.regression.base import BaseParameters
 
 # Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
 _EXACT = 1e-12
-_LARGEST = 1e12  # in SI units: more than a parameter of any robot, and far from overflow
+LARGEST_KNOWN_VALUE = 1e12  # in SI units: more than a parameter of any robot, and far from overflow
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
                              f"{', '.join(base.parameters.names[:12])}, ...")
         if name in base.known:
             raise ModelError(f"parameter '{name}' is given as known twice: {base.known[name]:g}")
-        if not (abs(one.value) <= _LARGEST and 0.0 <= one.std <= _LARGEST):
+        if not (abs(one.value) <= LARGEST_KNOWN_VALUE and 0.0 <= one.std <= LARGEST_KNOWN_VALUE):
             raise ModelError(f"known parameter '{name}' needs a value and a standard deviation that is not negative, "
-                             f"both at most {_LARGEST:g}, got {one.value} and {one.std}")
+                             f"both at most {LARGEST_KNOWN_VALUE:g}, got {one.value} and {one.std}")
         exact = one.std <= _EXACT * max(abs(one.value), 1.0)
         found[name] = Known(float(one.value), 0.0 if exact else float(one.std))
     return found

@@ -14,9 +14,9 @@ import numpy as np
 
 from dynid.arrays import Array
 
-_STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
+ANGLE_GRID_STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
 _BELOW_MACHINES = 1e-5  # rad: a hundredth of a millimetre on a metre, less than arms are built to
-_MOST = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
+MAX_ANGLE_ROUNDING = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
 _FEWEST_DIGITS = 3
 NOISE = 1e-12  # rad: an angle off by less is printed with all its digits
 
@@ -29,7 +29,7 @@ def exact_angle(angle: float) -> float:
     """
     if not math.isfinite(angle):
         return angle  # refused with the robot, by the name of its row
-    count = round(angle / _STEP)
+    count = round(angle / ANGLE_GRID_STEP)
     if count % 2 and count % 3:
         return angle
     exact = count * math.pi / 12
@@ -45,7 +45,7 @@ def exact_axis(axis: Sequence[float]) -> Array:
     unit /= np.linalg.norm(unit)
     used = np.flatnonzero(unit)
     if len(used) == 2:
-        turn = _STEP * round(math.atan2(unit[used[1]], unit[used[0]]) / _STEP)
+        turn = ANGLE_GRID_STEP * round(math.atan2(unit[used[1]], unit[used[0]]) / ANGLE_GRID_STEP)
         exact = np.array([math.cos(turn), math.sin(turn)])
         if exact_angle(turn) == turn and all(_prints(axis[int(i)], x) for i, x in zip(used, exact, strict=True)):
             unit[used] = exact
@@ -70,4 +70,4 @@ def _prints(printed: float, exact: float) -> bool:
     if off <= _BELOW_MACHINES:
         return True
     _, digits, exponent = Decimal(repr(float(printed))).normalize().as_tuple()
-    return len(digits) >= _FEWEST_DIGITS and off <= min(10.0 ** int(exponent), _MOST)
+    return len(digits) >= _FEWEST_DIGITS and off <= min(10.0 ** int(exponent), MAX_ANGLE_ROUNDING)

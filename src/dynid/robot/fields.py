@@ -17,7 +17,7 @@ from dynid.robot import inertia as ten
 from dynid.robot.dh import LIMITS
 from dynid.robot.pose import checked, from_xyz_rpy
 
-_LARGEST = 1e12  # of masses, lengths and inertias in SI units: squares and products of such stay far from overflow
+MAX_ROBOT_NUMBER = 1e12  # of masses, lengths and inertias in SI units: products of such stay far from overflow
 _ANGULAR = ("lower", "upper", "velocity", "acceleration")
 _PI = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
 
@@ -56,9 +56,9 @@ def vector_of(value: Any, length: int, what: str) -> Array:
             and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in value))
     if not good:
         raise RobotError(f"{what} must be {length} finite numbers, got {value!r}")
-    if any(abs(v) > _LARGEST for v in value):
-        raise RobotError(f"{what} has a number above {_LARGEST:g}, which is not plausible for a robot: use SI units, "
-                         f"got {value!r}")
+    if any(abs(v) > MAX_ROBOT_NUMBER for v in value):
+        raise RobotError(f"{what} has a number above {MAX_ROBOT_NUMBER:g}, which is not plausible for a robot: use SI "
+                         f"units, got {value!r}")
     return np.array(value, dtype=float)
 
 

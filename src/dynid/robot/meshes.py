@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
 
-_LARGEST = 256 << 20  # bytes
+MAX_MESH_BYTES = 256 << 20
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEAD = 84  # bytes of a binary STL before its triangles
 
@@ -32,8 +32,9 @@ def read_mesh(path: str | Path) -> Mesh:
         raise RobotError(f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_READERS)}; convert "
                          "it to STL")
     try:
-        if path.stat().st_size > _LARGEST:
-            raise RobotError(f"mesh '{path.name}' is larger than {_LARGEST >> 20} MB; use a mesh with fewer triangles")
+        if path.stat().st_size > MAX_MESH_BYTES:
+            raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
+                             "triangles")
         mesh = reader(path)
     except OSError as problem:
         raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}") from None

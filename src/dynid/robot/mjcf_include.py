@@ -6,11 +6,11 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from dynid.errors import RobotError
+from dynid.robot.mjcf_text import MAX_MJCF_DEPTH
 from dynid.robot.urdf_text import parse_xml
 
 _ROOTS = ("mujoco", "mujocoinclude")
-_MOST = 200  # files
-_DEEPEST = 200  # elements inside each other, as `mjcf_text` reads them
+MAX_INCLUDED_FILES = 200  # more than any robot has
 
 
 def with_included(root: Element, file: str, folder: Path) -> Element:
@@ -24,7 +24,7 @@ def with_included(root: Element, file: str, folder: Path) -> Element:
 
 
 def _expand(element: Element, file: str, folder: Path, top: Path, seen: set[Path], depth: int) -> None:
-    if depth > _DEEPEST:
+    if depth > MAX_MJCF_DEPTH:
         return  # `MjcfText` says so
     for place, child in reversed(list(enumerate(element))):
         if child.tag != "include":
@@ -46,7 +46,7 @@ def _included(element: Element, file: str, folder: Path, top: Path, seen: set[Pa
     if not name or not path.is_relative_to(top.resolve()):
         raise RobotError(f"{file}: <include> names '{name}', which is not inside the folder of the model; copy it "
                          "there")
-    if path in seen or len(seen) >= _MOST:
+    if path in seen or len(seen) >= MAX_INCLUDED_FILES:
         raise RobotError(f"{file}: <include> names '{name}', which is included already")
     seen.add(path)
     root, called, _, _ = parse_xml(path, "MJCF")

@@ -15,7 +15,7 @@ from dynid.quantities import LARGEST
 from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
-_DEEPEST = 200  # elements inside each other
+MAX_MJCF_DEPTH = 200  # elements inside each other
 _REFUSED = {"include": "give the file itself, beside the files it includes", "replicate": "write out what it repeats",
             "attach": "write out what it attaches", "composite": "write out its bodies", "flexcomp": "leave it out"}
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
@@ -72,8 +72,9 @@ class MjcfText:
             if tag in _REFUSED:
                 raise self.error(f"<{tag}> is not supported; {_REFUSED[tag]}, as MuJoCo does when it saves a compiled "
                                  "model (mj_saveLastXML)")
-            if depth > _DEEPEST:
-                raise self.error(f"<{tag}> is nested in more than {_DEEPEST} other elements, which is not supported")
+            if depth > MAX_MJCF_DEPTH:
+                raise self.error(f"<{tag}> is nested in more than {MAX_MJCF_DEPTH} other elements, which is not "
+                                 "supported")
             stack.extend((child, depth + 1) for child in element)
 
     def _read_defaults(self, element: Element, parent: str, outermost: bool = False) -> None:

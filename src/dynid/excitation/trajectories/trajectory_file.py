@@ -16,7 +16,7 @@ from dynid.files import write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
-_LARGEST = 1e9  # rad, rad/s and rad/s^2, or of m
+LARGEST_TRAJECTORY_VALUE = 1e9  # rad, rad/s and rad/s^2, or of m
 _EVEN = 1e-3  # share of a period by which time stamps may be off
 
 
@@ -38,7 +38,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     if not period > 0 or np.abs(t - t[0] - period * np.arange(len(t))).max() > _EVEN * period:
         raise DynidError(f"the rows of {path} are not evenly spaced in time; write the motion at a fixed rate")
     for name, values in parts.items():
-        wrong = np.argwhere(~(np.abs(values) <= _LARGEST))
+        wrong = np.argwhere(~(np.abs(values) <= LARGEST_TRAJECTORY_VALUE))
         if len(wrong):
             row, j = wrong[0]
             raise DynidError(f"{path}: {name} of joint '{joints[j]}' is {values[row, j]:g} in row {row + 1}, which is "
