@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -107,7 +107,9 @@ def _from_each(machine: str, robot: Robot, logs: dict[str, Recording], pairs: Se
 
 
 def _mapped(machine: str, robot: Robot, *parts: str) -> Recording:
-    return read(DATA.joinpath(machine, *parts), SOURCE / "reproductions" / "mappings" / f"{machine}.toml", robot)
+    """Read a log, without velocities that it has: both fits and the rows that are predicted use positions alone."""
+    log = read(DATA.joinpath(machine, *parts), SOURCE / "reproductions" / "mappings" / f"{machine}.toml", robot)
+    return replace(log, dq=None)
 
 
 def _one_log(robot_of: Callable[[], Robot], cutoff: float, *parts: str) -> Callable[[str], Iterator[Split]]:

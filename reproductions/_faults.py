@@ -7,23 +7,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _faulty_machines import Machine, RealMachine
+from _faulty_machines import Machine, RealMachine, far_off
 
 from dynid.arrays import Array
 from dynid.recording import Recording
+from dynid.robot import Robot
 
 Rng = np.random.Generator
 
 
 @dataclass(frozen=True, eq=False)
 class Put:
-    """A fault as it was put in: the log to identify from, one to try the result on, and what names the fault: any of
-    the codes, and these joints (from 0) where the joints matter. bare: the robot's file has no inertias."""
+    """A fault as it was put in.
+
+    Attributes:
+        log: to identify from.
+        other: to try the result on; None for none.
+        joints: (from 0) that a finding has to blame; None where joints do not matter.
+        robot: whose file the user gives, where it is another than the machine's own.
+        bare: whether the robot's file has no inertias.
+        cutoff: Hz, where the user names it.
+    """
 
     log: Recording
     other: Recording | None = None
     joints: tuple[int, ...] | None = None
+    robot: Robot | None = None
     bare: bool = False
+    cutoff: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +47,7 @@ class Fault:
     put: Callable[[Any, Rng], Put | None]
     also: tuple[str, ...] = ()
     real: bool = False  # needs only the recording, and no healthy machine: it can be put into a real log
+    by_choice: bool = False  # friction that a run which chooses its terms models: no finding is right there
 
 
 def _some(rng: Rng, dof: int, count: int) -> tuple[int, ...]:
@@ -60,12 +72,12 @@ def signs(log: Recording, rng: Rng, count: int) -> Put | None:
     return Put(_scaled(log, _with(dof, joints, -1.0)), joints=joints)
 
 
-def scales(log: Recording, rng: Rng, count: int) -> Put | None:
+def scales(log: Recording, rng: Rng, count: int, sizes: tuple[float, ...] = (0.6, 0.75, 1.3, 1.6)) -> Put | None:
     if log.dof < count + 2:
         return None
     # Joints near the base: those of a wrist share too little with the others for their torque's scale to show.
     joints = _some(rng, max((log.dof + 1) // 2, count), count)
-    values = rng.choice([0.6, 0.75, 1.3, 1.6], size=count, replace=count > 4)
+    values = rng.choice(sizes, size=count, replace=count > len(sizes))
     return Put(_scaled(log, _with(log.dof, joints, values)), joints=joints)
 
 
@@ -210,13 +222,13 @@ def coupled(machine: Machine, rng: Rng) -> Put:
     return Put(replace(log, tau=tau), joints=(j, k))
 
 
-def payload_theta(machine: Machine, rng: Rng) -> Array:
-    """The machine's parameters with a load on its last body."""
+def payload_theta(machine: Machine, rng: Rng, share: float = 0.12) -> Array:
+    """The machine's parameters with a load on its last body, of some share of the machine's mass."""
     last = machine.model.robot.body_names[-1]
     own = {p.name[:-len(str(machine.dof))]: i for i, p in enumerate(machine.model.parameters) if p.body == last}
     whole = sum(machine.theta[i] for i, p in enumerate(machine.model.parameters) if p.name.startswith("M")
                 and p.name[1:].isdigit())
-    mass, centre = 0.12 * whole, 0.12 * rng.normal(size=3) / np.sqrt(3.0) + np.array([0.05, 0.0, 0.08])
+    mass, centre = share * whole, 0.12 * rng.normal(size=3) / np.sqrt(3.0) + np.array([0.05, 0.0, 0.08])
     theta = machine.theta.copy()
     x, y, z = centre
     about = mass * (np.eye(3) * (centre @ centre) - np.outer(centre, centre)) + np.eye(3) * 0.4 * mass * 0.05 ** 2
@@ -231,6 +243,43 @@ def payload_here(machine: Machine, rng: Rng) -> Put | None:
     if not np.any(machine.model.robot.gravity):
         return None
     return Put(machine.changed(payload_theta(machine, rng)).record())
+
+
+def tool(machine: Machine, rng: Rng) -> Put:
+    """A tool that the robot's file does not have: the usual state of a robot at work."""
+    return Put(machine.changed(payload_theta(machine, rng, 0.02)).record())
+
+
+def payload_in_mid_log(machine: Machine, rng: Rng) -> Put | None:
+    """The robot takes up a load while the log runs."""
+    if not np.any(machine.model.robot.gravity):
+        return None
+    empty, loaded = machine.record(), machine.changed(payload_theta(machine, rng)).record()
+    at = int(rng.uniform(0.3, 0.7) * len(empty.t))
+    return Put(replace(empty, dq=None, q=np.vstack([empty.q[:at], loaded.q[at:]]),
+                       tau=np.vstack([empty.tau[:at], loaded.tau[at:]])))
+
+
+def exchanged(machine: Machine, rng: Rng) -> Put:
+    """The torques of another log of the same machine."""
+    log, other = machine.record(), machine.record(1, source="other")
+    return Put(replace(log, tau=other.tau))
+
+
+def exchanged_with_other(machine: Machine, rng: Rng) -> Put:
+    """The torque files of the log and of the one to validate on are exchanged."""
+    log, other = machine.record(), machine.record(1, source="other")
+    return Put(replace(log, tau=other.tau), replace(other, tau=log.tau))
+
+
+def amperes(log: Recording, rng: Rng) -> Put:
+    """Motor currents, unconverted: gear ratio times torque constant is 4 to 15 N m/A."""
+    return Put(_scaled(log, 1.0 / rng.uniform(4.0, 15.0, log.dof)))
+
+
+def bare(put: Put | None) -> Put | None:
+    """The same fault, in a log of a robot whose file has no inertias."""
+    return None if put is None else replace(put, bare=True)
 
 
 def payload_there(machine: Machine, rng: Rng) -> Put:
@@ -269,22 +318,40 @@ def on_log(change: Callable[[Recording, Rng], Put | None]) -> Callable[[Machine 
     return lambda machine, rng: change(machine.record(), rng)
 
 
+DELAY = ("residual-follows-delay",)
 FRICTION_SHAPES = ("residual-follows-low-speed", "residual-follows-speed-squared", "residual-follows-asymmetry")
-FAULTS = (
+SCALES = ("drive-gain", "torque-unit", "scales-undecidable")  # torques of a robot without inertias in its file
+UNRELATED = ("torques-unrelated", "torques-exchanged")
+HEALTHY_CONDITIONS = (
     Fault("healthy, white noise", (), on_log(lambda log, rng: Put(log))),
-    Fault("healthy, coloured noise", (), on_log(coloured)),
+    Fault("healthy, autocorrelated noise", (), on_log(coloured)),
     Fault("healthy, noisy encoders", (), on_log(noisy)),
     Fault("healthy, second log", (), lambda m, rng: Put(m.record(), m.record(1, source="other"))),
+    Fault("healthy, noise of 0.1 %", (), lambda m, rng: Put(m.record(noise=1e-3))),
+    Fault("healthy, noise of 10 %", (), lambda m, rng: Put(m.record(noise=0.1))),
+    Fault("healthy, 14-bit encoders", (), lambda m, rng: Put(m.record(bits=14))),
+    Fault("healthy, logged at 50 Hz", (), lambda m, rng: Put(m.record(thin=5))),
+    Fault("healthy, with a tool", (), tool, ("payload",)),
+    Fault("healthy, file 50 % off", (), lambda m, rng: Put(m.record(), robot=far_off(m.model.robot, rng, 0.5))),
+    Fault("healthy, no inertias in the file", (), lambda m, rng: Put(m.record(), bare=True)),
+)
+FAULTS = (
+    *HEALTHY_CONDITIONS,
     Fault("sign of one joint", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 1)), real=True),
     Fault("signs of two joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, 2)), real=True),
     Fault("signs of all joints", ("torque-sign",), on_log(lambda log, rng: signs(log, rng, log.dof))),
     Fault("scale of one joint", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1)), real=True),
+    Fault("scale of one joint, no inertias", SCALES, on_log(lambda log, rng: bare(scales(log, rng, 1))), real=True),
+    Fault("gain of 2", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 1, (2.0,))), real=True),
     Fault("scales of three joints", ("drive-gain",), on_log(lambda log, rng: scales(log, rng, 3)), real=True),
     Fault("torques in mN m", ("torque-unit",), on_log(lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)))),
           real=True),
     Fault("torques in mN m, no inertias", ("torque-unit",), on_log(
         lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)), bare=True)), real=True),
     Fault("torques in raw counts", ("torque-unit",), on_log(counts)),
+    Fault("torques in raw counts, no inertias", SCALES, on_log(lambda log, rng: bare(counts(log, rng)))),
+    Fault("torques in amperes", ("torque-unit",), on_log(amperes), ("drive-gain",)),
+    Fault("torques in amperes, no inertias", SCALES, on_log(lambda log, rng: bare(amperes(log, rng)))),
     Fault("positions in degrees", ("degrees-for-radians",), on_log(
         lambda log, rng: Put(replace(log, q=np.rad2deg(log.q), dq=None)))),
     Fault("rate wrong by two", ("time-scale",), on_log(rate), ("velocity-beyond-limits",), real=True),
@@ -292,18 +359,24 @@ FAULTS = (
     Fault("swapped torques", ("torques-swapped",), on_log(swapped_torques), real=True),
     Fault("swapped positions", ("positions-swapped",), on_log(swapped_positions), ("position-beyond-limits",),
           real=True),
-    Fault("delay", ("residual-follows-delay",), on_log(delayed), real=True),
+    Fault("torques of another log", UNRELATED, exchanged),
+    Fault("torques of two logs exchanged", UNRELATED, exchanged_with_other),
+    Fault("delay", DELAY, on_log(delayed), real=True),
     Fault("stuck encoder, 1 s", ("encoder-stuck",), on_log(stuck), real=True),
     Fault("saturated torque", ("torque-saturated",), on_log(saturated), real=True),
     Fault("drifting friction", ("residual-follows-drift",), drift),
-    Fault("Stribeck friction", FRICTION_SHAPES, stribeck),
-    Fault("asymmetric friction", ("residual-follows-asymmetry",), asymmetric),
+    Fault("Stribeck friction", FRICTION_SHAPES, stribeck, by_choice=True),
+    Fault("asymmetric friction", ("residual-follows-asymmetry",), asymmetric, by_choice=True),
     Fault("backlash", ("residual-follows-backlash",), backlash),
     Fault("coupled drives", ("residual-follows-neighbour-motion",), coupled),
     Fault("payload on the log", ("payload",), payload_here),
+    Fault("payload in mid-log", ("load-changed",), payload_in_mid_log),
     Fault("payload on the other log", ("load-changed",), payload_there),
     Fault("overfit, faster motion", ("overfit",), overfit, ("badly-conditioned",)),
     Fault("another machine", ("another-machine",), another_machine),
     Fault("mounted sideways", ("gravity-direction",), lambda m, rng: mounted(m, False)),
+    Fault("mounted sideways, no inertias", ("gravity-direction",), lambda m, rng: bare(mounted(m, False))),
     Fault("mounted upside down", ("gravity-direction",), lambda m, rng: mounted(m, True)),
+    Fault("cut-off far too high", ("cutoff-too-high",), on_log(
+        lambda log, rng: Put(noisy(log, rng).log, cutoff=0.2 * log.rate))),
 )

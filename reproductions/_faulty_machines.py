@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _data import data, log
+from _data import data
 
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
@@ -72,45 +72,34 @@ class Machine:
         return self.model.parameters.index(f"{kind}{joint + 1}")
 
     def record(self, motion: int = 0, *, speed: float = 1.0, size: float = 1.0, gravity: Array | None = None,
-               source: str = "log") -> Recording:
-        """A log of the machine under a computed-torque law that believes the robot's file; motion: which of its
-        exciting motions; gravity: how it is really mounted."""
+               source: str = "log", noise: float = NOISE, bits: int = 18, thin: int = 1) -> Recording:
+        """Return a log of the machine under a computed-torque law.
+
+        Args:
+            motion: which of its exciting motions.
+            speed, size: factors on the speed and amplitude of the motion.
+            gravity: (3,), m/s^2: how the machine is really mounted; by default as its file states.
+            source: name of the log.
+            noise: standard deviation of the torque noise, as a share of each joint's torque.
+            bits: of the encoders, per turn or per 2 pi m.
+            thin: one row in so many is logged.
+        """
         plant = self.model if gravity is None else Model(self.model.robot.with_gravity(gravity), self.model.terms)
         reference = exciting(self.name, self.seed + 100 * motion, speed, size)
         robot = VirtualRobot(plant, self.theta, ComputedTorque(plant, self.theta, 900.0, 60.0), smooth="stick",
-                             encoder=2.0 * np.pi / 2 ** 18, torque_noise=NOISE * self.torque)
+                             encoder=2.0 * np.pi / 2 ** bits, torque_noise=noise * self.torque, thin=thin)
         made = robot.record(reference, seed=self.seed + 7 * motion)
         return replace(made, reference=None, reference_velocity=None, source=source)
 
 
 @dataclass(frozen=True, eq=False)
 class RealMachine:
-    """A real log and the model it is identified with, to put faults into."""
+    """A real log to put faults into."""
 
-    model: Model
     log: Recording
 
     def record(self) -> Recording:
         return self.log
-
-
-def real_machine(name: str) -> RealMachine:
-    """A machine of the data folder with its first log."""
-    if name == "panda":
-        robot = Robot.from_urdf(data("panda", "panda_arm.urdf"))
-        return RealMachine(model_of(robot), log("panda", robot))
-    if name == "kuka_lwr4":
-        robot = Robot.from_urdf(data("kuka_lwr4", "kuka_lwr4.urdf"))
-        return RealMachine(Model(robot, make_terms(robot, friction=FRICTION)),
-                           log("kuka_lwr4", robot, "measurements_1.npz"))
-    if name == "emps":
-        robot = Robot.builtin("emps")
-        return RealMachine(Model(robot, make_terms(robot, friction=FRICTION)), log("emps", robot, "DATA_EMPS.mat"))
-    robot = Robot.builtin("staubli-tx40")
-    return RealMachine(Model(robot, make_terms(robot, defaults=True)), log("tx40", robot))
-
-
-REAL = ("panda", "tx40", "kuka_lwr4", "emps")
 
 
 @cache
@@ -173,7 +162,13 @@ def machine(name: str, seed: int) -> Machine:
     return Machine(name, model, theta, torque, seed)
 
 
-def bare(model: Model) -> Model:
-    """The same model of a robot whose file has no inertias."""
-    robot = model.robot
-    return Model(replace(robot, bodies=tuple(replace(body, inertia=None) for body in robot.bodies)), model.terms)
+def bare(robot: Robot) -> Robot:
+    """The robot without inertias in its file."""
+    return replace(robot, bodies=tuple(replace(body, inertia=None) for body in robot.bodies))
+
+
+def far_off(robot: Robot, rng: np.random.Generator, spread: float) -> Robot:
+    """The robot with masses and moments in its file that are wrong by a factor of their own for every body."""
+    return replace(robot, bodies=tuple(
+        body if body.inertia is None else replace(body, inertia=body.inertia * np.exp(spread * rng.normal()))
+        for body in robot.bodies))

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from _faults import FAULTS, Fault, Put
-from _faulty_machines import bare, machine, model_of, real_machine
+from _faulty_machines import RealMachine, bare, machine, model_of
+from _open_machines import open_machine
 
+from dynid.datasets import Dataset
 from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
-from dynid.estimate.cutoff_choice import choose_cutoff
-from dynid.model import Model
+from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
+from dynid.estimate.in_torques import in_torques
+from dynid.model import LinearModel
 from dynid.recording.preparation import Preparation
 from dynid.recording.prepare import prepare
-from dynid.validate import Verdict, cross_validate, cutoff_dependence, reconstruct, verdict
+from dynid.robot import Robot
+from dynid.runs.choices import choose
+from dynid.runs.models import make_model
+from dynid.runs.settings import RunSettings
+from dynid.validate import Verdict, cross_validate, cutoff_dependence, physics, reconstruct, verdict
 
 # Findings that speak of how much was learnt or of what was left, and name no cause.
 NO_CAUSE = frozenset(("residuals-coloured", "low-r2", "badly-conditioned", "few-independent-samples", "odd-block",
                       "parameters-not-constant", "consistency-price", "indefinite-inertia", "impossible-links",
                       "energy-grows", "logs-differ", "does-not-carry-over", "worse-than-zero", "worse-than-mean",
                       "negative-friction", "unphysical-inertia", "negative-rotor-inertia", "large-offset",
-                      "driving-friction"))
+                      "driving-friction", "cutoff-dependent", "unexplained-misfit"))
 # Findings that blame a log or the robot's file: false on a real log as it is, where others may well be true.
 BLAMES = frozenset(("torque-sign", "position-sign", "drive-gain", "torque-unit", "degrees-for-radians", "time-scale",
                     "gear-ratio", "torques-swapped", "positions-swapped", "encoder-stuck", "gravity-direction",
-                    "payload", "residual-follows-delay", "residual-follows-backlash"))
+                    "payload", "residual-follows-delay", "residual-follows-backlash", "another-machine",
+                    "load-changed", "torques-unrelated", "torques-exchanged", "cutoff-too-high"))
 HEALTHY = "healthy"
+DEFAULTS, NAMED = "defaults", "friction named"  # how a user runs it: nothing named, or wls with the usual friction
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,7 @@ class Outcome:
     named: bool
     wrong: tuple[str, ...]
     findings: tuple[str, ...]
+    how: str = DEFAULTS
 
     @property
     def healthy(self) -> bool:
@@ -50,42 +60,56 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Task:
-    """Faults, by their places in FAULTS, to be put into logs of one machine; seed None: into its real log."""
+    """Faults, by their places in FAULTS, to be put into logs of one machine; seed None: into its real log. how: see
+    DEFAULTS and NAMED."""
 
     group: str
     robot: str
     seed: int | None
     faults: tuple[int, ...]
+    how: str = DEFAULTS
 
 
 def in_turn(place: int, turns: int) -> tuple[int, ...]:
-    """Places of the faults that the machine at some place meets: all healthy logs and every `turns`-th fault, so that
-    machines one after the other meet all of them."""
-    return tuple(k for k, fault in enumerate(FAULTS) if not fault.codes or (k + place) % turns == 0)
+    """Places of the faults that the machine at some place meets: every `turns`-th one, so that machines one after the
+    other meet all of them."""
+    return tuple(k for k in range(len(FAULTS)) if (k + place) % turns == 0)
 
 
-def judged(model: Model, put: Put, method: str = "wls") -> Verdict:
+def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Verdict:
     """The verdict on a log, as a run comes to it."""
-    choice = choose_cutoff(model, put.log)
-    samples = choice.prepare(put.log)
-    problem = Problem.of(model, samples, recordings=put.log)
-    estimate = identify(problem, method=method)
+    given = {} if put.cutoff is None else {"cutoff": put.cutoff}
+    dataset, method = Dataset.from_recordings([put.log]), "wls"
+    model: LinearModel
+    cutoff: CutoffChoice | None
+    if how == DEFAULTS:
+        settings = RunSettings(robot=robot.name, logs=("log",), prepare=given)
+        chosen = choose(settings, robot, dataset)
+        method, dataset, cutoff = settings.method, chosen.dataset, chosen.cutoff
+        model = make_model(chosen.settings, chosen.robot)
+    else:
+        model = model_of(robot)
+        dataset, cutoff = prepare_dataset(model, dataset, Preparation.of(given))
+    problem = Problem.of(model, dataset)
+    estimate = in_torques(identify(problem, method=method), problem)
+    samples = problem.data
     others = []
     if put.other is not None:
-        others = [reconstruct(estimate, prepare(put.other, Preparation.of(dict(samples.settings)).elsewhere()))]
-    return verdict(problem, estimate, reconstruct(estimate, samples), others,
-                   cross_validate(problem, method, estimate=estimate),
-                   cutoff=cutoff_dependence(problem, estimate, choice=choice))
+        others = [reconstruct(estimate, prepare(put.other, samples[0].preparation))]
+    return verdict(problem.torques, estimate, reconstruct(estimate, samples, for_tests=True), others,
+                   cross_validate(problem, method, estimate=estimate), physics(estimate, samples[0]),
+                   cutoff_dependence(problem, estimate, choice=cutoff))
 
 
-def outcome(task: Task, fault: Fault, put: Put, model: Model, own: frozenset[str] = frozenset()) -> Outcome:
+def outcome(task: Task, fault: Fault, put: Put, robot: Robot, own: frozenset[str] = frozenset()) -> Outcome:
     """The verdict on a log with a fault; own: causes that the log has without it."""
-    seed = task.seed or 0
+    seed, names = task.seed or 0, robot.joint_names
+    given = put.robot or robot
     try:
-        found = judged(bare(model) if put.bare else model, put).of("suspicious")
+        found = judged(bare(given) if put.bare else given, put, task.how).of("suspicious")
     except DynidError as error:
-        return Outcome(task.group, task.robot, seed, fault.name, (type(error).__name__,), False, (), (str(error),))
-    names = model.robot.joint_names
+        return Outcome(task.group, task.robot, seed, fault.name, (type(error).__name__,), False, (), (str(error),),
+                       task.how)
     wanted = None if put.joints is None else {names[j] for j in put.joints}
     of_fault = [one for one in found if one.code in fault.codes]
     joints = {joint for one in of_fault for joint in one.joints}
@@ -95,8 +119,10 @@ def outcome(task: Task, fault: Fault, put: Put, model: Model, own: frozenset[str
     causes = tuple(dict.fromkeys(one.code for one in found if one.code not in NO_CAUSE))
     wrong = tuple(code for code in causes if code not in fault.codes and code not in fault.also
                   and (task.seed is not None or (code in BLAMES and code not in own)))
-    return Outcome(task.group, task.robot, seed, fault.name, causes, right if fault.codes else not wrong, wrong,
-                   tuple(f"{one.code}: {one.text}" for one in found))
+    if not fault.codes or (fault.by_choice and task.how == DEFAULTS):
+        right = not wrong
+    return Outcome(task.group, task.robot, seed, fault.name, causes, right, wrong,
+                   tuple(f"{one.code}: {one.text}" for one in found if one.code not in fault.also), task.how)
 
 
 def tried(shared: None, task: Task) -> list[Outcome]:
@@ -108,23 +134,26 @@ def tried(shared: None, task: Task) -> list[Outcome]:
     for k in task.faults:
         put = FAULTS[k].put(made, np.random.default_rng([task.seed, k]))
         if put is not None:
-            found.append(outcome(task, FAULTS[k], put, model_of(made.model.robot)))
+            found.append(outcome(task, FAULTS[k], put, made.model.robot))
     return found
 
 
 def _tried_on_real(task: Task) -> list[Outcome]:
-    """The log as it is, where nothing of it or of the robot's file may be blamed, and with the faults of a task put in,
-    where what else is said of the machine may be true."""
-    made = real_machine(task.robot)
-    healthy = Fault("healthy, real log", (), lambda m, rng: Put(m.record()))
-    as_is = outcome(task, healthy, Put(made.record()), made.model)
-    blamed = tuple(code for code in as_is.found if code in BLAMES)
-    found = [Outcome(task.group, task.robot, 0, as_is.fault, as_is.found, not blamed, blamed,
-                     tuple(words for words in as_is.findings if words.split(":")[0] in BLAMES))]
+    """The log as it is, alone and with another log of the same machine, where nothing of it or of the robot's file may
+    be blamed; and with the faults of a task put in, where what else is said of the machine may be true."""
+    real = open_machine(task.robot)
+    found, own = [], frozenset[str]()
+    for name, other in (("healthy, real log", None), ("healthy, second real log", real.other)):
+        as_is = outcome(task, Fault(name, (), lambda m, rng: None), Put(real.log, other), real.robot)
+        blamed = tuple(code for code in as_is.found if code in BLAMES)
+        own = own | frozenset(as_is.found)
+        found.append(replace(as_is, named=not blamed, wrong=blamed,
+                             findings=tuple(words for words in as_is.findings if words.split(":")[0] in BLAMES)))
+    recorded = RealMachine(real.log)
     for k in task.faults:
-        put = FAULTS[k].put(made, np.random.default_rng([0, k])) if FAULTS[k].real else None
+        put = FAULTS[k].put(recorded, np.random.default_rng([0, k])) if FAULTS[k].real else None
         if put is not None:
-            found.append(outcome(task, FAULTS[k], put, made.model, frozenset(as_is.found)))
+            found.append(outcome(task, FAULTS[k], put, real.robot, own))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The verdict: faults put into logs of many robots, and the causes it names.
+"""The verdict: faults put into logs of many robots, and the causes it names, with the defaults and with named friction.
 
 `--all` runs one machine of each robot with a quarter of the faults, the whole study two with half of them each. Of so
 few logs one false alarm may be above 5 %, so there a share is refused that as many logs would show once in a hundred
@@ -13,32 +13,31 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from _data import DATA
-from _faults import FAULTS
-from _faulty_machines import CHOSEN_ON, JUDGED_ON, REAL
-from _verdicts import Outcome, Task, in_turn, percent, tried
+from _faulty_machines import CHOSEN_ON, JUDGED_ON
+from _open_machines import OPEN
+from _verdicts import DEFAULTS, NAMED, Outcome, Task, in_turn, percent, tried
 from scipy.stats import binom
 
 from dynid.workers import Workers
 
-# Machines of each robot. Every machine meets half of the faults, and two of a robot meet all of them. Of one each a
-# single false alarm would be 6 % of the healthy logs; of two it is 3 %, so that the bar of 5 % can be told.
+# Machines of each robot. Every machine meets half of the faults, and two of a robot meet all of them.
 SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "2"))
-FIRST = 103  # seed of the first machine; settings were chosen on machines with seeds below
+FIRST = 203  # seed of the first machine; settings were chosen on machines with seeds below
 IN_ALL = {"seeds": 1, "turns": 4}  # the smaller study of `--all`
 CHANCE = 0.01  # at which a smaller study refuses what holds
 TURNS = 2  # one in so many faults is put into the logs of one machine
-NAMED, WRONG, FALSE = 80.0, 5.0, 5.0  # percent: what must be reached
+NAMED_AT_LEAST, WRONG_AT_MOST, FALSE_AT_MOST = 85.0, 3.0, 5.0  # percent: what must be reached
+REAL = "real logs"
 
 
 def run(progress: Callable[[str], None], seeds: int = SEEDS, turns: int = TURNS) -> dict[str, Any]:
-    machines = [(group, robot, seed) for seed in range(seeds)
-                for group, robots in (("chosen on", CHOSEN_ON), ("judged on", JUDGED_ON)) for robot in robots]
     robots = [*CHOSEN_ON, *JUDGED_ON]
-    tasks = [Task(group, robot, FIRST + seed, in_turn(robots.index(robot) + seed, turns))
-             for group, robot, seed in machines]
     whole = seeds >= SEEDS and turns <= TURNS
-    tasks += [Task("real logs", name, None, tuple(range(len(FAULTS))) if whole else in_turn(place, turns))
-              for place, name in enumerate(REAL) if DATA.is_dir()]
+    tasks = [Task(f"{'robots chosen on' if robot in CHOSEN_ON else 'robots judged on'}, {how}", robot, FIRST + seed,
+                  in_turn(robots.index(robot) + seed, turns), how)
+             for how in (DEFAULTS, NAMED) for seed in range(seeds) for robot in robots]
+    tasks += [Task(f"{REAL}, {DEFAULTS}", name, None, in_turn(place, turns))
+              for place, name in enumerate(OPEN) if DATA.is_dir()]
     progress(f"faults in logs of {len(tasks)} machines")
     found: dict[int, list[Outcome]] = {}
     for k, outcomes in Workers().each(tried, None, tasks):
@@ -71,13 +70,13 @@ def summary(outcomes: Sequence[Outcome], whole: bool = True) -> dict[str, Any]:
 def _checks(totals: dict[str, dict[str, Any]], whole: bool) -> dict[str, bool]:
     checks = {}
     for group, total in totals.items():
-        named, wrong, false = NAMED, WRONG, FALSE
+        named, wrong, false = NAMED_AT_LEAST, WRONG_AT_MOST, FALSE_AT_MOST
         if not whole:
             faulty, healthy = total["faulty"], max(total["healthy"], 1)
-            named = 100.0 * float(binom.ppf(CHANCE, faulty, NAMED / 100.0)) / faulty
-            wrong = 100.0 * float(binom.ppf(1.0 - CHANCE, faulty, WRONG / 100.0)) / faulty
-            false = 100.0 * float(binom.ppf(1.0 - CHANCE, healthy, FALSE / 100.0)) / healthy
-        if group != "real logs":  # real machines hide some faults: shown, and only that nothing false is said is asked
+            named = 100.0 * float(binom.ppf(CHANCE, faulty, NAMED_AT_LEAST / 100.0)) / faulty
+            wrong = 100.0 * float(binom.ppf(1.0 - CHANCE, faulty, WRONG_AT_MOST / 100.0)) / faulty
+            false = 100.0 * float(binom.ppf(1.0 - CHANCE, healthy, FALSE_AT_MOST / 100.0)) / healthy
+        if not group.startswith(REAL):  # real machines hide some faults: only that nothing false is said is asked
             checks[f"{group}: named in {total['named']:.0f} % of {total['faulty']}, at least {named:.3g} wanted"] = \
                 total["named"] >= named
         checks[f"{group}: a wrong cause in {total['wrong']:.1f} %, at most {wrong:.3g} wanted"] = \

@@ -35,6 +35,7 @@ from dynid.model import (
     Stribeck,
     TemperatureFriction,
     Viscous,
+    ViscousDifference,
     curve,
     register_term,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "Stribeck",
     "TemperatureFriction",
     "Viscous",
+    "ViscousDifference",
     "breakaway",
     "curve",
     "register_term",

@@ -54,7 +54,7 @@ def test_a_good_urdf(dynid, file):
     found = check(dynid, file(GOOD))
     assert found["consistent"] and found["problems"] == [] and found["certificate"] is None
     shown = dynid("check", file(GOOD))
-    assert (shown.code, shown.out) == (0, "two: every body can exist.\n")
+    assert (shown.code, shown.out) == (0, "two: every body is physically consistent.\n")
 
 
 @pytest.mark.parametrize(("mass", "com", "moments", "kind", "violation"), [
@@ -74,7 +74,7 @@ def test_each_kind_is_named_with_its_link_and_how_far(dynid, file, mass, com, mo
 
 def test_collision_shapes_can_be_left_out_of_it(dynid, file):
     path = file(urdf(link("l1", 2.0, (0, 0, 0.5), (0.03, 0.04, 0.05))))
-    assert "not where they are said to be" in dynid("check", path).out
+    assert "not at the given positions" in dynid("check", path).out
     found = check(dynid, path, "--no-shapes")
     assert found["consistent"] and "0.3 m outside" in found["remarks"][0]
 
@@ -122,7 +122,7 @@ IMPOSSIBLE = {"ZZ2": -0.05, "Fv1": -0.3}  # no link turns about its own axis wit
 
 
 def test_base_parameters_that_a_robot_has(dynid, tmp_path):
-    assert "robot" not in result(tmp_path / "run", GOOD, "wls")
+    assert "robot" in result(tmp_path / "run", GOOD, "wls")  # completed by the nearest consistent robot
     found = check(dynid, tmp_path / "run" / "out")
     assert found["consistent"] and found["base_possible"] and found["base_distance"] < 1e-6
     assert dynid("check", tmp_path / "run" / "out" / "parameters.toml").code == 0
@@ -159,7 +159,7 @@ def test_full_parameters_that_cannot_exist(dynid, tmp_path):
     found = check(dynid, tmp_path / "run" / "out")
     assert not found["consistent"] and found["base_possible"] is False
     assert {"l2", "Fv1"} <= {problem["link"] for problem in found["problems"]}
-    assert found["remarks"] == ["no links that keep to these conditions have these torques"]
+    assert found["remarks"] == ["no links with these torques satisfy these conditions"]
 
 
 def test_what_the_data_do_not_show_is_left_out(dynid, tmp_path):

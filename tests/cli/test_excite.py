@@ -174,7 +174,7 @@ def test_people_see_deviations_and_limits(dynid):
     (("-o", "m.csv", "--home", "0,0"), "", 2, "home posture must be 3 finite numbers"),
     (("-o", "m.csv", "--home", "0,0,9"), "", 2, "puts joint 'joint3' at 9, outside its limits"),
     (("-o", "m.csv", "--noise", "1,2"), "", 2, "one number above zero or 3"),
-    (("-o", "m.csv", "--improve", "."), "", 2, "holds no result"),
+    (("-o", "m.csv", "--improve", "."), "", 2, "contains no result"),
     (("-o", "m.csv", "--criterion", "best"), "", 2, "'best' is not one of"),
     (("-o", "m.csv", "--duration", "-1"), "", 2, "duration of a motion must be between"),
     (("-o", "m.csv", "--limits", "no.toml"), "", 2, "cannot read the limits no.toml"),
@@ -202,10 +202,10 @@ def test_another_robots_result_is_refused(dynid):
     assert dynid("simulate", "arm3r", "--trajectory", "m.csv", "-o", "log.csv", "--rate", "200").code == 0
     assert dynid("identify", "arm3r", "log.csv", "--method", "wls", "--no-simulation", "-o", "out").code == 0
     shown = dynid("excite", "emps", "-o", "n.csv", *QUICK, "--improve", "out")
-    assert shown.code == 2 and "a result of another robot" in shown.err
-    assert "leave out --friction" in dynid("excite", "arm3r", "-o", "n.csv", "--improve", "out", "--rotor").err
+    assert shown.code == 2 and "the result of another robot" in shown.err
+    assert "remove --friction" in dynid("excite", "arm3r", "-o", "n.csv", "--improve", "out", "--rotor").err
     Path("out/regression.npz").unlink()
-    assert "holds no regression.npz" in dynid("excite", "arm3r", "-o", "n.csv", *QUICK, "--improve", "out").err
+    assert "contains no regression.npz" in dynid("excite", "arm3r", "-o", "n.csv", *QUICK, "--improve", "out").err
 
 
 def test_a_margin_is_kept_unless_it_is_not_wanted(dynid):
@@ -285,7 +285,7 @@ def test_improving_a_result_says_what_and_keeps_its_word(dynid):
     improved = {one["name"]: one for one in said["improves"]}
     worst = sorted((name for name in first if first[name]["std"]), key=lambda name: -(first[name]["rel_std"] or 0.0))
     assert len(improved) > 5 and set(worst[:3]) <= set(improved)
-    assert any("brings the deviation of" in note for note in said["notes"])
+    assert any("reduces the standard error of" in note for note in said["notes"])
     speeds = said["speeds"]
     assert set(speeds) == set(robot.joint_names) and all(one["both_ways"] for one in speeds.values())
     assert all(one["top"] > 0.8 for one in speeds.values())  # several times those of the first log
@@ -323,4 +323,4 @@ def test_what_a_prior_knew_is_not_asked_of_a_motion(dynid):
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
     assert said["noise"][0] > 1e5 * max(said["noise"][1:])
-    assert any("the torque of joint1 is taken as not measured" in note for note in said["notes"])
+    assert any("the torque of joint1 is assumed not to be measured" in note for note in said["notes"])

@@ -85,10 +85,10 @@ def test_people_see_one_screen(dynid, logs, monkeypatch):
     screen = dynid(*call).out.splitlines()
     assert len(everything) > 90 and 15 < len(screen) <= 30
     assert all(len(line) <= 80 for line in screen if "dynid excite" not in line)
-    assert sum(line.startswith("- ") for line in screen) <= 4
+    assert sum(line.startswith("- ") for line in screen) <= 5
     text = " ".join(screen)
-    assert "dynid excite kuka-lwr4 --improve out" in text and "more suspicious findings in report.html" in text
-    assert "Results in out" in text and "moving" in text and "raw" in text and "all moving rows" in text
+    assert text.startswith("Not usable") and "dynid excite" not in text  # another motion comes after the cause
+    assert "Results in out" in text and "moving" in text and "raw" in text and "well determined" in text
     page = Path("out/report.html").read_text()
     assert "dynid excite kuka-lwr4 --improve out -o motion.csv" in page
 
@@ -136,7 +136,7 @@ def test_an_earlier_result_predicts_another_log(dynid, logs):
     assert said["validation"][0]["relative_error"] < 2 and len(said["validation"][0]["relative_error_per_joint"]) == 3
     assert "two.csv" in dynid("validate", "out", "two.csv").out
     again = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "-o", "out")
-    assert again.code == 2 and "already holds a result" in again.err and "--force" in again.err
+    assert again.code == 2 and "already contains a result" in again.err and "--force" in again.err
 
 
 def test_a_result_is_simulated_on_request_and_by_default(dynid, logs):
@@ -152,7 +152,7 @@ def test_a_result_is_simulated_on_request_and_by_default(dynid, logs):
     for command in (("validate", "out", "two.csv"), call):
         assert json.loads(dynid(*command, "--no-simulation", "--json").out)["simulation"] == []
         assert "simulated position, %" in dynid(*command, *(["--full"] if command == call else [])).out
-    assert "positions are off by" in dynid(*call).out
+    assert "Open-loop simulation drifts by" in dynid(*call).out
     shown = dynid("validate", "out", "two.csv", "--horizon", "100")
     assert shown.code == 0 and "a horizon of 100 s is longer than the log" in shown.out
 
@@ -171,7 +171,7 @@ def test_methods_side_by_side(dynid, logs):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (("identify", "arm3r"), "give the logs"),
+    (("identify", "arm3r"), "give logs as well"),
     (("identify", "arm3r", "three.csv"), "there is no log three.csv"),
     (("identify", "nowhere.toml"), "cannot read nowhere.toml"),
     (("identify", "arm3r", "one.csv", "--method", "wlss"), "no method 'wlss'"),
@@ -180,7 +180,7 @@ def test_methods_side_by_side(dynid, logs):
     (("identify", "arm3r", "one.csv", "--mapping", "no.toml"), "no.toml"),
     (("identify", "arm3r", "one.csv", "--horizon", "-1"), "'simulation.horizon' is wrong: input should be greater"),
     (("identify", "arm3r", "one.csv", "--set", "simulation.steps=3"), "no setting 'simulation.steps'"),
-    (("validate", ".", "one.csv"), "holds no result"),
+    (("validate", ".", "one.csv"), "contains no result"),
     (("compare", "arm3r", "one.csv", "--methods", ","), "at least one method"),
     (("reproduce", "nothing"), "no reproduction 'nothing'"),
 ])
@@ -203,8 +203,9 @@ def test_the_demonstration_does_the_whole_job(dynid, tmp_path, monkeypatch):
     said = json.loads(dynid("demo", "--json").out)
     assert Path(said["outputs"]["report"]).is_file() and Path("dynid-demo/run.toml").is_file()
     assert all(share > 0.95 for share in said["within_three_deviations"].values())
-    assert all(one["validation"][0] < 0.2 for one in said["methods"].values())
-    assert "already holds a demonstration" in dynid("demo").err
+    # The noise of the torques alone is 0.4 to 0.5 % of them: no method can predict them better.
+    assert all(one["validation"][0] < 0.6 for one in said["methods"].values())
+    assert said["parameter_error"]["ols"] > 1.5 * said["parameter_error"]["wls"]
 
 
 @pytest.mark.slow

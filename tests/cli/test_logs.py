@@ -56,13 +56,13 @@ def test_dropped_rows_are_printed(dynid):
     shown = dynid("identify", "scara2", "log.csv", "--method", "ols", "--set", "log.bad_rows=drop", "--no-simulation",
                   "-o", "out")
     assert shown.code == 0, shown.err
-    assert "log.csv: left out 2 rows from 2 to 3, of 1000" in " ".join(shown.out.split())
-    assert "left out" in Path("out/report.html").read_text(encoding="utf-8")
+    assert "log.csv: ignored 2 rows from 2 to 3, of 1000" in " ".join(shown.out.split())
+    assert "ignored" in Path("out/report.html").read_text(encoding="utf-8")
     shown = dynid("compare", "scara2", "log.csv", "--methods", "ols", "--set", "log.bad_rows=drop", "--set",
                   "simulation.run=false")
-    assert shown.code == 0 and "left out 2 rows" in " ".join(shown.out.split()), shown.err
+    assert shown.code == 0 and "ignored 2 rows" in " ".join(shown.out.split()), shown.err
     shown = dynid("validate", "out", "log.csv", "--no-simulation")
-    assert "left out 2 rows" in " ".join(shown.out.split())
+    assert "ignored 2 rows" in " ".join(shown.out.split())
 
 
 def test_a_run_file_with_logs_of_one_name(dynid):

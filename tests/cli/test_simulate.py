@@ -70,7 +70,7 @@ def test_an_earlier_result_is_the_truth(dynid):
     found = json.loads(dynid("identify", "arm3r", "two.csv", "--method", "wls", "--no-simulation", "--json").out)
     value = found["parameters"]["Fv2"]
     assert value["value"] == pytest.approx(truth["Fv2"], rel=0.05)
-    assert "leave out --friction" in dynid(*call, "-o", "3.csv", "--truth", "out", "--rotor").err
+    assert "remove --friction" in dynid(*call, "-o", "3.csv", "--truth", "out", "--rotor").err
     assert "another robot" in dynid("simulate", "scara2", "--trajectory", "m.csv", "-o", "3.csv", "--truth", "out").err
 
 
@@ -100,7 +100,7 @@ def test_what_a_file_does_not_say_is_said(dynid):
     (("m.csv", "-o", "log.csv", "--encoder", "fine"), 2, "--encoder takes comma-separated numbers"),
     (("m.csv", "-o", "log.csv", "--encoder", "1,2"), 2, "one finite number or 3"),
     (("m.csv", "-o", "log.csv", "--rate", "0"), 2, "the rate of a simulation must be between"),
-    (("m.csv", "-o", "log.csv", "--truth", "."), 2, "holds no result"),
+    (("m.csv", "-o", "log.csv", "--truth", "."), 2, "contains no result"),
     (("m.csv", "-o", "log.csv", "--bandwidth", "5000"), 1, "the simulation diverged"),
 ])
 def test_wrong_calls_end_with_one_sentence(dynid, arguments, code, message):

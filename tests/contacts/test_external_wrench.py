@@ -153,7 +153,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     with pytest.raises(ModelError, match="has no covariance"):
         ExternalWrench(estimate().with_covariance(np.zeros_like(estimate().covariance)), free=free)
     six = replace(free, q=free.q[:, :6], tau=free.tau[:, :6], joints=())
-    with pytest.raises(ModelError, match="is it another robot"):
+    with pytest.raises(ModelError, match="whether it is another robot"):
         outside().of_log(six)
     with pytest.raises(ModelError, match="no torques of joint 'joint3'"):
         outside().of_log(replace(free, unmeasured=("joint3",)))
@@ -168,7 +168,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
         free_motion(estimate(), free, "guess")
     with pytest.raises(NotPossibleError, match="too short"):
         outside().of_log(free.between(0.0, 0.03))
-    with pytest.raises(ModelError, match="time stamps go with"):
+    with pytest.raises(ModelError, match="time stamps need"):
         outside().fresh().feed(0.0, np.zeros(6), np.zeros(6))
 
 

@@ -206,7 +206,7 @@ def test_troubles_are_named() -> None:
     posture = dict(zip(tree.joint_names, followers.loops.posture, strict=True))
     with pytest.raises(RobotError, match="undetermined: .*swing3"):
         chain_of(closed(tree, [one, two], followers.following, posture))
-    with pytest.raises(RobotError, match="no freedom"):
+    with pytest.raises(RobotError, match="no degree of freedom"):
         clamp = replace(one, name="clamp", kind="rigid")
         chain_of(closed(tree, [one, two, three, clamp], followers.following, posture))
     with pytest.raises(RobotError, match="'ball1' .* cannot be closed"):

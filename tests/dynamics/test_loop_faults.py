@@ -60,7 +60,7 @@ def test_a_repeated_closure_that_does_not_fit_is_the_one_named() -> None:
 
 def test_the_loop_that_leaves_no_freedom_or_too_much() -> None:
     clamp = Closure("clamp", "rigid", Frame("", 3, np.eye(4)), Frame("", -1, translation(0.0, 2.0, 0.0) @ turned(1.0)))
-    with pytest.raises(RobotError, match="loop 'clamp' of robot 'two' leaves its joints .* no freedom"):
+    with pytest.raises(RobotError, match="loop 'clamp' of robot 'two' leaves no degree of freedom to its joints"):
         chain_of(side_by_side((0.2, 0.2), (clamp,)))
     robot = side_by_side((0.2, 0.2))
     assert robot.followers is not None and robot.followers.loops is not None

@@ -271,5 +271,5 @@ def test_shapes_are_held_where_a_method_finds_them() -> None:
 def test_bodies_that_can_exist_have_all_their_parameters() -> None:
     model, theta = arm()
     problem = Problem.of(model, motion(model, theta, 0.01, seconds=5.0))
-    with pytest.raises(ModelError, match="'pc-wls' looks for bodies"):
+    with pytest.raises(ModelError, match="'pc-wls' needs complete inertias"):
         essential(problem, method="pc-wls")

@@ -93,7 +93,7 @@ def test_what_a_file_has_no_place_for_is_said(panda: Robot, tmp_path: Path) -> N
     (_, lost) = sorted(estimate.to_urdf(tmp_path / "a.urdf"), key=lambda note: "no place" in note)
     assert lost.startswith("a URDF has no place for Ia1, Fo1, Ia2, Fo2,")
     (lost,) = estimate.to_mjcf(tmp_path / "a.xml")
-    assert lost.startswith("MJCF has no place for Fo1, Fo2, Fo3")
+    assert lost.startswith("MJCF cannot represent Fo1, Fo2, Fo3")
     # Fc of a Stribeck curve is not the dry friction of a joint.
     model = Model(panda, (*make_terms(panda), Stribeck()))
     estimate_of(model, random_theta(model)).to_urdf(tmp_path / "b.urdf")
@@ -143,10 +143,10 @@ def test_what_cannot_be_written_says_what_to_do(panda: Robot, tmp_path: Path) ->
         estimate_of(three, truth).to_urdf(path)
     with pytest.raises(RobotError, match="URDF does not belong to robot 'arm3r'"):
         estimate_of(three, truth).to_urdf(path, source=panda.text.decode())
-    assert estimate_of(three, truth).to_mjcf(tmp_path / "arm.xml")[0].startswith("MJCF has no place for Fo1")
+    assert estimate_of(three, truth).to_mjcf(tmp_path / "arm.xml")[0].startswith("MJCF cannot represent Fo1")
     assert "<mujoco" in (tmp_path / "arm.xml").read_text()
     scara = Scara()
-    with pytest.raises(ModelError, match="model of your own"):
+    with pytest.raises(ModelError, match="custom model"):
         estimate_of(scara, np.ones(len(scara.parameters))).to_mjcf(path)
     friction = Model(panda, make_terms(panda, friction=FRICTION)[1:])
     with pytest.raises(ModelError, match="no inertial parameters of link 'panda_link1'"):

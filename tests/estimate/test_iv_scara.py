@@ -147,10 +147,10 @@ def test_dry_columns_are_found_in_any_model() -> None:
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"instruments": "luck"}, "instruments come from"), ({"start": "zero"}, "starts from 'regular'"),
-    ({"transient": 1e3}, "no equation is left"),
+    ({"instruments": "luck"}, "instruments come from"), ({"start": "zero"}, "can start from 'regular'"),
+    ({"transient": 1e3}, "no equation remains"),
     ({"controller": lambda *_: [0.0, 0.0], "start": "regular"}, "regular start needs"),
-    ({"controller": PD([10.0, 1.0], [1.0, 0.0])}, "feedback of position and speed, joint 2 has none of speed"),
+    ({"controller": PD([10.0, 1.0], [1.0, 0.0])}, "feedback of position and speed, but joint 2 has no speed"),
 ])
 def test_wrong_calls_are_one_sentence(options: dict[str, object], words: str) -> None:
     with pytest.raises(DynidError, match=words):

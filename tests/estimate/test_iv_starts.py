@@ -69,5 +69,5 @@ def test_when_nothing_leads_on_every_reason_is_given(arm) -> None:
     with pytest.raises(NotPossibleError) as refused:
         identify(problem, method="iv", transient=1e3)
     assert refused.value.code == "no-instruments"
-    assert refused.value.reason.count("no equation is left") == 5
+    assert refused.value.reason.count("no equation remains") == 5
     assert "smaller step" not in str(refused.value)

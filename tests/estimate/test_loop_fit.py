@@ -103,7 +103,7 @@ def test_joints_at_rest_have_no_loop_and_logs_without_references_are_refused() -
         _ = found.law
     with pytest.raises(ModelError, match="inertia of joint 2"):
         identify_controller(two, [MASS, 0.0])
-    with pytest.raises(RecordingError, match="reference ="):
+    with pytest.raises(RecordingError, match="log.reference="):
         loop_fits(Recording(log.t, log.q, log.tau))
 
 

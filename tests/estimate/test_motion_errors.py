@@ -8,12 +8,17 @@ from functools import cache
 import numpy as np
 import pytest
 from _machines import Machine, coloured
+from motions import fourier
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
 from dynid.recording.prepare import prepare
+from dynid.robot.dh import from_mdh
+from dynid.signals import at_times
 
 LOGS = 8
 
@@ -126,3 +131,26 @@ def test_of_long_data_some_stretches_tell_the_shift(monkeypatch: pytest.MonkeyPa
     part = motion_shift(own, solution, weights)
     assert whole is not None and part is not None
     assert 0.8 < part.shift[k] / whole.shift[k] < 1.25 and np.corrcoef(part.score, whole.score)[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_jittered_stamps_and_short_segments_give_a_finite_shift(seed: int) -> None:
+    """Rates, numbers of rows and joints, and patterns of stamps at random; every log has segments that are shorter than
+    the window over which spectra are averaged, for which an array of the wrong length was made."""
+    rng = np.random.default_rng([seed, 26])
+    dof, rate, rows = int(rng.choice([1, 2, 3, 7])), float(rng.choice([25.0, 60.0, 250.0])), int(rng.integers(200, 600))
+    intervals = rng.choice([rng.uniform(0.4, 1.6, rows), rng.lognormal(0.0, 0.3, rows), rng.choice([1, 2, 3.3], rows)])
+    intervals[24:160:26] = 20.0  # more than five typical intervals: a segment ends
+    t = np.cumsum(intervals) / rate
+    robot = from_mdh([(np.pi / 2 * (k % 2), 0.3 * (k > 0), 0.0, 0.1) for k in range(dof)])
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
+    q, dq, ddq = fourier(dof, seconds=t[-1] + 0.1, rate=1000.0, seed=seed, period=max(2.0, t[-1] / 3.0))
+    tau = model.inverse_dynamics(rng.uniform(0.1, 1.0, len(model.parameters)), q, dq, ddq)
+    q, tau = (at_times(t, np.arange(len(x)) / 1000.0, x) for x in (q, tau))
+    log = Recording(t, q + 1e-4 * rng.normal(size=q.shape), tau + 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape))
+    own = Problem.of(model, prepare(log, cutoff=0.24 * rate), recordings=log)
+    assert np.diff(own.data[0].segments, axis=1).min() < 50
+    estimate = identify(own, method="wls")
+    weights = joint_weights(own.regression)
+    shift = motion_shift(own, solve(own.regression, own.regression.stack(weights)), weights)
+    assert shift is not None and np.isfinite(shift.shift).all() and np.isfinite(estimate.values).all()

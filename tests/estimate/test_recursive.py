@@ -35,7 +35,7 @@ def test_instruments_from_the_logged_references(recorded: tuple[np.ndarray, Reco
     size = np.abs(model.regressor(*motion(500, 3, size=0.5))[:, :, problem.base.independent] @ (
         estimate.values - truth)).max()
     assert size < 0.2 and estimate.diagnostics["least_correlation"] > 0.5
-    with pytest.raises(ModelError, match="holds no reference"):
+    with pytest.raises(ModelError, match="contains no reference"):
         identify(Problem.of(model, prepare(log, cutoff=15.0)), method=method)
 
 

@@ -130,9 +130,9 @@ def test_what_does_not_fit_is_refused(raw: tuple[Truth, np.ndarray]) -> None:
     online = Online(data.model, feeding=KNOWN)
     feed(online, data, t, slice(0, 2000))
     before = online.values
-    with pytest.raises(ModelError, match="time stamps go with"):
+    with pytest.raises(ModelError, match="time stamps need"):
         online.feed(t[2000], np.zeros(4), np.zeros(4))
-    with pytest.raises(ModelError, match="time stamps go with"):
+    with pytest.raises(ModelError, match="time stamps need"):
         online.feed(t[2000:2002], data.q[2000:2003], data.tau[2000:2003])
     with pytest.raises(ModelError, match="references"):
         Online(data.model, "riv", forgetting=None).feed(t[0], data.q[0], data.tau[0])

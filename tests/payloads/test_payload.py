@@ -300,7 +300,7 @@ def test_another_robot_is_said(machine, unloaded, log):
     (said,) = [one for one in found.findings if one.code == "payload-unexplained"]
     assert said.severity == "fatal"
     two = dynid.Samples.of(*(x[:, :6] for x in (log.q, log.dq, log.ddq, log.tau)))
-    with pytest.raises(ModelError, match="6 joints.*has 7; is it another robot"):
+    with pytest.raises(ModelError, match="6 joints.*has 7; check whether it is another robot"):
         dynid.payload(estimate, two)
 
 
@@ -329,9 +329,9 @@ def test_wrong_names_are_refused(unloaded, log):
     _, estimate = unloaded
     with pytest.raises(RobotError, match="no frame 'hand'; it has base, link1"):
         dynid.payload(estimate, log, "hand")
-    with pytest.raises(ModelError, match="rests on the base"):
+    with pytest.raises(ModelError, match="is fixed to the base"):
         dynid.payload(estimate, log, "base")
-    with pytest.raises(ModelError, match="no way 'magic'"):
+    with pytest.raises(ModelError, match="no payload method 'magic'"):
         dynid.payload(estimate, log, way="magic")
     with pytest.raises(RecordingError, match="not below zero"):
         dynid.payload(estimate, log, gain_deviation=-0.1)

@@ -67,7 +67,7 @@ def test_torques_and_sensor_together_are_at_least_as_sure_as_either():
     both = fused(torques, sensor)
     assert both.mass_std <= min(torques.mass_std, sensor.mass_std) * (1 + 1e-9)
     assert abs(both.mass - MASS) < 4 * both.mass_std
-    with pytest.raises(ModelError, match="name one frame for both"):
+    with pytest.raises(ModelError, match="use one frame for both"):
         fused(torques, replace(sensor, frame="link7"))
 
 
@@ -86,7 +86,7 @@ def test_what_is_missing_is_said():
     with pytest.raises(ModelError, match="no wrench of a force-torque sensor"):
         dynid.payloads.sensor_payload(arm().model.robot, log, FRAME)
     still = dynid.Samples.of(np.tile(log.q[:1], (50, 1)), *(np.zeros((50, 7)),) * 3)
-    with pytest.raises(NotPossibleError, match="does not turn enough"):
+    with pytest.raises(NotPossibleError, match="does not rotate enough"):
         dynid.payloads.sensor_payload(arm().model.robot, replace(still, wrench=np.ones((50, 6))), FRAME)
 
 

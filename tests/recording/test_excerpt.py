@@ -10,7 +10,7 @@ import pytest
 
 from dynid.model import Model, RigidBodies
 from dynid.recording import Decimation, Recording, Samples
-from dynid.recording.excerpt import SHORTEST_STRETCH, STRETCHES, excerpt, excerpt_recordings
+from dynid.recording.excerpt import SHORTEST_STRETCH, STRETCHES, excerpt, moving_excerpt
 from dynid.regression import TorqueEquations
 from dynid.regression.residuals import excerpt_pieces
 from dynid.robot import Robot
@@ -87,12 +87,29 @@ def test_many_short_logs_leave_some_out_rather_than_cut_stretches_short() -> Non
 def test_recordings_are_cut_into_as_many_of_their_own() -> None:
     count = np.arange(100_000, dtype=float)[:, None]
     recording = Recording(t=count[:, 0] / 1000.0, q=count, tau=count, temperature=count, external_torque=count)
-    assert excerpt_recordings([recording], 100_000) == (recording,)
-    pieces = excerpt_recordings([recording, replace(recording, source="other")], 16_000)
+    assert moving_excerpt([recording], 100_000) == (recording,)
+    pieces = moving_excerpt([recording, replace(recording, source="other")], 16_000)
     assert [len(piece) for piece in pieces] == [2000] * STRETCHES
     for piece in pieces:
         for signal in (piece.temperature, piece.external_torque, piece.tau, 1000.0 * piece.t[:, None]):
             np.testing.assert_allclose(signal, piece.q, rtol=1e-12)
+
+
+def test_recordings_are_cut_where_the_robot_moves() -> None:
+    """It moves from 20 s to 30 s and from 60 s to 70 s, in an hour of flickering encoders."""
+    rate, step = 100.0, 1e-4
+    t = np.arange(360_000) / rate
+    q = step * np.random.default_rng(0).integers(0, 2, size=(len(t), 2)).astype(float)
+    for start in (20.0, 60.0):
+        rows = (t >= start) & (t < start + 10.0)
+        q[rows, 1] += 0.2 * np.sin(2 * np.pi * 0.1 * (t[rows] - start))
+    log = Recording(t=t, q=q, tau=q)
+    pieces = moving_excerpt([log], 60_000)
+    assert [(piece.t[0], round(piece.duration)) for piece in pieces] == [(19.0, 12), (59.0, 12)]
+    for piece in moving_excerpt([log, replace(log, source="other")], 1600):
+        assert np.ptp(piece.q[:, 1]) > 0.01
+    still = Recording(t=t, q=q[:, :1], tau=q[:, :1])
+    assert moving_excerpt([still], len(t)) == (still,)
 
 
 @pytest.mark.parametrize("decimation", [None, Decimation(10)])

@@ -116,7 +116,7 @@ def test_the_seed_does_not_matter():
 
 
 def test_refusals():
-    with pytest.raises(ModelError, match="slides"):
+    with pytest.raises(ModelError, match="is prismatic"):
         closed_form_base(Robot.builtin("emps"))
     with pytest.raises(ModelError, match="modified DH"):
         closed_form_base(Robot.builtin("kuka-lwr4"))

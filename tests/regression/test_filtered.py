@@ -141,7 +141,7 @@ def test_what_does_not_go_together_is_refused():
         prepare(log, equations="energy", suppress=50.0, cutoff=8.0)
     with pytest.raises(NotPossibleError, match="less than one period"):
         prepare(log, equations="kernel", suppress=3.0, kernel_window=0.1)
-    with pytest.raises(NotPossibleError, match="memory: a window of 0.003 s holds 3 samples"):
+    with pytest.raises(NotPossibleError, match="memory: a window of 0.003 s contains 3 samples"):
         prepare(log, equations="kernel", kernel_window=0.003)
     with pytest.raises(NotPossibleError, match="needs .* with its borders"):
         prepare(log, equations="kernel", kernel_window=9.0, cutoff=8.0)

@@ -131,7 +131,7 @@ def test_sections_of_a_seven_joint_arm(lwr: ReportData) -> None:
         hat = lwr.estimate.model.regressor(part.q, part.dq, part.ddq) @ lwr.estimate.base.expand(lwr.estimate.values)
         total += float(np.sum(np.where(part.keep, part.tau - hat, 0.0) ** 2))
         power += float(np.sum(np.where(part.keep, part.tau, 0.0) ** 2))
-    assert f"relative error {100 * math.sqrt(total / power):.3g} % on the data" in page.text
+    assert f"relative error {100 * math.sqrt(total / power):.3g} % on the fitted data" in page.text
     assert lwr.command in page.text and 'robot = "test"' in page.text and "a note" in page.text
     assert [one.stiffness[0] for one in lwr.deflections] == pytest.approx([2000.0] * 7, rel=0.02)
 
@@ -173,8 +173,9 @@ def test_what_is_not_identified_is_named(still: ReportData) -> None:
     assert not still.estimate.identified.all()
     page = Page(render(IDENTIFICATION, still))
     names = [name for name, known in zip(still.estimate.names, still.estimate.identified, strict=True) if not known]
-    rows = re.findall(r'<tr class="dim"><td class="mono">([^<]+)</td>', render(IDENTIFICATION, still))
+    rows = re.findall(r'<tr class="dim"><td class="mono"[^>]*>([^<]+)</td>', render(IDENTIFICATION, still))
     assert rows == names
+    assert all(words in page.text for words in still.estimate.base.meanings)
     assert page.text.count("not identified") >= len(names)
 
 

@@ -86,7 +86,7 @@ def test_the_command_line(logs):
 
 def test_methods_that_cannot_are_refused_in_a_sentence(logs):
     settings = settings_of(logs, equations="power", cutoff=8.0).model_copy(update={"method": "didim"})
-    with pytest.raises(ModelError, match="'didim' makes rows of torques of its own"):
+    with pytest.raises(ModelError, match="'didim' needs torque equations"):
         run(settings)
     with pytest.raises(ModelError, match="'load'.*no momentum"):
         run(settings_of(logs, equations="kernel", cutoff=8.0).model_copy(update={

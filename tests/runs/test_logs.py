@@ -182,7 +182,7 @@ def test_dropped_rows_are_in_text_and_json(tmp_path: Path) -> None:
     assert (mine["dropped"], [row["row"] for row in mine["dropped_rows"]]) == (2, [2, 3])
     assert (its["dropped"], its["dropped_rows"][0]["row"]) == (1, 601)
     assert "is not a number" in its["dropped_rows"][0]["why"]
-    assert result.logs[0].sentence.startswith(f"{path}: left out 2 rows from 2 to 3, of 1200")
+    assert result.logs[0].sentence.startswith(f"{path}: ignored 2 rows from 2 to 3, of 1200")
     assert any("601" in note for note in result.notes)
 
 

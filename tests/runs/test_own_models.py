@@ -110,7 +110,7 @@ def test_a_model_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(("text", "match"), [
-    ("x = 1 / 0", "could not be run: ZeroDivisionError"), ("def model(robot):\n    return 3", "without 'dof'"),
+    ("x = 1 / 0", "could not be executed: ZeroDivisionError"), ("def model(robot):\n    return 3", "without 'dof'"),
     (None, "no Python file")])
 def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str | None, match: str) -> None:
     if text is not None:

@@ -140,7 +140,7 @@ def test_commands(desk, capsys: pytest.CaptureFixture[str], tmp_path: Path):
 
 
 @pytest.mark.parametrize(("more", "code", "words"), [
-    (("--frame", "hand"), 2, "has no frame 'hand'"), (("--way", "magic"), 2, "no way 'magic'"),
+    (("--frame", "hand"), 2, "has no frame 'hand'"), (("--way", "magic"), 2, "no payload method 'magic'"),
     (("--mass", "-2"), 2, "above zero"), (("--way", "same-motion"), 1, "same motion without load"),
     (("--way", "sensor"), 2, "no wrench")])
 def test_calls_that_cannot_be_answered(desk, capsys, more, code, words):
@@ -196,8 +196,8 @@ def test_a_payload_is_watched(desk, capsys):
     code, out, _ = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", "--speed", 0)
     assert code == 0
     assert "mass, kg" in out
-    for more, words in ((("--friction", "viscous"), "belong to a watch of parameters"),
-                        (("--record", desk / "record"), "belong to a watch of parameters")):
+    for more, words in ((("--friction", "viscous"), "apply to the estimation of parameters"),
+                        (("--record", desk / "record"), "apply to the estimation of parameters")):
         code, out, err = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", *more)
         assert (code, out) == (2, "")
         assert words in " ".join(err.split())

@@ -96,13 +96,13 @@ def test_a_run_takes_the_folder_of_a_fleet(tmp_path: Path) -> None:
                 "simulation": {"run": False}}
     with_fleet = RunSettings.of({**settings, "prior": str(tmp_path / "fleet")})
     found = run(with_fleet)
-    assert found.notes[0].startswith("the prior counts") and found.settings.prior == str(tmp_path / "fleet")
+    assert found.notes[0].startswith("the prior is used") and found.settings.prior == str(tmp_path / "fleet")
     folded = run(with_fleet, workers=Workers(2))
     alone = run(RunSettings.of({**settings, "model": found.settings.model.model_dump(mode="json", exclude_none=True,
                                                                                       exclude_defaults=True)}))
     errors = [fleet.new_errors(one.estimate.values, new) for one in (alone, found, folded)]
     assert errors[1] < errors[0] and errors[2] < errors[0] and folded.notes
-    with pytest.raises(DynidError, match="stands beside the equations of method wls"):
+    with pytest.raises(DynidError, match="combined only with method wls"):
         run(RunSettings.of({**settings, "prior": str(tmp_path / "fleet"), "method": "pc-wls"}))
-    with pytest.raises(DynidError, match="holds no result"):
+    with pytest.raises(DynidError, match="contains no result"):
         run(RunSettings.of({**settings, "prior": str(tmp_path)}))

@@ -99,7 +99,7 @@ def test_a_saved_result_predicts_like_the_run_that_made_it(found, tmp_path):
 
 def test_an_earlier_result_is_not_overwritten(found, tmp_path):
     save(found, tmp_path / "out", report=False)
-    with pytest.raises(DynidError, match="already holds a result"):
+    with pytest.raises(DynidError, match="already contains a result"):
         save(found, tmp_path / "out")
     save(found, tmp_path / "out", force=True, report=False)
 
@@ -121,7 +121,8 @@ def test_an_estimate_stands_where_its_cross_validation_fails(settings, monkeypat
     monkeypatch.setattr(import_module("dynid.runs.run"), "cross_validate", fails)
     found = run(settings)
     assert found.cross is None and found.validations[0].total.relative_error < 2.0
-    assert found.notes[-1].startswith("there is no cross-validation, since") and "did not converge" in found.notes[-1]
+    assert found.notes[-1].startswith("cross-validation is not available, "
+                                      "because") and "did not converge" in found.notes[-1]
 
 
 # -- bad logs ----------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def test_friction_that_nobody_names_is_chosen(unnamed):
     assert found.friction is not None
     said = facts(found)
     assert said["friction"]["terms"] and "friction" in found.verdict.summary.chosen
-    assert any("was not named and is chosen" in note for note in said["notes"])
+    assert any("so it is chosen from the logs" in note for note in said["notes"])
 
 
 @pytest.mark.parametrize(("changes", "kinds"), [
@@ -279,5 +280,5 @@ def test_friction_that_is_not_chosen(unnamed, changes, kinds):
 
 
 def test_no_friction_stands_alone(unnamed):
-    with pytest.raises(ModelError, match="no friction at all"):
+    with pytest.raises(ModelError, match="means no friction"):
         run(unnamed.model_copy(update={"model": ModelSettings(friction=("none", "viscous"))}))

@@ -53,7 +53,7 @@ def write_once(folder: Path, text: str, start: Barrier) -> None:
     try:
         write(folder, text, replace=False, wait=0.05)
     except DynidError as problem:
-        assert "another run has written meanwhile" in str(problem) and "--force" in str(problem)
+        assert "another run has written in the meantime" in str(problem) and "--force" in str(problem)
         os._exit(3)
     os._exit(0)
 

@@ -95,7 +95,7 @@ def test_starts_are_contestants_and_failures_keep_their_sentence():
     # Where the iterations end does not depend on where they began, to their tolerance.
     assert np.allclose(regular.values, off.values, rtol=0.05, atol=0.05 * np.abs(result.truth).max())
     assert failed.converged == 0.0 and [r for r, _ in failed.failures] == [0, 1]
-    assert "did not settle in 1 iterations" in failed.failures[0][1]
+    assert "did not converge in 1 iterations" in failed.failures[0][1]
     facts = result.to_dict()["scores"][2]
     assert facts["inertial"] is None and sum(facts["failures"].values()) == 2
     json.dumps(result.to_dict(), allow_nan=False)

@@ -224,7 +224,7 @@ def test_what_cannot_be_generated_is_a_sentence():
         with pytest.raises(DynidError, match=re.escape(words)):
             call()
     bare = Robot.from_dh([[0.0, 1.0, 0.0, 0.0]])
-    with pytest.raises(ModelError, match="gives none for"):
+    with pytest.raises(ModelError, match="gives no value of"):
         generate(bare, ["gravity"], parameters="fixed")
     assert len(generate(bare, ["inverse_dynamics"]).numbers) > 0
     if find_spec("casadi") is None:

@@ -1,4 +1,4 @@
-"""The cut-off chosen by what it predicts, and how much results depend on it: simulated machines with known truth.
+"""The cut-off chosen by cross-validation, and how much results depend on it: simulated machines with known truth.
 
 The light machine is the one of a failure: its first moment acts by acceleration alone, and the noise of its positions
 falls with frequency as that of a filtered sensor does, so that no floor is in sight.
@@ -23,11 +23,14 @@ from dynid.recording.prepare import prepare
 from dynid.recording.write import write_npz
 from dynid.report import write_report
 from dynid.robot import Robot
+from dynid.robot.dh import from_mdh
 from dynid.runs import ModelSettings, RunSettings, run
 from dynid.runs.results import facts, report_data, save
+from dynid.simulation import Reference, TorqueDriven, simulate
 from dynid.validate import CutoffDependence, cutoff_dependence, reconstruct, verdict
 
 FRICTION = ("viscous", "coulomb", "offset")
+Trajectory = tuple[Array, Array, Array]  # positions, velocities, accelerations
 MOMENT = 0.11  # kg m, of the light machine's second link
 ROBOT_FILE = """name = "light"
 convention = "mdh"
@@ -87,7 +90,7 @@ def test_a_light_machine_is_identified_within_what_it_states(tmp_path: Path, see
     place = found.estimate.names.index("MX2")
     low, high = found.estimate.conf_int(0.99)[place]
     assert low < MOMENT < high and high - low < 0.2 * MOMENT
-    assert any("chosen by what it predicts" in step for step in found.samples[0].steps)
+    assert any("chosen by cross-validation" in step for step in found.samples[0].steps)
 
 
 def test_without_noise_in_sight_the_spectrum_stays_near_the_motion(tmp_path: Path) -> None:
@@ -120,12 +123,12 @@ def test_a_fast_motion_is_not_judged_below_its_band() -> None:
     step = 2 * np.pi / 4096
     choice = choose_cutoff(model, Recording(np.arange(len(q)) / 1000.0, step * np.round(q / step), tau))
     assert choice.band == pytest.approx(10 / 3, rel=0.1)
-    assert min(choice.yardsticks) > 2 * 10 / 3 and choice.cutoff > 2 * 10 / 3
+    assert choice.yardstick > 2 * 10 / 3 and choice.cutoff > 2 * 10 / 3
 
 
-def chosen(tmp_path: Path) -> tuple[Model, Array, Recording, CutoffChoice]:
+def chosen(tmp_path: Path, rate: float = 500.0) -> tuple[Model, Array, Recording, CutoffChoice]:
     model, theta = light(tmp_path)
-    log = made(model, theta, 5, step=2 * np.pi / 2000)
+    log = made(model, theta, 5, step=2 * np.pi / 2000, rate=rate)
     return model, theta, log, choose_cutoff(model, log)
 
 
@@ -145,8 +148,11 @@ def test_the_choice_prepares_as_the_run_does_and_says_how(tmp_path: Path) -> Non
     assert np.array_equal(whole.estimate.values, pieces.estimate.values)
 
 
-def test_dependence_in_json_and_report(tmp_path: Path) -> None:
-    model, _, log, choice = chosen(tmp_path)
+@pytest.mark.parametrize(("rate", "exact"), [(60.0, True), (500.0, False)])
+def test_dependence_in_json_and_report(tmp_path: Path, rate: float, exact: bool) -> None:
+    """At 60 Hz every row counts; at 500 Hz means of neighbouring rows tell the same change to a small part of its
+    standard error."""
+    model, _, log, choice = chosen(tmp_path, rate)
     write_npz(log, tmp_path / "log.npz")
     found = run(RunSettings(robot=str(tmp_path / "light.toml"), logs=(str(tmp_path / "log.npz"),), method="wls",
                             model=ModelSettings(friction=FRICTION), simulation={"run": False}))
@@ -158,14 +164,33 @@ def test_dependence_in_json_and_report(tmp_path: Path) -> None:
     place = found.estimate.names.index("MX2")
     moved = half.values[place] - found.estimate.values[place]
     one = said["dependence"]["parameters"]["MX2"]
-    assert one["values"][0] == pytest.approx(half.values[place], rel=1e-9)
-    assert one["deviations"][0] == pytest.approx(moved / found.estimate.std[place], rel=1e-6)
-    assert one["percent"][0] == pytest.approx(100 * moved / abs(found.estimate.values[place]), rel=1e-6)
+    value, std = found.estimate.values[place], found.estimate.std[place]
+    near = {"rel": 1e-6} if exact else {"abs": 0.2}
+    assert one["deviations"][0] == pytest.approx(moved / std, **near)
+    assert one["values"][0] == pytest.approx(value + one["deviations"][0] * std, rel=1e-9)
+    assert one["percent"][0] == pytest.approx(100 * one["deviations"][0] * std / abs(value), rel=1e-6)
     page = write_report(report_data(found, "", ""), tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="cutoff"' in page and "Cross-validation error over the cut-off frequency" in page
     again = run(RunSettings.load(save(found, tmp_path / "out")["settings"]))
     assert again.choice is None and again.dependence is not None and found.dependence is not None
     assert again.dependence.at == pytest.approx(found.dependence.at, rel=1e-6)  # what followed the cut-off follows it
+
+
+@pytest.mark.parametrize("friction", [("viscous", "coulomb"), ("coulomb", "offset", "asymmetric-viscous"),
+                                      ("viscous", "coulomb", "offset", "asymmetric-coulomb")], ids=str)
+def test_the_chosen_model_is_compared_whatever_model_chose_the_cutoff(tmp_path: Path, friction: tuple[str, ...]) -> None:
+    """The cut-off is chosen with the usual friction, the run may choose another. Columns of the first model read by the
+    numbers of the second gave changes of 149 % where 0.3 % was true."""
+    _, _, log, choice = chosen(tmp_path, rate=60.0)
+    robot = Robot.load(str(tmp_path / "light.toml"))
+    model = Model(robot, make_terms(robot, friction=friction, rotor=True))
+    problem = Problem.of(model, choice.prepare(log), recordings=log)
+    estimate = identify(problem, method="wls")
+    moves = cutoff_dependence(problem, estimate, choice=choice)
+    assert moves is not None and len(moves.others) == 2
+    for cutoff, at in zip(moves.others, moves.at, strict=True):
+        there = identify(Problem.of(model, prepare(log, cutoff=float(cutoff)), base=problem.base), method="wls")
+        assert at == pytest.approx(there.values, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(("cutoff", "depends"), [(4.0, False), (32.0, True)])
@@ -249,7 +274,7 @@ def test_a_log_that_is_too_short_falls_back_on_the_spectrum(tmp_path: Path) -> N
     model, theta = light(tmp_path)
     short = made(model, theta, 8, seconds=0.2)
     choice = choose_cutoff(model, short)
-    assert len(choice.tried) == 0 and choice.cutoff == choice.spectrum
+    assert len(choice.tried) == 0 and 2.0 * choice.band < choice.cutoff <= choice.spectrum
     assert choice.why_not and choice.why_not in choice.prepare(short).steps[-1]
 
 
@@ -260,3 +285,57 @@ def test_logs_at_rest_and_unmeasured_joints_do_not_stop_the_choice(tmp_path: Pat
     silent = replace(log, tau=log.tau * [1.0, 0.0], unmeasured=(model.robot.joint_names[1],))
     assert choose_cutoff(model, [rest, log]).cutoff == choose_cutoff(model, log).cutoff
     assert len(choose_cutoff(model, silent).tried) > 2
+
+
+def swinging(seed: int) -> tuple[Model, Array, Recording, Trajectory]:
+    """A double pendulum whose second joint has no motor, with coarse encoders and jittered stamps: model, parameters,
+    log, and the true motion."""
+    robot = from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.25, 0.0, 0.0)], gravity=(9.81, 0.0, 0.0))
+    model = Model(robot, make_terms(robot, friction=FRICTION))
+    values = {"ZZ1": 0.04, "MX1": 0.12, "ZZ2": 0.02, "MX2": 0.08, "M2": 0.5, "Fv1": 0.02, "Fv2": 0.005, "Fc1": 0.05,
+              "Fc2": 0.01}
+    theta = np.array([values.get(p.name, 0.0) for p in model.parameters])
+    rng, rate, rows = np.random.default_rng([seed, 3]), 500.0, 5000
+    t, push = np.arange(rows) / rate, np.zeros((rows, 2))
+    w = rng.uniform(0.3, 1.5, 4)
+    push[:, 0] = 0.3 * np.sin(np.outer(t, 2 * np.pi * w) + rng.uniform(0, 6, 4)).sum(axis=1)
+    start = Reference(np.tile(rng.uniform(-1, 1, 2), (rows, 1)), np.zeros((rows, 2)), np.zeros((rows, 2)), rate)
+    moved = simulate(model, theta, TorqueDriven(push), start)
+    step, late = 2 * np.pi / 16384, rng.uniform(-3e-4, 3e-4, (rows, 1))
+    log = Recording(t, step * np.round((moved.q + late * moved.dq) / step), push + 0.02 * rng.normal(size=push.shape),
+                    joints=robot.joint_names, source=f"swing{seed}")
+    return model, theta, log, (moved.q, moved.dq, np.gradient(moved.dq, 1.0 / rate, axis=0))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_quantised_positions_do_not_widen_the_band(seed: int) -> None:
+    """Compared at up to four times the lowest cut-off, with each joint in shares of its own torque, 16 to 32 Hz won:
+    noise had shrunk the values there, and the joint without a motor decided alone."""
+    model, theta, log, _ = swinging(seed)
+    truth = swinging(seed + 10)[3]
+    torques = model.inverse_dynamics(theta, *truth)
+
+    def error(cutoff: float) -> float:
+        estimate = identify(model, prepare(log, cutoff=cutoff), method="wls")
+        return float(np.linalg.norm(estimate.predict(*truth) - torques))
+
+    choice = choose_cutoff(model, log)
+    errors = [error(cutoff) for cutoff in (4.0, 8.0, 16.0, 32.0)]
+    assert errors[2] > 5.0 * min(errors) and errors[3] > 5.0 * min(errors)
+    assert error(choice.cutoff) < 1.5 * min(errors)
+    for half in halves(log):
+        assert 0.5 <= choose_cutoff(model, half).cutoff / choice.cutoff <= 2.0
+
+
+def test_pieces_at_rest_do_not_stop_the_choice(tmp_path: Path) -> None:
+    """Of a log above 60,000 rows pieces are compared; two thirds of this one are rest, in which encoders flicker."""
+    model, theta = light(tmp_path)
+    moving = made(model, theta, 11, rate=1000.0, step=2 * np.pi / 4000)
+    rest = 25_000
+    flicker = np.random.default_rng(0).integers(0, 2, size=(rest, 2)) * 2 * np.pi / 4000
+    q = np.concatenate([moving.q[0] + flicker, moving.q, moving.q[-1] + flicker])
+    tau = np.concatenate([np.tile(moving.tau[0], (rest, 1)), moving.tau, np.tile(moving.tau[-1], (rest, 1))])
+    log = Recording(np.arange(len(q)) / 1000.0, q, tau, joints=moving.joints, source="rests")
+    choice = choose_cutoff(model, log)
+    assert len(choice.tried) > 1
+    assert 0.5 <= choice.cutoff / choose_cutoff(model, moving).cutoff <= 2.0

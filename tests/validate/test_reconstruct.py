@@ -90,7 +90,7 @@ def test_undefined_is_none_in_json_and_never_nan(simulate):
 def test_refusals(simulate):
     log = simulate("arm3r", rows=500)
     _, estimate = log.fitted()
-    with pytest.raises(ModelError, match="simulated has 1 joints, the estimate is of a model with 3"):
+    with pytest.raises(ModelError, match="simulated has 1 joints, but the estimate belongs to a model with 3"):
         reconstruct(estimate, simulate("emps", rows=50).samples)
-    with pytest.raises(NotPossibleError, match="not a single sample"):
+    with pytest.raises(NotPossibleError, match="no samples to compare"):
         reconstruct(estimate, replace(log.samples, segments=np.zeros((0, 2), dtype=np.int64)))

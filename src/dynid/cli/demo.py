@@ -14,7 +14,7 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output",
                                          help="Folder for logs, run file and result; an earlier demonstration there is "
                                               "replaced.")] = Path("dynid-demo"),
-    seed: Annotated[int, typer.Option(help="Another seed makes other motions and other noise.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the motions and the noise.")] = 0,
     json: Json = False,
 ) -> None:
     """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""

@@ -31,60 +31,64 @@ NOT_USABLE = 3  # exit code of --strict for a model that is not usable; 1 and 2 
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
-                                          help="A run file; or a URDF, a robot TOML or a built-in name.")],
+                                          help="A run file; or a URDF, a robot TOML file or the name of a built-in "
+                                               "robot, followed by logs.")],
     logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
-                                                     help="Logs, folders or patterns to identify from, when no "
-                                                          "run file is given.")] = None,
-    method: Annotated[str, typer.Option(help="Which method; `dynid methods` lists them.",
+                                                     help="Logs, folders or patterns, if no run file is "
+                                                          "given.")] = None,
+    method: Annotated[str, typer.Option(help="Estimation method. Default: auto. See `dynid methods`.",
                                          show_default="auto")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction at every joint: viscous, coulomb, offset, ..., or none; "
-                                               "auto, as where none is named: chosen for each.")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
+                                          help="Friction terms of every joint, comma-separated (viscous, "
+                                               "coulomb, offset, ...), or none. Default: auto (chosen per "
+                                               "joint).")] = "",
+    rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias as well.")] = False,
     essential: Annotated[str, typer.Option(metavar="RULE", show_default=False,
-                                           help="Leave out parameters that hardly matter, by deviation, ratio, f-test, "
-                                                "smallest, r or singular; for wls, iv, sls and others of base "
-                                                "parameters.")] = "",
-    mapping: Annotated[Path | None, typer.Option(help="TOML file whose log table says how to read the logs.",
+                                           help="Remove insignificant parameters by a rule: deviation, ratio, "
+                                                "f-test, smallest, r or singular. For methods of base "
+                                                "parameters (wls, iv, sls, ...).")] = "",
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table that specifies how to read the "
+                                                      "logs.",
                                                  show_default=False)] = None,
-    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz; without it, chosen from the data.",
+    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
                                                  show_default=False)] = None,
-    equations: Annotated[str, typer.Option(help="What rows are made of: torque, or without accelerations kernel, power "
-                                                "or energy.", show_default="torque")] = "",
+    equations: Annotated[str, typer.Option(help="Equations: torque; or kernel, power, "
+                                                "energy (without accelerations).", show_default="torque")] = "",
     known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
-                                                    help="A standard parameter whose value is known, such as M3=1.2 or "
+                                                    help="Known standard parameter, such as M3=1.2 or "
                                                          "Ia1=0.1+-0.01; may be repeated.")] = None,
     prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
-                                              help="Folder of an earlier result, such as a fleet's, whose parameters "
-                                                   "with their deviations stand beside the data.")] = None,
+                                              help="Folder of an earlier result, such as that of a fleet, "
+                                                   "whose parameters and covariance are used as a prior.")] = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", show_default=False,
-                                                       help="A log to try the result on; may be repeated.")] = None,
+                                                       help="A log for validation; may be repeated.")] = None,
     start: Start = None,
     stop: Stop = None,
     gravity: Annotated[str, typer.Option(metavar="X,Y,Z|estimate", show_default=False,
-                                         help="Gravity in the base frame, m/s^2, instead of the robot's own; "
-                                              "'estimate' finds its direction from the logs.")] = "",
+                                         help="Gravity in the base frame, m/s^2, or estimate (its direction "
+                                              "from the logs). Default: that of the robot.")] = "",
     only: Only = "",
     lock: Lock = None,
     no_simulation: NoSimulation = False,
     horizon: Horizon = None,
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
-                                                help="Folder for the results; without it nothing is written.")] = None,
+                                                help="Folder for the results. Default: write nothing.")] = None,
     code: Annotated[str, typer.Option(metavar="LANGUAGE,...", show_default=False,
-                                      help="Write the identified model as functions for a controller beside the "
-                                           "results: c, python, python-plain, julia, latex.")] = "",
+                                      help="Also write the identified model as functions for a controller: c, "
+                                           "python, python-plain, julia, latex.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
-                                                help="Processes that read and compress the logs. The result is the "
-                                                     "same for any number.")] = None,
+                                                help="Processes that read and compress the logs. The result "
+                                                     "does not depend on it.")] = None,
     scheduler: Scheduler = None,
     tls: Tls = "",
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
-                                               help="Folder in which compressed logs are kept: with many logs, the "
-                                                    "next run reads only new ones.")] = None,
+                                               help="Cache folder for compressed logs: later runs read only "
+                                                    "new logs.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if the model is graded not usable.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not one screen.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not only one "
+                                                      "screen.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -106,7 +110,7 @@ def command(
         "essential": {"rule": essential or None}},
         assignments or [], trust=trust)
     if code and output is None:
-        raise DynidError("--code writes beside the results, so give their folder too: -o FOLDER")
+        raise DynidError("--code writes into the result folder, so give it: -o FOLDER")
     if output is not None:
         check_output(output, force)
     with progress("identify") as tell:

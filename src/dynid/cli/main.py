@@ -11,7 +11,7 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -33,6 +33,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMANDS = {
     "demo": "dynid.cli.demo",
     "studio": "dynid.cli.studio",
+    "warmup": "dynid.cli.warmup",
     "robots": "dynid.cli.robots",
     "inspect": "dynid.cli.inspect",
     "excite": "dynid.cli.excite",
@@ -72,7 +73,20 @@ class _LazyGroup(TyperGroup):
                 self.commands[name] = command = typer.main.get_command(one)
                 for parameter in command.params:
                     parameter.callback = parameter.callback or _finite
+                setattr(command, "get_params", _wrapped(command.get_params))  # noqa: B010
         return self.commands.get(cmd_name)
+
+
+
+def _wrapped(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    """The parameters of a command, flags without a type in the help: they take no value."""
+    def parameters(ctx: Any) -> list[Any]:
+        found = get_params(ctx)
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.display_type_rich = lambda ctx: None
+        return found
+    return parameters
 
 
 def _finite(context: Any, parameter: Any, value: Any) -> Any:
@@ -89,7 +103,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(cls=_LazyGroup, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=_LazyGroup, pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+MAX_WORD = 24  # characters of a word in a table that is not split: three such columns fit a screen
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -83,9 +84,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-    for name in head:
-        made.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(terminal_text(str(cell))) for cell in row))
+    cells = [[cell if isinstance(cell, Text) else Text(terminal_text(str(cell))) for cell in row] for row in rows]
+    # No column is narrower than its longest word, so that none is split; only a word longer than MAX_WORD is.
+    widths = [min(max((len(word) for text in (name, *(row[k].plain for row in cells)) for word in text.split()),
+                      default=1), MAX_WORD) for k, name in enumerate(head)]
+    padding = 1 if sum(widths) + 3 * len(widths) <= console().width else 0
+    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False,
+                 padding=(0, padding))
+    for name, width in zip(head, widths, strict=True):
+        made.add_column(name, justify="right" if name in numbers else "left", overflow="fold", min_width=width)
+    for row in cells:
+        made.add_row(*row)
     return made

@@ -91,8 +91,8 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     if result.essential is not None:
         to.print(_essential_sentence(result.essential), markup=False)
     if result.friction is not None:
-        to.print(f"Friction, chosen by {result.friction.blocks} blocks left out; in brackets what a term takes of the "
-                 "joint's error on them:", markup=False)
+        to.print(f"Friction terms chosen by cross-validation over {result.friction.blocks} blocks of "
+                 "time (in brackets: share of the joint's error that a term removes):", markup=False)
         for one in result.friction.joints:
             to.print(f"- {one}", markup=False)
     names = [one.source for one in result.validations]
@@ -115,10 +115,10 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
 
 def _essential_sentence(found: Essential) -> str:
     """What was left out, and what it costs."""
-    unseen = "" if found.unseen is None else (f"; on blocks of time not seen {found.unseen[1]:.3g} instead of "
+    unseen = "" if found.unseen is None else (f"; on unseen blocks of time {found.unseen[1]:.3g} instead of "
                                               f"{found.unseen[0]:.3g} %")
     names = ", ".join(one.name for one in found.removed) or "nothing"
-    return (f"Left out by rule '{found.criterion}': {names}. Relative error {found.error_after:.3g} instead of "
+    return (f"Removed by rule '{found.criterion}': {names}. Relative error {found.error_after:.3g} instead of "
             f"{found.error_before:.3g} %{unseen}.")
 
 
@@ -151,7 +151,7 @@ def _more(written: Mapping[str, str]) -> str:
 def _where(written: Mapping[str, str]) -> list[str]:
     """Where the results are."""
     if not written:
-        return ["Nothing was written: -o FOLDER keeps parameters and report, --full prints all of them."]
+        return ["Nothing was written: add -o FOLDER to save parameters and report, --full to print all of them."]
     names = ", ".join(Path(path).name for path in written.values())
     return [f"Results in {Path(written['parameters']).parent}: {names}"]
 
@@ -163,7 +163,8 @@ def print_validation(found: ValidatedResult) -> None:
         {short_name(fit.source, names): fit for fit in found.fits}))
     for fit in found.fits:
         console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)
-    console().print("moving and raw: all rows in which a joint moves, torques low-passed and as measured", markup=False)
+    console().print("moving and raw: all rows in which a joint moves, with low-passed and with measured "
+                    "torques", markup=False)
     print_simulations(found.simulations)
     print_dropped(found.logs)
     for finding in found.findings:
@@ -308,10 +309,11 @@ def print_study(result: StudyResult, repetitions: int) -> None:
 
     to = console()
     (head, *rows), (head_parameters, *parameters) = result.runs_table(), result.parameters_table()
-    to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs a noise level"))
+    to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs per noise level"))
     to.print(table(head_parameters, parameters, numbers=head_parameters[2:]))
-    to.print(f"unbiased: bias below {UNBIASED:g} of the spread; of a method without bias, {repetitions} "
-             f"logs show {100 * result.unbiased_by_chance:.0f} % of the parameters so", markup=False)
+    to.print(f"unbiased: bias below {UNBIASED:g} of the standard deviation; for an unbiased method and "
+             f"{repetitions} logs this holds for {100 * result.unbiased_by_chance:.0f} % of the "
+             "parameters", markup=False)
     for one in result.scores:
         for sentence in list(dict.fromkeys(text for _, text in one.failures))[:3]:
             to.print(f"{one.label}, noise x {one.factor:g}: {sentence}", markup=False)
@@ -351,18 +353,19 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
              f"gravity ({', '.join(f'{g:g}' for g in facts['gravity'])}) m/s^2")
     to.print(f"from {facts['source']}", markup=False)
     for one in facts["mimic_joints"]:
-        to.print(f"{one['name']} follows {one['joint']}: {one['multiplier']:g} q + {one['offset']:g}", markup=False)
+        to.print(f"{one['name']} depends on {one['joint']}: {one['multiplier']:g} q + {one['offset']:g}", markup=False)
     for one in facts["closures"]:
         again = f", {one['repeated']} of its {one['equations']} equations repeat others" if one["repeated"] else ""
-        to.print(f"closure {one['name']} ({one['kind']}) holds {one['first']} and {one['second']}{again}", markup=False)
+        to.print(f"closure {one['name']} ({one['kind']}) connects {one['first']} and "
+                 f"{one['second']}{again}", markup=False)
     if facts["following_joints"]:
-        to.print(f"these joints follow: {', '.join(facts['following_joints'])}", markup=False)
+        to.print(f"dependent joints: {', '.join(facts['following_joints'])}", markup=False)
     own = [joint["name"] for joint in facts["joints"]]
     for role in ("measured", "driven"):
         if facts[f"{role}_joints"] != own:
-            to.print(f"these joints are {role}: {', '.join(facts[f'{role}_joints'])}", markup=False)
+            to.print(f"{role} joints: {', '.join(facts[f'{role}_joints'])}", markup=False)
     if facts["held_bodies"]:
-        to.print(f"known and not identified: {', '.join(facts['held_bodies'])}", markup=False)
+        to.print(f"fixed inertias, not identified: {', '.join(facts['held_bodies'])}", markup=False)
     for name, position in facts["locked_joints"].items():
         to.print(f"{name} is locked at {position:g}", markup=False)
     for warning in facts["warnings"]:
@@ -401,20 +404,21 @@ def print_check(found: Check) -> None:
     """Whether a robot can exist, and the reasons where it cannot."""
     to, test = console(), found.feasibility
     if found.consistent:
-        headline = "every body can exist."
+        headline = "every body is physically consistent."
     elif {reason.kind for reason in found.reasons} == {"centre-of-mass"}:
-        headline = "the bodies can exist, but not where they are said to be."
+        headline = "the inertias are physically consistent, but not at the given positions."
     elif not found.full:
-        headline = "no robot has these base parameters. The closest links that would have them:"
+        headline = "no robot has these base parameters. The nearest links that would have them:"
     else:
         headline = "not physically consistent."
     to.print(f"{found.name}: {headline}", markup=False)
     for reason in found.reasons:
         to.print(f"- {reason.message}", markup=False)
     if test is not None and test.certificate is not None:
-        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any robot that can exist. "
-                 f"The proof {'is verified' if test.certificate.verify() else 'could not be verified'} and rests on: "
-                 f"{'; '.join(test.certificate.reasons)}.", markup=False)
+        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any "
+                 "physically consistent robot. The proof "
+                 f"{'is verified' if test.certificate.verify() else 'could not be verified'} and is "
+                 f"based on: {'; '.join(test.certificate.reasons)}.", markup=False)
     for remark in found.remarks:
         to.print(f"Note: {remark}.", markup=False)
 
@@ -424,7 +428,7 @@ def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str,
     to = console()
     to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
     limit = found.robot.limit("effort")
-    head = ["joint", "off its reference, RMS", "torque, RMS", "torque, peak", "limit"]
+    head = ["joint", "tracking error, RMS", "torque, RMS", "torque, peak", "limit"]
     to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
                            "-" if limit[j] == float("inf") else f"{limit[j]:g}")
                           for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))

@@ -22,6 +22,7 @@ _SURE = 0.95  # of the test that tells two methods apart
 _MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
 _NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
 _FEWEST = 3  # blocks: of two, differences have no deviation worth the name
+CONTRADICTING_ERRORS = 5.0  # standard errors below zero: more than many parameters and optimistic intervals explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +72,17 @@ class Choice:
         return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
 
 
-@method(AUTO, "the method that predicts blocks of time left out best", needs={"blocks"}, gives={"theta"})
+@method(AUTO, "the method with the best cross-validation error", needs={"blocks"}, gives={"theta"})
 def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
               options: Mapping[str, Mapping[str, Any]] | None = None) -> Estimate:
     """The estimate of the method that predicts left-out blocks of time best, its name in `method`.
 
     Each candidate is fitted without each block of the fold in turn and tried on it; blocks are stretches of each log.
-    Candidates are compared by the mean of the relative errors, block by block: two are told apart where the mean
-    difference is above a hundredth of the error and beyond its standard error times Student's t of 95 %, with the
-    variance s^2 (1/n + 1/(n-1)) since the fits share most of their data (Nadeau and Bengio, 2003). Of those not told
-    apart from the best, the one that can exist is taken: left-out blocks lie between others, and other motions do not.
+    Candidates are compared by the mean of the relative errors in a paired test over the blocks: two differ where the
+    mean difference is above a hundredth of the error and beyond its standard error times Student's t of 95 %. Of those
+    that do not differ from the best, the physically consistent one is taken: left-out blocks lie between others, and
+    other motions do not. Where friction of the unconstrained fit is clearly below zero, the data contradict that
+    constraint, and a consistent method must be the best in cross-validation to be taken.
     A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
     bodies pc-wls, pc-ridge where the robot's file has inertias, and iv with a known control law and noisy positions;
     where iv takes part, errors are compared as the references see them (`dynid.estimate.reference_errors`). options:
@@ -91,7 +93,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     for name in (*names, *given):
         find_method(name)
     if not names or AUTO in names:
-        raise ModelError("method 'auto' chooses among one method or more by name, itself not among them")
+        raise ModelError("method 'auto' needs the names of one or more other methods to choose from")
     fits: dict[str, Estimate] = {}
     failures: dict[str, str] = {}
     for name in names:
@@ -143,8 +145,9 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
         first = preferred(fits)
         only = len(fits) == 1
         reason = "no other method gave an estimate" if only and failed else "there is no other method for this model" \
-            if only else "there are too few blocks of time to leave out, and this one can exist" \
-            if first.startswith("pc-") else "there are too few blocks of time to leave out"
+            if only else ("there are too few blocks of time for cross-validation, and this one is physically "
+                          "consistent") \
+            if first.startswith("pc-") else "there are too few blocks of time for cross-validation"
         return Choice(first, reason, tuple(Candidate(name, failure=failed.get(name)) for name in names))
     judged = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:
@@ -157,9 +160,27 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
             del seen["iv"], judged["iv"]
     compared = compare_left_out(seen, judged)
     best = min(compared, key=lambda name: compared[name].behind)
-    chosen = preferred([name for name, one in compared.items() if not one.apart])
+    close = [name for name, one in compared.items() if not one.apart]
+    if "wls" in close and not best.startswith("pc-") and negative_friction(problem, fits["wls"]):
+        close = [name for name in close if not name.startswith("pc-")]
+    chosen = preferred(close)
     listed = tuple(compared.get(name, Candidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
+
+
+def negative_friction(problem: Problem, free: Estimate) -> bool:
+    """Whether friction of an unconstrained estimate adds energy, by `CONTRADICTING_ERRORS` of its standard errors."""
+    from dynid.estimate.consistent import dissipating_rows
+
+    items, base = problem.model.parameters.items, problem.base
+    alone = np.count_nonzero(base.matrix, axis=0) == 1  # standard parameters that are no part of another's
+    alone[[c for c in range(len(items)) if c not in base.independent]] = False
+    rows = [np.eye(len(items))[c] for c, item in enumerate(items) if item.positive and item.kind.group == "friction"]
+    rows += [row for some in dissipating_rows(problem).values() for row in some]
+    own = np.array([row for row in rows if np.all(alone[row != 0])]).reshape(-1, len(items))[:, base.independent]
+    known = np.all((own == 0) | free.identified, axis=1)
+    size, spread = own[known] @ free.values, np.einsum("ki,ij,kj->k", own[known], free.covariance, own[known])
+    return bool(np.any(size < -CONTRADICTING_ERRORS * np.sqrt(np.maximum(spread, 0.0))))
 
 
 def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
@@ -175,21 +196,22 @@ def compare_left_out(seen: Mapping[str, LeftOut], judged: Mapping[str, Array]) -
 
 
 def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, bool]:
-    """Mean of the paired differences, its standard error (Nadeau and Bengio), and whether it tells them apart."""
+    """Mean of the paired differences, its standard error, and whether the two differ."""
     from scipy.special import stdtrit
     loss = (errors - least)[np.isfinite(errors) & np.isfinite(least)]
     n, behind = len(loss), float(loss.mean())
     if n < 2:
         return behind, 0.0, False
-    deviation = float(loss.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
+    deviation = float(loss.std(ddof=1) / np.sqrt(n))
     return behind, deviation, behind > max(float(stdtrit(n - 1, _SURE)) * deviation, _MATERIAL * mean)
 
 
 def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:
     if len(compared) == 1:
-        return "no other method could be tried on blocks of time left out"
-    blocks = "blocks of time left out" + (", as the references see them," if "iv" in compared else "")
+        return "no other method could be cross-validated"
+    blocks = "cross-validation" + (" with the motion of the references" if "iv" in compared else "")
     if chosen == best:
-        return f"it predicts {blocks} best"
-    why = "asks nothing of the robot's file" if best.startswith("pc-") or not chosen.startswith("pc-") else "can exist"
-    return f"it {why}, and {blocks} do not tell it from the best, {best}"
+        return f"it has the best error in {blocks}"
+    why = "does not depend on the nominal model" if best.startswith("pc-") or not chosen.startswith("pc-") else \
+        "is physically consistent"
+    return f"it {why} and is not significantly worse than the best method, {best}, in {blocks}"

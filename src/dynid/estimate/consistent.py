@@ -63,7 +63,7 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
 def _interval(text: str, pair: Any) -> tuple[float, float]:
     """A lower and an upper value from a run file."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(x, int | float) for x in pair):
-        raise ModelError(f"the interval of '{text}' is two numbers, [lower, upper], got {pair!r}")
+        raise ModelError(f"the interval of '{text}' must be two numbers, [lower, upper], got {pair!r}")
     return float(pair[0]), float(pair[1])
 
 
@@ -196,7 +196,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
     """theta (parameters,) of a constrained fit inside the set of an earlier one, whose theta is near. Refused where the
     problem's equations do not see a parameter that those of the earlier fit saw."""
     if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("without some of the data a parameter acts on no torque")
+        raise NotPossibleError("without some of the data a parameter does not affect any torque")
     with one_blas_thread():
         weights = joint_weights(problem.regression) if weighted else None
         free = LinearFit.of(problem, solve(problem.regression, stack_enough(problem.regression, weights)), weights)
@@ -231,7 +231,7 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
         filled_with=found.source, not_filled=open_names(problem) if found.source == "none" else [],
         given_up=max(measured.misfit(beta) / best.misfit - 1.0, 0.0) if best.misfit > 0 else 0.0,
-        deviation="of the unconstrained estimate, less what conditions rule out that it is near to", **free.facts)
+        deviation="of the unconstrained estimate, restricted by the nearly active constraints", **free.facts)
     weight = 0.5 * _tolerance(best, found.noise_misfit, measured) / max(barrier_size(consistency), 1)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
@@ -313,7 +313,7 @@ def active_names(best: Fit) -> list[str]:
 
 def _nominal(problem: Problem, consistency: Consistency, fill_with: Fill) -> Nominal | None:
     if fill_with not in ("auto", "central", "nominal"):
-        raise ModelError(f"what motion leaves open is filled with 'central', 'nominal' or 'auto', not '{fill_with}'")
+        raise ModelError(f"undetermined combinations are filled with 'central', 'nominal' or 'auto', not '{fill_with}'")
     if fill_with == "central" or (fill_with == "auto" and consistency.form != "pseudo"):
         return None
     try:

@@ -28,7 +28,7 @@ _FITS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-sqp": (fit_sqp, "sequential quadratic programming with eigenvalue or minor constraints"),
     "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
     "pc-logchol": (fit_log_cholesky, "log-Cholesky coordinates by nonlinear least squares"),
-    "pc-reduce": (fit_reduced, "parameters left out until least squares is possible"),
+    "pc-reduce": (fit_reduced, "parameters removed until least squares is physically consistent"),
     "pc-box": (fit_box, "limits on each parameter alone"),
 }
 
@@ -107,13 +107,13 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
     """The nominal model (parameters,) that a method is to be pulled to, NaN for friction and the like without one."""
     if not (deviation > 0 and np.isfinite(deviation)):
-        raise ModelError(f"prior_deviation of method '{name}' is a number above zero, got {deviation}")
+        raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}")
     values = problem.nominal if problem.nominal is not None else np.array(
         [np.nan if item.nominal is None else item.nominal for item in problem.model.parameters], dtype=float)
     for body, places in problem.model.parameters.bodies.items():
         if not np.isfinite(values[places]).all():
-            raise ModelError(f"method '{name}' has no nominal values of link '{body}' to be pulled to: give a robot "
-                             "file with inertias, or leave prior_deviation out")
+            raise ModelError(f"method '{name}' has no nominal values of link '{body}' to regularise toward: give a "
+                             "robot file with inertias, or remove prior_deviation")
     return values
 
 

@@ -39,7 +39,8 @@ Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 
 
-@method("pc-ridge", "weighted least squares among consistent robots, pulled to a nominal model", needs={"excerpt"},
+@method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward "
+                    "the nominal model", needs={"excerpt"},
         gives={"theta"})
 def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength: float | None = None,
                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,
@@ -79,8 +80,8 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
             nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
-            deviation="noise of the data as it correlates in time, and errors of the nominal model as the data show" + (
-                "; the set's border, where it is active, is not in it" if on_border else ""))
+            deviation="autocorrelated noise of the data, and errors of the nominal model as estimated from the data" + (
+                "; active constraints are not included" if on_border else ""))
         return Estimate("pc-ridge", problem.model, problem.base, held.beta, solution.identified,
                         OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)), theta,
                         diagnostics=facts, refit=lambda fewer: _refit(
@@ -129,7 +130,7 @@ def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric:
     Refused where the problem's equations do not see a parameter that those of the earlier fit saw."""
     stacked = problem.regression.stack(found.weights, prior=False)
     if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("without some of the data a parameter acts on no torque")
+        raise NotPossibleError("without some of the data a parameter does not affect any torque")
     prior = _with(prior_rows(problem, np.ones(problem.regression.dof), stacked), found.pull.rows, found.pull.values)
     with one_blas_thread():
         if metric == "euclidean":
@@ -156,8 +157,9 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     the prior has it: the entropic one takes the directions in which a thin body is thin for known.
     """
     if cov_type not in (None, "posterior"):
-        raise NotPossibleError(f"cov_type '{cov_type}' is not possible for pc-ridge: its standard errors count the "
-                               "nominal model's too", "leave cov_type out, or use method 'pc-wls'")
+        raise NotPossibleError(f"cov_type '{cov_type}' is not possible "
+                               "for pc-ridge: its standard errors include "
+                               "errors of the nominal model", "remove cov_type, or use method 'pc-wls'")
     base, stacked, pull = problem.base, fitted.stacked, fitted.pull
     columns = stacked.r @ base.matrix
     chosen = _without_walls(fitted.chosen, columns, pull.rows)

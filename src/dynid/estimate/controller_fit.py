@@ -38,8 +38,10 @@ class ControllerFit:
     def law(self) -> Cascade:
         """As a control law to simulate, the speed of the reference fed forward where at least half of it is."""
         if len(self.loops) < len(self.inertias):
-            raise ModelError(f"only {len(self.loops)} of {len(self.inertias)} joints are asked to move, and the others "
-                             "show no controller", "give a log in which every joint moves", "joint-at-rest")
+            raise ModelError(f"only {len(self.loops)} of "
+                             f"{len(self.inertias)} joints have a moving "
+                             "reference, so the controllers of the others "
+                             "cannot be estimated", "give a log in which every joint moves", "joint-at-rest")
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 
     def pole_ratio(self, controller: Controller) -> Array | None:
@@ -74,7 +76,8 @@ def identify_controller(recordings: Recording | Sequence[Recording], inertia: Ar
     dof, names = first.dof, list(first.joints or numbered_joints(first.dof))
     own = per_joint(inertia, dof, "inertia")
     if not np.all(own > 0):
-        raise ModelError(f"the inertia of joint {int(np.argmin(own)) + 1} is {own.min():.3g}, which shows no gains",
+        raise ModelError(f"the inertia of joint {int(np.argmin(own)) + 1} is {own.min():.3g}, so its gains cannot be "
+                         "computed",
                          "give inertias above zero", "inertia-not-positive")
     a2, a1, b1 = (np.array([getattr(loop, name) for loop in loops]) for name in ("a2", "a1", "b1"))
     places = tuple(names.index(loop.joint) for loop in loops)

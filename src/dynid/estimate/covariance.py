@@ -71,9 +71,14 @@ class Noise:
         if not len(far):
             return ()
         names = ", ".join(base.names[k] for k in far[:_NAMED]) + (", ..." if len(far) > _NAMED else "")
-        return (Note("noise-in-motion", f"noise of the positions shifts {names} by more than the noise of the torques "
-                     "does, towards less dry friction and inertia; their deviations count the shift, their values have "
-                     "it; 'iv' is hardly shifted", {"shift": tuple(float(x) for x in self.motion.shift[far])}),)
+        return (Note("noise-in-motion", "noise of the positions biases "
+                                        f"{names} more than the noise of "
+                                        "the torques does, toward less "
+                                        "Coulomb friction and inertia; "
+                                        "the standard errors include this "
+                                        "bias, the values are not "
+                                        "corrected; method 'iv' is less "
+                                        "affected", {"shift": tuple(float(x) for x in self.motion.shift[far])}),)
 
 
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
@@ -113,11 +118,13 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
     if cov_type is None:
         return "correlated" if problem.data else "blocks" if blocks >= FEWEST_BLOCKS else "independent"
     if cov_type == "correlated" and not problem.data:
-        raise NotPossibleError("cov_type 'correlated' needs the samples, and only the compressed regression is at hand",
+        raise NotPossibleError("cov_type 'correlated' needs the samples, but only the compressed regression is "
+                               "available",
                                "use cov_type 'blocks' or 'independent'")
     if cov_type == "blocks" and blocks < FEWEST_BLOCKS:
-        raise NotPossibleError(f"cov_type 'blocks' needs {FEWEST_BLOCKS} blocks of time or more, and the equations of "
-                               f"this method are in {blocks}", "use cov_type 'correlated' or 'independent'")
+        raise NotPossibleError(f"cov_type 'blocks' needs {FEWEST_BLOCKS} "
+                               "blocks of time or more, but the equations "
+                               f"of this method have {blocks}", "use cov_type 'correlated' or 'independent'")
     if cov_type not in ("correlated", "blocks", "independent"):
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this method",
                                "use 'correlated', 'blocks' or 'independent'")

@@ -1,16 +1,18 @@
-"""CutoffChoice: the cut-off whose estimate predicts blocks of time that were left out best.
+"""CutoffChoice: the cut-off frequency whose estimate predicts best in cross-validation over blocks of time.
 
-A cut-off is there for the estimate: too low it takes motion away, too high it lets noise of the positions into the
-regressor, and both spoil what the estimate predicts. So the data are folded at octaves, weighted least squares is
-solved at each without one block of time after the other, and every solution is tried on the block it has not seen. The
-yardstick must not move with the cut-off: torques and regressor low-passed at the same few frequencies for all. These
-are three octaves above the motion's band, 2, 4 and 8 Hz for most arms; below the band nothing is left to predict,
-and far above it the yardstick has the noise that it should judge.
+Too low a cut-off removes motion, too high a one lets noise of the positions into the regressor, and both spoil what the
+estimate predicts. The data are compressed at octaves. At each, weighted least squares is solved without one block of
+time after the other, and every solution predicts the block that it has not seen.
 
-Errors are relative to each joint's own torque, and compared block by block, so that blocks that are hard to predict
-do not hide the difference. Cut-offs that are not told from the best (within one deviation of the mean difference, or
-2 %) are as good as it, and the middle one of them is taken: it is the furthest from both evils, and moves least when
-the log is halved.
+All candidates are compared on the same torques: measured and predicted ones, low-passed at one frequency that holds the
+whole motion, the yardstick. A higher one would favour high cut-offs. With noise N in the regressor of the comparison,
+the expected squared error of values b is |tau - X b|^2 + b' N b: it rewards values that noise has shrunk, and N grows
+with the fifth power of the frequency. A lower one would favour low cut-offs, which bend the motion as it does. Joints
+are weighted by their residuals there, as weighted least squares does. In shares of its own torque, a joint with hardly
+any torque would decide alone.
+
+Candidates whose excess error over the best is within half a standard error cannot be ranked. The middle one of them is
+taken: it is the furthest from both faults, and changes least when the log is halved.
 """
 
 from __future__ import annotations
@@ -32,28 +34,38 @@ from dynid.plain import plain
 from dynid.progress import Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import on_grid, prepare
+from dynid.recording.prepare import prepare
 from dynid.regression import Regression
 
-_ABOVE_MOTION = 2.5  # times the motion's band: the lowest cut-off and yardstick
-_LOWEST = 2.0  # Hz, however slow the motion: friction and torques change faster
-_YARDSTICKS = 3  # octaves
-_HIGHEST = 64.0  # Hz that are tried, more only where the motion asks for it: so many times its lowest
-_TIMES_LOWEST = 16.0
-_SHARE_OF_RATE = 0.125  # that is tried, twice that where less would leave nothing to choose from
-_ALIKE = 0.02  # relative difference of errors that is none
-_CLEARLY = 0.1  # relative difference beyond which, and beyond two deviations, higher cut-offs are not tried
-_FEWEST_BLOCKS = 3
+TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
+LOWEST_YARDSTICK_HZ = 4.0  # however slow the motion is: torques of friction change faster than the motion
+CANDIDATES_BY_YARDSTICK = (0.5, 1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
+UNRANKED_ERRORS = 0.5  # standard errors of the difference from the best, within which candidates are not ranked
+SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
+LARGEST_SHARE_OF_RATE = 0.25  # of a slow log, where less would leave nothing to compare
+EQUIVALENT_EXCESS = 0.02  # relative excess error that does not matter, whatever its significance
+CLEAR_EXCESS = 0.1  # relative difference, besides two standard errors, beyond which higher cut-offs are not tried
+PERIODS_OF_A_BLOCK = 2.0  # of the yardstick at least: a filter mixes what is nearer
+MIN_BLOCKS_FOR_CHOICE = 3  # a standard error of differences needs some
 
 
 @dataclass(frozen=True, eq=False)
 class CutoffChoice:
-    """A cut-off and what speaks for it.
+    """A cut-off frequency and the evidence for it.
 
-    cutoff: Hz. settings: of the preparation, with it. spectrum: Hz, what the positions' spectra alone would choose;
-    band: Hz, of the motion. tried (k,): Hz, ascending; errors (k,): percent, of the torques of blocks left out, each
-    joint's by its own, in the mean over joints, blocks and yardsticks (Hz); alike (k,): those not told from the best.
-    folds: made for it. Where nothing could be tried, why not, and the cut-off is that of the spectra.
+    Attributes:
+        cutoff: Hz.
+        settings: options of the preparation with this cut-off.
+        spectrum: Hz, the cut-off that the spectra of the positions alone suggest.
+        band: Hz, of the motion, the median over joints and logs.
+        tried: (k,) Hz, ascending; empty where nothing could be compared.
+        errors: (k,) percent, error of the torques of blocks of time left out, joints weighted by their residuals; the
+            geometric mean over blocks.
+        alike: (k,) whether a candidate is as good as the best.
+        yardstick: Hz, of the low-pass through which all candidates are compared; zero where nothing was compared.
+        folds: compressed data at each cut-off.
+        why_not: why nothing could be compared. The cut-off is then the lower of what the spectra suggest and of the
+            yardstick.
     """
 
     cutoff: float
@@ -63,62 +75,65 @@ class CutoffChoice:
     tried: Array
     errors: Array
     alike: Bools
-    yardsticks: tuple[float, ...]
+    yardstick: float
     folds: CutoffFolds = field(repr=False)
     why_not: str = ""
 
     @property
     def step(self) -> str:
-        """How it was chosen, as `Samples.steps` say it."""
+        """Sentence on how it was chosen, for `Samples.steps`."""
         if not len(self.tried):
-            return f"cut-off {self.cutoff:g} Hz chosen from the positions' spectra, since {self.why_not}"
+            return f"cut-off {self.cutoff:g} Hz chosen from the spectra of the positions, since {self.why_not}"
         errors = ", ".join(f"{error:.3g}" for error in self.errors)
-        return (f"cut-off {self.cutoff:g} Hz chosen by what it predicts: at {_hertz(self.tried)} the joints' own "
-                f"torques are met to {errors} % in blocks of time left out, judged at {_hertz(self.yardsticks)}; "
-                f"{_hertz(self.tried[self.alike])} {'are' if self.alike.sum() > 1 else 'is'} as good as the best, "
-                f"the positions' spectra alone would say {self.spectrum:g} Hz")
+        return (f"cut-off {self.cutoff:g} Hz chosen by cross-validation over blocks of time: at {_hertz(self.tried)} "
+                f"the torque error is {errors} %, compared at {self.yardstick:g} Hz; "
+                f"{_hertz(self.tried[self.alike])} {'are' if self.alike.sum() > 1 else 'is'} as good as the best; "
+                f"the spectra of the positions alone suggest {self.spectrum:g} Hz")
 
     def prepare(self, recording: Recording) -> Samples:
-        """The samples of a recording at this cut-off; their steps say how it was chosen."""
+        """Return the samples of a recording at this cut-off; their steps state how it was chosen."""
         samples = prepare(recording, self.settings)
         return replace(samples, steps=(*samples.steps, self.step))
 
     def to_dict(self) -> dict[str, Any]:
         return plain({"cutoff": self.cutoff, "spectrum": self.spectrum, "motion_band": self.band, "tried": self.tried,
-                      "errors": self.errors, "alike": self.alike, "yardsticks": self.yardsticks, "step": self.step})
+                      "errors": self.errors, "alike": self.alike, "yardstick": self.yardstick, "step": self.step})
 
 
 def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording], settings: Preparation | None = None,
                   *, known: KnownValues | None = None) -> CutoffChoice:
-    """The cut-off for identifying a model from recordings, by the torques it predicts.
+    """Return the cut-off for identifying a model from recordings, by the torques that its estimate predicts.
 
-    settings: of the preparation; a cut-off in them is not looked at. known: standard parameters whose values are known.
+    Args:
+        model: whose parameters are to be identified.
+        recordings: the logs.
+        settings: options of the preparation; a cut-off in them is ignored.
+        known: standard parameters whose values are known.
     """
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
     folds = CutoffFolds.of(model, logs, chosen, known=known)
-    first = folds.logs[0] if folds.whole else on_grid(folds.moving[0], chosen)
-    seen = first.spectrum
-    assert seen is not None  # a log too short for one was refused, as no cut-off is given
-    lowest = max(2.0 ** np.ceil(np.log2(_ABOVE_MOTION * seen.band) - 1e-9), _LOWEST)
+    band = float(np.median([log.band for log in folds.spectra]))
+    spectrum = float(np.median([log.common for log in folds.spectra]))
     rate = min(log.grid.rate for log in folds.logs)
+    yardstick = _yardstick(band, rate)
     try:
-        found = _tried(folds, _octaves(float(lowest), rate))
+        tried, losses = _compared(folds, yardstick, rate)
     except NotPossibleError as problem:
-        common = chosen.with_changes(cutoff=seen.common)
-        return CutoffChoice(seen.common, common, seen.common, seen.band, np.zeros(0), np.zeros(0),
-                            np.zeros(0, dtype=bool), (), folds, str(problem))
-    tried, yardsticks, losses = found
+        cutoff = min(yardstick, spectrum) if folds.torques(min(yardstick, spectrum)) is not None else spectrum
+        return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, np.zeros(0), np.zeros(0),
+                            np.zeros(0, dtype=bool), 0.0, folds, str(problem))
     if not np.isfinite(losses).all():
         raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
                                "check units and known values, or give the cut-off with --cutoff")
-    alike = _as_good(losses)
+    _, excess, error = _excess(losses)
+    unranked = np.flatnonzero(excess <= UNRANKED_ERRORS * error)
+    cutoff = float(tried[(unranked[0] + unranked[-1]) // 2])  # of two in the middle the lower: it passes less noise
+    alike = excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))
     low, high = np.flatnonzero(alike)[[0, -1]]
     alike[low:high + 1] = True  # one between two that are as good as the best only had bad luck
-    middle = [int(np.floor(0.5 * (low + high))), int(np.ceil(0.5 * (low + high)))]
-    cutoff = float(tried[min(middle, key=lambda k: abs(np.log(tried[k] / seen.common)))])
-    return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), seen.common, seen.band, tried,
-                        100.0 * np.exp(losses.mean(axis=1)), alike, yardsticks, folds)
+    return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, tried,
+                        100.0 * np.exp(losses.mean(axis=1)), alike, yardstick, folds)
 
 
 def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
@@ -133,71 +148,66 @@ def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparati
     return dataset.prepared(cutoff.settings, steps=(cutoff.step,), tell=tell), cutoff
 
 
-def _octaves(lowest: float, rate: float) -> list[float]:
-    """Cut-offs (Hz) to try, ascending."""
-    highest = min(max(_HIGHEST, _TIMES_LOWEST * lowest), max(_SHARE_OF_RATE * rate,
-                                                             min(2.0 * lowest, 2.0 * _SHARE_OF_RATE * rate)))
-    return [lowest * 2.0 ** k for k in range(1 + int(np.log2(max(highest / lowest, 1.0)) + 1e-9))]
+def _yardstick(band: float, rate: float) -> float:
+    """Return the frequency (Hz) at which candidates are compared, for the motion's band and the logs' rate (Hz).
+
+    It is a power of the square root of two in two digits, so that logs of the same machine share it.
+    """
+    wanted = min(max(TIMES_MOTION_BAND * band, LOWEST_YARDSTICK_HZ), LARGEST_SHARE_OF_RATE * rate)
+    return float(f"{2.0 ** (0.5 * np.round(2.0 * np.log2(wanted))):.2g}")
 
 
-def _tried(folds: CutoffFolds, octaves: Sequence[float]) -> tuple[Array, tuple[float, ...], Array]:
-    """Cut-offs tried (k,), yardsticks, and losses (k, blocks): logarithm of the error, in the mean over yardsticks."""
-    judges: list[tuple[float, Regression]] = []
-    for cutoff in octaves:
-        fold = folds.torques(cutoff)
-        if fold is not None and (not judges or len(fold.blocks) == len(judges[0][1].blocks)):
-            judges.append((cutoff, fold))
-        if len(judges) == _YARDSTICKS:
-            break
-    if len(judges) < 2:
+def _compared(folds: CutoffFolds, yardstick: float, rate: float) -> tuple[Array, Array]:
+    """Compare cut-offs about the yardstick (Hz) and far below the rate (Hz) by cross-validation.
+
+    Returns:
+        Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block, in shares of
+        the mean torque of all blocks.
+    """
+    highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
+    candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK if share * yardstick <= highest]
+    judge = folds.torques(yardstick)
+    seconds = sum(len(log.grid.q) / log.grid.rate for log in folds.logs)
+    if judge is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(judge.blocks):
         raise NotPossibleError("the log is too short or its rate too low to try several")
-    yardsticks, regressions = tuple(cutoff for cutoff, _ in judges), [fold for _, fold in judges]
-    blocks = [b for b in range(len(regressions[0].blocks)) if all(fold.blocks[b].rows for fold in regressions)]
-    if len(blocks) < _FEWEST_BLOCKS:
-        raise NotPossibleError("there are too few blocks of time to leave some out")
+    blocks = [b for b, block in enumerate(judge.blocks) if block.rows]
+    if len(blocks) < MIN_BLOCKS_FOR_CHOICE:
+        raise NotPossibleError("there are too few blocks of time for cross-validation")
+    squares = joint_weights(judge) ** 2
+    power = float(squares @ [factor.power for factor in judge.factors]) / len(judge.blocks) or 1.0
     tried, losses = [], []
-    for cutoff in octaves:
+    for cutoff in candidates:
         fold = folds.at(cutoff)
-        if fold is None or len(fold.blocks) != len(regressions[0].blocks):
+        if fold is None or len(fold.blocks) != len(judge.blocks):
             continue
         tried.append(cutoff)
-        losses.append(_losses(fold, regressions, blocks))
-        if cutoff >= yardsticks[-1] and _hopeless(np.array(losses)):
+        misfits = _left_out(fold, judge, blocks) @ squares
+        losses.append(0.5 * np.log(np.maximum(misfits / power, 1e-30)))
+        if _hopeless(np.array(losses)):
             break
-    return np.array(tried), yardsticks, np.array(losses)
+    if len(tried) < 2:
+        raise NotPossibleError("the log is too short or its rate too low to try several")
+    return np.array(tried), np.array(losses)
 
 
-def _losses(fold: Regression, judges: Sequence[Regression], blocks: Sequence[int]) -> Array:
-    """Logarithm of the error on each block (blocks,) by the solution without it, in the mean over the yardsticks."""
+def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
+    """Return the squared errors (blocks, dof) of the judge's blocks, each by the solution of the fold without it."""
     weights, others = joint_weights(fold), fold.without_each()
-    betas = [solve(others[b], others[b].stack(weights)).beta for b in blocks]
-    losses = []
-    for judge in judges:
-        power = np.array([factor.power for factor in judge.factors]) / len(judge.blocks)
-        known = power > 0
-        misfit = np.array([[factor.misfit(beta) for factor in judge.blocks[b].factors]
-                           for b, beta in zip(blocks, betas, strict=True)])
-        share = np.mean(misfit[:, known] / power[known], axis=1)
-        losses.append(0.5 * np.log(np.maximum(share, 1e-30)))
-    return np.asarray(np.mean(losses, axis=0))
+    return np.array([[factor.misfit(beta) for factor in judge.blocks[b].factors]
+                     for b in blocks for beta in [solve(others[b], others[b].stack(weights)).beta]])
 
 
-def _behind(losses: Array) -> tuple[int, Array, Array]:
-    """The best cut-off, and by how much the others' losses are behind it (k,), with the deviation of that."""
+def _excess(losses: Array) -> tuple[int, Array, Array]:
+    """Return the best cut-off, and the mean excess loss of each (k,) over it with its standard error (k,)."""
     best = int(np.argmin(losses.mean(axis=1)))
     apart = losses - losses[best]
     return best, apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
 
 
-def _as_good(losses: Array) -> Bools:
-    _, behind, deviation = _behind(losses)
-    return np.asarray(behind <= np.maximum(deviation, np.log1p(_ALIKE)))
-
-
 def _hopeless(losses: Array) -> bool:
-    """Whether the last cut-off is clearly worse than one below it, so that higher ones are as well."""
-    best, behind, deviation = _behind(losses)
-    return best < len(losses) - 1 and bool(behind[-1] > max(2.0 * deviation[-1], np.log1p(_CLEARLY)))
+    """Return whether the last cut-off is clearly worse than one below it, so that higher ones are as well."""
+    best, excess, error = _excess(losses)
+    return best < len(losses) - 1 and bool(excess[-1] > max(2.0 * error[-1], np.log1p(CLEAR_EXCESS)))
 
 
 def _hertz(cutoffs: Sequence[float] | Array) -> str:

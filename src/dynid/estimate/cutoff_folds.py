@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
-from dynid.recording.excerpt import excerpt_recordings
+from dynid.recording.excerpt import moving_excerpt
 from dynid.recording.preparation import Preparation
+from dynid.recording.preparation.cutoff import Spectrum
+from dynid.recording.preparation.resample import means
 from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
@@ -29,6 +30,7 @@ from dynid.regression.known import Prior, check_known
 _BLOCKS = 8  # stretches of time in all logs together
 _RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
 _ROWS = 60_000  # of all logs together, a minute at that rate; of more an excerpt is taken
+_ROWS_A_PERIOD = 12  # of a cut-off, that tell motion below it and the instants of reversals
 _UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
 
 
@@ -48,7 +50,7 @@ class CutoffFolds:
     logs: tuple[Gridded, ...]
     settings: Preparation
     whole: bool
-    made: dict[tuple[float, EquationsKind], Regression | None] = field(default_factory=dict)
+    made: dict[tuple[float, EquationsKind, int], Regression | None] = field(default_factory=dict)
 
     @staticmethod
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
@@ -69,35 +71,72 @@ class CutoffFolds:
         settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
-    def at(self, cutoff: float) -> Regression | None:
-        """The fold at a cut-off (Hz); None where the recordings are too short or too slow for it."""
-        return self._at(cutoff, self.settings.equations)
+    def of_problem(self, problem: Problem) -> CutoffFolds:
+        """Return folds of the same rows on a problem's model and base parameters.
+
+        Those that are made serve again where the model is the same. Columns of another model's factors have other
+        meanings, whatever their numbers.
+        """
+        one, other = self.model, problem.model
+        same = one is other or (isinstance(one, Model) and isinstance(other, Model) and one.robot is other.robot
+                                and one.terms == other.terms)
+        if same and np.array_equal(self.base.independent, problem.base.independent) and np.array_equal(
+                self.base.matrix, problem.base.matrix):
+            return self
+        return replace(self, model=other, base=problem.base, prior=problem.regression.prior, made={})
+
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """Spectra of the positions, one a log that is long enough for one."""
+        return tuple(log.spectrum for log in self.logs if log.spectrum is not None)
+
+    def at(self, cutoff: float, finest: float | None = None) -> Regression | None:
+        """Return the fold at a cut-off (Hz); None where the recordings are too short or too slow for it.
+
+        finest: cut-off (Hz) for which there are enough rows; by default this one. Folds that are compared with each
+        other have the same rows.
+        """
+        return self._at(cutoff, self.settings.equations, finest or cutoff)
 
     def torques(self, cutoff: float) -> Regression | None:
-        """The fold of torques at a cut-off (Hz), whatever the equations are; None where there is none."""
-        return self._at(cutoff, "torque")
+        """Return the fold of torques at a cut-off (Hz), whatever the equations are; None where there is none."""
+        return self._at(cutoff, "torque", cutoff)
 
-    def _at(self, cutoff: float, equations: EquationsKind) -> Regression | None:
-        if (cutoff, equations) not in self.made:
+    def averaged_by(self, finest: float) -> int:
+        """Return of how many neighbouring rows the mean is taken, where cut-offs reach up to `finest` Hz."""
+        plain = Preparation()
+        free = all(getattr(self.settings, name) == getattr(plain, name)
+                   for name in ("method", "equations", "window", "torque_cutoff", "thin", "decimate", "border"))
+        return max(1, int(min(log.grid.rate for log in self.logs) / (_ROWS_A_PERIOD * finest))) if free else 1
+
+    def _at(self, cutoff: float, equations: EquationsKind, finest: float) -> Regression | None:
+        key = cutoff, equations, self.averaged_by(finest)
+        if key not in self.made:
             try:
-                self.made[cutoff, equations] = self._fold(cutoff, equations)
+                self.made[key] = self._fold(*key)
             except NotPossibleError:
-                self.made[cutoff, equations] = None
-        return self.made[cutoff, equations]
+                self.made[key] = None
+        return self.made[key]
 
-    def samples(self, cutoff: float, equations: EquationsKind | None = None) -> tuple[Samples, ...]:
-        """What is folded of each log at a cut-off (Hz); equations: of what, by default of what the settings say."""
+    def samples(self, cutoff: float, equations: EquationsKind | None = None, times: int = 1) -> tuple[Samples, ...]:
+        """Return what is folded of each log at a cut-off (Hz).
+
+        Args:
+            cutoff: Hz.
+            equations: of what, by default of what the settings say.
+            times: number of neighbouring rows that are averaged.
+        """
         chosen = self.settings.with_changes(cutoff=cutoff, equations=equations or self.settings.equations)
         found: list[Samples] = []
         for log in self.logs:
-            found.append(prepare_gridded(log, chosen))
+            found.append(prepare_gridded(log.averaged(times), chosen))
             chosen = found[-1].preparation
         return tuple(found)
 
-    def _fold(self, cutoff: float, equations: EquationsKind) -> Regression:
+    def _fold(self, cutoff: float, equations: EquationsKind, times: int) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
         parts = [fold(Kept(equations_of(self.model, samples, self.base)), blocks=-(-_BLOCKS // len(self.logs)))
-                 for samples in self.samples(cutoff, equations)]
+                 for samples in self.samples(cutoff, equations, times)]
         return replace(reduce(add, parts), prior=self.prior)
 
 
@@ -106,7 +145,7 @@ def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, record
     moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
     if not moving:
         prepare(recordings[0])  # says why nothing can be learnt from it
-    less = excerpt_recordings([_averaged(log) for log in moving], _ROWS)
+    less = moving_excerpt([_averaged(log) for log in moving], _ROWS)
     whole = sum(map(len, less)) == sum(map(len, moving))
     return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
 
@@ -129,15 +168,12 @@ def _following(settings: Preparation, rate: float) -> Preparation:
 
 def _averaged(recording: Recording) -> Recording:
     """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
-    times = int(recording.rate // _RATE)
+    times = int(recording.rate / _RATE + _UNIFORM)  # stamps of a log at twice the rate may give a little less
     intervals = np.diff(recording.t)
     if times < 2 or np.ptp(intervals) > _UNIFORM * float(intervals.mean()):
         return recording
-    count = len(recording) // times
-
-    def mean(signal: Array) -> Array:
-        return np.asarray(signal[:count * times]).reshape(count, times, *signal.shape[1:]).mean(axis=1)
-
+    whole = np.array([[0, len(recording)]])
     names = ("t", *SIGNAL_ATTRIBUTES.values(), "measured_position")
-    means: dict[str, Any] = {name: mean(signal) for name in names if (signal := getattr(recording, name)) is not None}
-    return replace(recording, **means)
+    averaged: dict[str, Any] = {name: means(signal, times, whole) for name in names
+                                if (signal := getattr(recording, name)) is not None}
+    return replace(recording, **averaged)

@@ -131,8 +131,8 @@ class DirectInverse:
     solver: Solver
     speeds: tuple[Array, ...]
     dropped: float
-    advice: str = ("the simulated loop has to be the machine's own: check its gains, or use 'pc-iv', which forgives a "
-                   "wrong bandwidth")
+    advice: str = ("the simulated loop must match the controller of the robot: check its gains, or use 'pc-iv', which "
+                   "tolerates a wrong bandwidth")
 
     @staticmethod
     def of(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
@@ -195,8 +195,9 @@ class DirectInverse:
             late = (log.samples.t >= log.samples.t[0] + self.dropped)[:, None]
             counts = log.samples.keep & late & (soften(~unclear, simulated, 0.5 * WINDOW) > 0.5)
             if not np.any(counts):
-                raise NotPossibleError(f"{log.samples.source}: no row is left once the first {self.dropped:.3g} s are "
-                                       "dropped", "record longer, or give 'transient'", "no-rows-left")
+                raise NotPossibleError(f"{log.samples.source}: no row remains after the first "
+                                       f"{self.dropped:.3g} s are dropped",
+                                       "record longer, or give 'transient'", "no-rows-left")
             out.append(counts)
         return out
 

@@ -42,9 +42,9 @@ class Weight:
     def sentence(self) -> str:
         """In words."""
         if self.scale < _FAR:
-            return "the prior counts with the deviations it states: the data do not contradict it"
-        return (f"the prior counts with {self.scale:.3g} times the deviations it states: with them the data are most "
-                "likely, so this robot is not quite like those that the prior is from")
+            return "the prior is used with its stated covariance: the data do not contradict it"
+        return (f"the prior is used with {self.scale:.3g} times its stated standard deviations, which maximises the "
+                "likelihood of the data: this robot differs from those of the prior")
 
 
 def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:

@@ -67,11 +67,11 @@ class _Rule:
 
     def __post_init__(self) -> None:
         if self.criterion not in RULES:
-            raise ModelError(f"essential parameters are found by {', '.join(RULES)}, not by '{self.criterion}'")
+            raise ModelError(f"essential parameters are selected by {', '.join(RULES)}, not by '{self.criterion}'")
         if self.rows not in ROWS:
-            raise ModelError(f"the F-test counts {' or '.join(ROWS)} rows, not '{self.rows}'")
+            raise ModelError(f"the F-test uses {' or '.join(ROWS)} rows, not '{self.rows}'")
         if not (self.threshold > 0 and 0 < self.alpha < 1):
-            raise ModelError(f"a threshold is above zero and alpha between 0 and 1, got {self.threshold} and "
+            raise ModelError(f"a threshold must be above zero and alpha between 0 and 1, got {self.threshold} and "
                              f"{self.alpha}")
 
     def facts(self, removed: list[Removal], before: float) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     rule = _Rule(criterion, THRESHOLDS.get(criterion, 1.0) if threshold is None else threshold, alpha, rows)
     chosen = find_method(method)
     if "theta" in chosen.gives:
-        raise ModelError(f"method '{method}' looks for bodies that can exist, and one without some of its base "
-                         "parameters is none", "use 'wls', 'iv' or another method of base parameters")
+        raise ModelError(f"method '{method}' needs complete inertias and "
+                         "cannot drop base parameters", "use 'wls', 'iv' or another method of base parameters")
     if method in _EXACT:
         found = _least_squares(problem, rule, method, weights, {})
     elif "shape" in chosen.gives:

@@ -131,7 +131,7 @@ class Estimate:
         """Intervals (base, 2) that hold the true values with this probability; infinite where not identified."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
-            raise ModelError(f"the level of an interval is between 0 and 1, got {level}")
+            raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
         share = 0.5 * (1.0 + level)
         freedom = self.uncertainty.degrees_of_freedom
         reach = float(ndtri(share) if np.isinf(freedom) else stdtrit(freedom, share)) * self.std

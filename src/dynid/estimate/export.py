@@ -66,7 +66,7 @@ def _robot_of(estimate: Estimate, with_payload: bool, tell: Callable[[str], obje
     """The model and the ten numbers of every body (dof, 10), those of bodies on mimic joints behind them."""
     model, theta = estimate.model, estimate.theta
     if not isinstance(model, Model):
-        raise ModelError("a model of your own has no robot that could be written to a file")
+        raise ModelError("a custom model has no robot that could be written to a file")
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
                                "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge")
@@ -92,7 +92,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
              if one.body is not None and one.body not in links}
     for load, link in loads.items():
         tell(f"{load} is part of link '{link}'" if with_payload
-             else f"{load} on link '{link}' is left out; with_payload=True adds it to the link")
+             else f"{load} on link '{link}' is not included; with_payload=True adds it to the link")
     if with_payload and loads:
         return model.body_numbers(theta)[:robot.dof]
     return inertias
@@ -105,5 +105,5 @@ def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
     left = [one.name for one in model.parameters
             if one.body is None and one.name not in fields and theta[one.name] != 0]
     if left:
-        tell(f"{file} has no place for {', '.join(left)}: its torques lack what they add")
+        tell(f"{file} cannot represent {', '.join(left)}: its torques lack these terms")
     return {name: float(theta[name]) for name in fields}

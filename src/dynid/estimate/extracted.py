@@ -13,7 +13,7 @@ from dynid.extraction import BaseValues, ExtractionOptions, extract
 from dynid.extraction.searches import search_of
 
 
-@method("extract", "base values of another method, all parameters by global search inside bounds", gives={"theta"})
+@method("extract", "base values of another method, all parameters by global search within bounds", gives={"theta"})
 def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
               loss: Literal["full", "partial", "inertia"] = "full", form: Literal["exact", "penalty"] = "exact",
               step: Literal["two", "one"] = "two", search: str = "annealing", nearest: bool = False, runs: int = 20,
@@ -23,7 +23,7 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
     bounds: "loose", "normal", "tight" or a bounds file; the others as in `dynid.literature.ExtractionOptions`.
     """
     if of == "extract":
-        raise ModelError("method 'extract' takes base values of another method; give of = 'wls' or the like")
+        raise ModelError("method 'extract' needs the base values of another method; give of = 'wls' or similar")
     first = find_method(of).function(problem)
     stacked = problem.regression.stack(joint_weights(problem.regression)) if step == "one" else None
     found = extract(BaseValues.of(first, stacked), bounds, ExtractionOptions(

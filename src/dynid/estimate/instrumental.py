@@ -62,7 +62,8 @@ Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
 _INSIDE = 0.003  # share of the squares that noise is worth which may be spent on a robot well inside the set
 _NEAREST = Note("simulated-consistent",
-                "where the unconstrained estimate could not be simulated, the nearest consistent robot was")
+                "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was "
+                "used")
 
 
 @method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"})
@@ -149,7 +150,7 @@ class Instrumental:
     measured: Measured
     low: Measured
     tapers: tuple[Array, ...]
-    advice: str = "check the controller, whose simulated loop may be far from the machine's, or give more iterations"
+    advice: str = "check the controller: its simulated loop may differ from that of the robot; or allow more iterations"
 
     @staticmethod
     def of(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
@@ -292,22 +293,23 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
             continue
         notes = found.diagnostics["notes"]
         if failures:
-            notes = [*notes, Note("other-start", f"instruments are those {attempt.words}, as none led on "
+            notes = [*notes, Note("other-start", f"instruments are those {attempt.words}, because none came from "
                                   + "; ".join(f"{words} ({reason})" for words, reason in failures.items()))]
         return replace(found, diagnostics=found.diagnostics.with_facts(
             {"start": attempt.words, "failed_starts": failures, "notes": notes}))
     raise NotPossibleError(f"method '{name}' found no instruments: " + "; ".join(
         f"{words}: {reason}" for words, reason in failures.items()),
-        "see that the reference is the one of this log, in the same units and without a delay, and that every joint "
-        "moves; without noise in the positions 'pc-wls' needs no instruments", "no-instruments")
+        "check that the reference belongs to this log, in the same units and without a delay, and "
+        "that every joint moves; without noise in the positions 'pc-wls' needs no instruments", "no-instruments")
 
 
 def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
     """The estimate of a robot with flexible joints: instruments are the references of its motors, or these through the
     loops that the log shows, and links that bend as least squares have it."""
     if not problem.recordings or any(log.reference is None for log in problem.recordings):
-        raise ModelError(f"method '{name}' takes the instruments of flexible joints from the references of the motors, "
-                         "and the logs have none", "name them by reference = [...] in [log], or use 'wls'",
+        raise ModelError(f"method '{name}' takes the instruments of "
+                         "flexible joints from the references of the "
+                         "motors, but the logs have none", "map them with --set 'log.reference=[...]', or use 'wls'",
                          "no-reference")
     lawless, options = replace(problem, controller=None), replace(options, controller=None)
     return _attempted(lawless, name, "transfer" if source == "transfer" else "reference", options, solver)
@@ -344,8 +346,9 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     values, detail = end.found.values, end.found.detail
     # Of measured equations alone, the noise of second differences may well leave more unexplained than there is torque.
     if detail.low.unexplained > 1.0 and detail.low.relative_error > 100.0:
-        raise NotPossibleError(f"method '{name}' settled on parameters that explain the torques worse than none at "
-                               "all", "the simulated loop is not the machine's: check its controller and reference",
+        raise NotPossibleError(f"method '{name}' converged to parameters that explain the torques worse than "
+                               "zero torque", "the simulated loop does not match that of the robot: check its "
+                               "controller and reference",
                                "explains-nothing")
     facts = closed_loop_facts(procedure.loop, len(end.iterations), options.dropped(procedure.loop.settling))
     facts["notes"] += end.state.notes

@@ -150,9 +150,10 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
         with refusals_of(procedure.name, iteration + 1):
             state = procedure.advance(state, found)
         past = past.after(found)
-    moved = f" and a parameter by {past.step:.2g} of its deviations" if np.isfinite(past.step) else ""
-    raise NotPossibleError(f"method '{procedure.name}' did not settle in {max_iterations} iterations: the last changed "
-                           f"the torques by {100.0 * found.change:.2g} %{moved}", procedure.advice, "not-settled")
+    moved = f" and a parameter by {past.step:.2g} of its standard error" if np.isfinite(past.step) else ""
+    raise NotPossibleError(f"method '{procedure.name}' did not converge in "
+                           f"{max_iterations} iterations: the last changed the "
+                           f"torques by {100.0 * found.change:.2g} %{moved}", procedure.advice, "not-settled")
 
 
 def step_size(move: Array, covariance: Array) -> float:

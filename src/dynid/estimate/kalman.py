@@ -282,8 +282,9 @@ class Filter:
             except np.linalg.LinAlgError:
                 state = Gaussian(np.full(size, np.nan), state.factor)
             if not np.isfinite(state.mean).all():
-                raise NotPossibleError(f"method '{self.name}' lost the motion of {part.source} at "
-                                       f"{part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
+                raise NotPossibleError(f"method '{self.name}' diverged "
+                                       f"from the motion of {part.source} "
+                                       f"at {part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
                                        "start_deviation, or more noise", "filter-astray")
             if (k + 1) % every == 0 and k + 1 < len(innovations):
                 trail.append(Gaussian(state.mean[2 * n:], state.factor[2 * n:]))
@@ -292,8 +293,9 @@ class Filter:
     def _refuse_astray(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)
         if not relative_error < _ASTRAY * reached + 1.0:
-            raise NotPossibleError(f"method '{self.name}' lost the parameters: they explain the torques to "
-                                   f"{relative_error:.3g} %, least squares to {reached:.3g} %", "start from better "
+            raise NotPossibleError(f"method '{self.name}' diverged: its torque error is "
+                                   f"{relative_error:.3g} %, that of least squares {reached:.3g} "
+                                   "%", "start from better "
                                    "parameters or give a smaller start_deviation", "filter-astray")
 
 

@@ -45,10 +45,10 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     with np.errstate(over="ignore", invalid="ignore"):  # refused here
         norms = np.linalg.norm(stacked.r, axis=0)
     if not (np.isfinite(norms).all() and np.isfinite(stacked.rho).all()):
-        raise NotPossibleError("the equations hold numbers that are too large to be computed with: a signal or a known "
-                               "value is far from what a robot has", "check units and known values")
+        raise NotPossibleError("the equations contain values that are too large: a "
+                               "signal or a known value is not plausible for a robot", "check units and known values")
     if not np.any(norms > 0):
-        raise NotPossibleError("the motion excites no parameter at all: nothing moves")
+        raise NotPossibleError("the motion does not excite any parameter: no joint moves")
     kept, alike = _excited(regression, stacked, norms)
     solved = np.zeros(b, dtype=bool)
     solved[kept] = True
@@ -56,7 +56,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     with np.errstate(all="ignore"):  # of columns so small that they overflow at unit length
         q, r = np.linalg.qr(matrix / scale)
     if not (len(kept) and np.isfinite(r).all()):
-        raise NotPossibleError("the equations hold numbers that are too small to be computed with",
+        raise NotPossibleError("the equations contain values that are too small",
                                "check units, rate and known values")
     beta, inverse = np.zeros(b), np.zeros((b, b))
     beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale

@@ -93,8 +93,8 @@ def loop_fits(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     missing = [log.source for log in logs if log.reference is None]
     if missing or not logs:
-        raise RecordingError(f"{missing[0] if missing else 'no log'}: a loop is seen from what it was asked to follow; "
-                             "name the commanded positions by reference = [...] in [log]")
+        raise RecordingError(f"{missing[0] if missing else 'no log'}: a closed loop can be estimated only with its "
+                             "reference; map the commanded positions with --set 'log.reference=[...]'")
     paths = [Reference.from_recording(log) for log in logs]
     rate = min(path.rate for path in paths)
     stride = max(1, -(-sum(map(len, paths)) // _TICKS))

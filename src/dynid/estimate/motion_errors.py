@@ -4,8 +4,8 @@ Least squares takes the columns of the regressor for exact. Two errors of theirs
 
 - Noise of the positions that the filter lets through. With X_e the columns of a motion with as much noise again,
   M = E[X_e' W^2 (X_e - X)] is what noise adds to the normal equations H = X' W^2 X (for an additive error its power,
-  for a sign that flips twice the share of flips), and the estimate is off by -(H - M)^-1 M b. The noise is taken twice
-  with opposite signs, so that what is linear in it, and zero in the mean, cancels.
+  for a sign that flips twice the share of flips), and the estimate is off by -(H - M)^-1 M b. With D = X_e - X, M is
+  D' D and X' D of the dry columns. X' D of the others is linear in the noise, and zero in the mean.
 - Motion above the cut-off. Columns that are linear in it lose it with the torques, in parallel; dry friction does not:
   the sign of a filtered velocity is not the filtered sign of the velocity of a machine that trembles about a reversal,
   as one does whose encoder noise goes round its control loop. With X_w the columns whose dry ones see the whole motion,
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,13 @@ from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpt import filterable_excerpt
 from dynid.recording.prepare import filtered_again
-from dynid.regression import Equations, equations_of
-from dynid.regression.equations import Rows
+from dynid.regression import equations_of
+from dynid.regression.equations import Rows, piece_entries
 from dynid.regression.residuals import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
 
-_ENOUGH_ROWS = 131072  # rows at full rate that are looked at; of longer data some whole stretches all along
+_ENOUGH_ROWS = 131072  # rows at full rate that are filtered; of longer data some whole stretches all along
 _SAME_INERTIA = 0.02  # s, over which the inertia is taken for constant
 _NEAR = 12  # neighbouring frequencies on each side over which spectra are averaged
 _LOOP_PEAK = 3.0  # greatest motion of a machine against the noise of its positions: the peak of a loop's response
@@ -59,22 +60,23 @@ class MotionShift:
 
 
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
-    """How far errors of the motion shift a solution with these weights (dof,); None where the logs behind the data are
-    not at hand or the way from them to the samples is not known. Of long data some stretches are looked at."""
+    """Return how far errors of the motion shift a solution with these weights (dof,).
+
+    It is None where the logs behind the data are not at hand or their preparation cannot be repeated. Of long data some
+    stretches are evaluated.
+    """
     problem = _few_rows(problem)
-    wide = None
+    unseen = None
     if problem.filtered is None:  # kernels of rows see the motion's own kernel; what is above it they keep out
-        if not _traceable(problem):
-            return None
         unseen = unseen_velocities(problem, solution.beta)
-        assert unseen is not None
-        wide = _dry_equations(problem, tuple(replace(samples, dq=samples.dq + more)
-                                             for samples, more in zip(problem.data, unseen, strict=True)))
-    noisy = [_with_noise(samples) for samples in problem.data]
-    more, less = (equations_of(problem.model, tuple(one[sign] for one in noisy), problem.base) for sign in (0, 1))
-    normal, noise, score = _sums(problem, more, less, wide, solution.beta, weights)
+        if unseen is None:
+            return None
+    share = sum(problem.regression.rows) / max(sum(rows_of(problem.data)), 1)
+    normal = problem.regression.normal(weights)
+    noise = share * _noise_matrix(problem, weights)
+    score = np.zeros(len(normal)) if unseen is None else share * _unseen_score(problem, unseen, solution.beta, weights)
     shift = _shift(normal, noise, score, solution)
-    return MotionShift(shift, normal @ shift * (sum(problem.regression.rows) / max(sum(rows_of(problem.data)), 1)))
+    return MotionShift(shift, normal @ shift)
 
 
 def _few_rows(problem: Problem) -> Problem:
@@ -92,13 +94,6 @@ def _traceable(problem: Problem) -> bool:
     return len(problem.recordings) == len(problem.data) and all(map(_repeatable, problem.data))
 
 
-def _dry_equations(problem: Problem, data: tuple[Samples, ...]) -> Equations:
-    """Equations with the dry columns alone, their torques as they are."""
-    dry, base = dry_columns(problem.model, problem.base), problem.base
-    return equations_of(problem.model, data, replace(base, independent=base.independent[dry], matrix=base.matrix[dry],
-                                                     known={}))
-
-
 def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     """RMS (dof,) of what the noise of the positions, as far as it is seen, adds to the torques that an estimate
     predicts in the rows that regression uses, N m or N; zero where the way from positions to samples is not known. A
@@ -106,7 +101,7 @@ def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
     squares, rows = np.zeros(data[0].dof), np.zeros(data[0].dof)
     for samples in filterable_excerpt(data, _ENOUGH_ROWS).values():
         if _repeatable(samples) and np.any(_floors(samples) > 0.0):
-            noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples)[0], samples))
+            noisy, plain = (estimate.residuals(one)[0] for one in (_with_noise(samples), samples))
             squares += np.sum(np.where(plain.keep, noisy.predicted - plain.predicted, 0.0) ** 2, axis=0)
             rows += plain.keep.sum(axis=0)
     return np.asarray(np.sqrt(squares / np.maximum(rows, 1.0)))
@@ -124,21 +119,18 @@ def _floors(samples: Samples) -> Array:
     return np.array([0.0 if x is None else x for x in found]) if len(found) == samples.dof else np.zeros(samples.dof)
 
 
-def _with_noise(samples: Samples) -> tuple[Samples, Samples]:
-    """The samples with as much noise of positions again as they have, and with its negative. The noise is the same for
-    every log, so that the order of logs does not matter."""
+def _with_noise(samples: Samples) -> Samples:
+    """Return the samples with as much noise of positions again as they have. The noise is the same for every log, so
+    that the order of logs does not matter."""
     size = np.sqrt(0.5 * _floors(samples) * samples.rate)
     noise = np.random.default_rng(0).normal(size=samples.q.shape) * size
     signals = samples.filtered
     if signals is not None:
         kernel, rate = signals.filter.motion, signals.filter.rate
         q, dq = (kernel.applied(noise, rate, samples.segments, derivative) for derivative in (0, 1))
-        moved = [replace(signals, q=signals.q + sign * q, dq=signals.dq + sign * dq) for sign in (1.0, -1.0)]
-        return replace(samples, filtered=moved[0]), replace(samples, filtered=moved[1])
+        return replace(samples, filtered=replace(signals, q=signals.q + q, dq=signals.dq + dq))
     q, dq, ddq = filtered_again(samples, noise)
-    more, less = (replace(samples, q=samples.q + sign * q, dq=samples.dq + sign * dq, ddq=samples.ddq + sign * ddq)
-                  for sign in (1.0, -1.0))
-    return more, less
+    return replace(samples, q=samples.q + q, dq=samples.dq + dq, ddq=samples.ddq + ddq)
 
 
 def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
@@ -203,9 +195,10 @@ def _coherent(series: Array, other: Array) -> Array:
 
 
 def _near(spectra: NDArray[Any]) -> NDArray[Any]:
-    """Mean over neighbouring frequencies of spectra (frequencies, joints)."""
+    """Return the mean over neighbouring frequencies of spectra (frequencies, joints), which may be fewer than the
+    window."""
     window = np.full(2 * _NEAR + 1, 1.0 / (2 * _NEAR + 1))
-    return np.column_stack([np.convolve(one, window, mode="same") for one in spectra.T])
+    return np.column_stack([np.convolve(one, window)[_NEAR:_NEAR + len(one)] for one in spectra.T])
 
 
 def _inverses(inertia: Array) -> Array:
@@ -221,35 +214,54 @@ def _inverses(inertia: Array) -> Array:
     return np.asarray(found)
 
 
-def _sums(problem: Problem, more: Equations, less: Equations, wide: Equations | None, beta: Array, weights: Array
-          ) -> tuple[Array, Array, Array]:
-    """H and M (base, base) and X' W^2 (X - X_w) b (base,).
+def _weighted(rows: Rows, j: int, weights: Array) -> Array:
+    """Return the columns (columns, rows) of joint j times its weight, zero in rows that are not kept."""
+    return np.asarray(weights[j] * np.where(rows.keep[:, j], rows.joint(j)[:-1], 0.0))
 
-    more, less: equations with noise and with its negative. wide: dry columns of the whole motion, None for none.
+
+def _noise_matrix(problem: Problem, weights: Array) -> Array:
+    """Return M (base, base) of the data at hand: what noise of the positions adds to the normal equations."""
+    size = len(problem.base)
+    if not any(np.any(_floors(samples) > 0.0) for samples in problem.data):
+        return np.zeros((size, size))
+    plain = problem.equations
+    noisy = equations_of(problem.model, tuple(map(_with_noise, problem.data)), problem.base)
+    work, dry = plain.pieces(unit=PIECE), dry_columns(problem.model, problem.base)
+
+    def one(k: int) -> Array:
+        out = np.zeros((size, size))
+        rows, more = plain.rows(work[k]), noisy.rows(work[k])
+        for j, own in enumerate(plain.layout.columns):
+            x, up = _weighted(rows, j, weights), _weighted(more, j, weights)
+            added = up - x
+            mean = np.where(dry[own][:, None], added, 0.0)
+            out[np.ix_(own, own)] += added @ added.T + 0.5 * (x @ mean.T + mean @ x.T)
+        return out
+
+    return np.asarray(np.sum(side_by_side(one, range(len(work)), problem.threads), axis=0))
+
+
+def _unseen_score(problem: Problem, unseen: tuple[Array, ...], beta: Array, weights: Array) -> Array:
+    """Return X' W^2 (X - X_w) b (base,) of the data at hand, for base values b (base,), with X_w the dry columns of the
+    motion with unseen velocities (samples, joints), one a log.
+
+    (X - X_w) b is a difference of torques, which takes no columns.
     """
-    plain, size = problem.equations, len(beta)
-    work = plain.pieces(unit=PIECE)
-    layout, dry = plain.layout, dry_columns(problem.model, problem.base)
+    plain, dry, model = problem.equations, dry_columns(problem.model, problem.base), complete(problem.model)
+    full = problem.base.expand(np.where(dry, beta, 0.0))
+    away = [model.inverse_dynamics(full, one.q, one.dq, one.ddq) - model.inverse_dynamics(
+        full, one.q, one.dq + more, one.ddq) for one, more in zip(problem.data, unseen, strict=True)]
+    out = np.zeros(len(beta))
+    for piece in plain.pieces(unit=PIECE):
+        rows, found = plain.rows(piece), piece_entries(problem.data[piece.log], piece, partial(_columns, away[piece.log]))
+        for j, own in enumerate(plain.layout.columns):
+            out[own] += _weighted(rows, j, weights) @ (weights[j] * found[j])
+    return out
 
-    def weighted(rows: Rows, j: int) -> Array:
-        return weights[j] * np.where(rows.keep[:, j], rows.joint(j)[:-1], 0.0)
 
-    def one(k: int) -> tuple[Array, Array, Array]:
-        normal, noise, unseen = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
-        rows = [each.rows(work[k]) for each in (plain, more, less)]
-        whole = None if wide is None else wide.rows(work[k])
-        for j, own in enumerate(layout.columns):
-            x, up, down = (weighted(one, j) for one in rows)
-            at = np.ix_(own, own)
-            normal[at] += x @ x.T
-            noise[at] += 0.5 * (up @ (up - x).T + down @ (down - x).T)
-            if whole is not None:
-                unseen[own] += x @ ((x[dry[own]] - weighted(whole, j)).T @ beta[own][dry[own]])
-        return normal, noise, unseen
-
-    found = side_by_side(one, range(len(work)), problem.threads)
-    normal, noise, unseen = (np.sum([each[k] for each in found], axis=0) for k in range(3))
-    return normal, 0.5 * (noise + noise.T), unseen
+def _columns(torques: Array, rows: slice) -> Array:
+    """Return some rows of torques (samples, dof) as (dof, rows)."""
+    return torques[rows].T
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:

@@ -111,8 +111,8 @@ def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
              if known and part > _MOSTLY * whole]
     return () if not names else (Note(
-        "leans-on-nominal", f"what is said of {', '.join(names)} is from the nominal model more than from the data; "
-        "their deviations hold if it errs there no more than elsewhere"),)
+        "leans-on-nominal", f"the values of {', '.join(names)} come more from the nominal model than from the data; "
+                            "their standard errors are valid if its errors there are not larger than elsewhere"),)
 
 
 def _by_scale(places: Ints, scale: Array, kind: str) -> Group:

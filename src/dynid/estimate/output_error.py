@@ -161,7 +161,7 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
             return _estimate(criterion, name, beta, here, numbered(steps))
         shift, change, damping = _step(criterion, beta, here, damping)
         beta = beta + shift
-    raise NotPossibleError(f"method '{name}' did not settle in {options.max_iterations} iterations",
+    raise NotPossibleError(f"method '{name}' did not converge in {options.max_iterations} iterations",
                            "check the controller, or start from another estimate", "not-settled")
 
 
@@ -196,7 +196,7 @@ def _first(problem: Problem, options: LoopOptions) -> Array:
         return weighted_least_squares(problem).values
     if start == "nominal":
         return problem.base.reduce(problem.need_nominal("cloe"))
-    raise ModelError(f"output error starts from 'iv', 'didim', 'wls' or 'nominal', not '{start}'")
+    raise ModelError(f"output error can start from 'iv', 'didim', 'wls' or 'nominal', not '{start}'")
 
 
 def _scales(problem: Problem, beta: Array) -> Array:

@@ -73,8 +73,8 @@ class Problem:
         if len(self.places) != len(self.data):
             object.__setattr__(self, "places", tuple(range(len(self.data))))
         if self.data and not self.is_excerpt and rows_of(self.data) != self.regression.rows:
-            raise ModelError(f"the fold has {sum(self.regression.rows)} equations, the data "
-                             f"{sum(rows_of(self.data))}: a problem's data are those that were folded, all of them")
+            raise ModelError(f"the compressed regression has {sum(self.regression.rows)} equations, but the data have "
+                             f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression")
 
     def whole(self) -> Problem:
         """Return the same problem with all data at hand, for methods that go through the rows again."""
@@ -164,7 +164,7 @@ class Problem:
         """The nominal parameters, or a refusal that names the method."""
         if self.nominal is None:
             missing = [p.name for p in self.model.parameters if p.nominal is None]
-            raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot's file gives none "
+            raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot file gives none "
                              f"for {', '.join(missing[:5]) or 'them'}")
         return self.nominal
 
@@ -251,7 +251,7 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
         if not function.__module__.startswith("dynid."):
             _load_methods()  # so that a name which dynid has is refused here
         if name in _METHODS:
-            raise ModelError(f"there is already a method called '{name}'")
+            raise ModelError(f"a method '{name}' exists already")
         _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on))
         return function
     return register
@@ -279,7 +279,7 @@ def method_title(name: str) -> str:
     try:
         return find_method(name).title
     except ModelError:
-        return "a method of your own"
+        return "a custom method"
 
 
 def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
@@ -333,27 +333,28 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
     check_options(method, chosen.function, options)
     if not isinstance(problem, Problem):
         if data is None:
-            raise ModelError("identify needs data beside a model: identify(model, samples)")
+            raise ModelError("identify needs data as well as a model: identify(model, samples)")
         problem = Problem.of(problem, data, known=known)
     elif data is not None or known is not None:
-        raise ModelError("a problem has its data, and what is known, already; give those to Problem.of")
+        raise ModelError("a problem already contains its data and known parameters; give those to Problem.of")
     if "data" in chosen.needs:
         problem = problem.whole()
     if chosen.needs & {"data", "excerpt"} and not problem.data:
-        raise ModelError(f"method '{method}' looks at the data again and cannot work from a saved fold alone")
+        raise ModelError(f"method '{method}' reads the data again, so a saved regression is not sufficient")
     if "torques" in chosen.needs and problem.filtered is not None:
-        raise ModelError(f"method '{method}' makes rows of torques of its own and cannot use equations = "
-                         f"'{problem.filtered}'; use equations = 'torque', or another method, such as 'wls'")
+        raise ModelError(f"method '{method}' needs torque equations and cannot use equations = '{problem.filtered}'; "
+                         "use equations = 'torque', or another method, such as 'wls'")
     if "joints" in chosen.needs and problem.regression.dof != problem.model.dof:
-        raise ModelError(f"method '{method}' goes from joint to joint and cannot use equations = "
+        raise ModelError(f"method '{method}' processes one joint at a time and cannot use equations = "
                          f"'{problem.filtered}', which has rows of the whole robot; use 'kernel' or 'torque', or "
                          "another method, such as 'rls'")
     if "exact" in chosen.needs and problem.regression.prior is not None:
-        raise ModelError(f"method '{method}' takes known parameters as exact only; give "
-                         f"{', '.join(problem.regression.prior.known)} without a deviation, or leave them out")
+        raise ModelError(f"method '{method}' supports only exactly known parameters; give "
+                         f"{', '.join(problem.regression.prior.known)} without a standard deviation, or remove them")
     if "rigid" in chosen.needs and isinstance(problem.model, FlexibleModel):
-        raise ModelError(f"method '{method}' goes through joints one torque each, and flexible ones have two equations "
-                         "for one", "use 'iv', 'wls' or a pc- method of least squares")
+        raise ModelError(f"method '{method}' processes one torque per "
+                         "joint, but flexible joints have two equations "
+                         "each", "use 'iv', 'wls' or a pc- method of least squares")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))

@@ -24,7 +24,7 @@ _LEAST_SCALE = 0.1  # of the usual value of its kind: what a parameter that is n
 _DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
 
 
-@method("ridge", "least squares pulled toward the nominal model", needs={"blocks"}, gives={"theta"})
+@method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
     """All standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
@@ -162,8 +162,8 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     whole = [k for k, block in enumerate(regression.blocks)
              if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]
     if len(whole) < 3:
-        raise NotPossibleError(f"the data have only {len(whole)} stretches of time to leave out in turn, too few to "
-                               "choose the strength of method 'ridge'; give one, or record a longer motion")
+        raise NotPossibleError(f"the data have only {len(whole)} blocks of time, too few to choose the strength of "
+                               "method 'ridge' by cross-validation; give one, or record a longer motion")
     errors = np.zeros((len(whole), len(strengths)))
     others = regression.without_each()
     for row, k in enumerate(whole):

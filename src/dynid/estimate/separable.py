@@ -43,7 +43,7 @@ _SIGNIFICANT = 2.0  # deviations from zero at which a friction is there, and has
 _DEPENDENT = 1e-8  # share of a column that is left beside the others, below which it is rounding
 
 
-@method("sls", "separable least squares, the shape of friction found too", needs={"data", "shape", "torques"},
+@method("sls", "separable least squares, including shape parameters of friction", needs={"data", "shape", "torques"},
         gives={"shape"})
 def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
                             tolerance: float = 1e-3) -> Estimate:
@@ -95,9 +95,10 @@ def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
     """A note on shape parameters that the data do not tell, if there are any."""
     if not names:
         return ()
-    return (Note("shape-not-told", f"the data do not tell friction of shape {', '.join(names)} from simpler friction: "
-                 "what it shapes is within two deviations of nothing, or it is at the end of the range that was "
-                 "searched; leave that part out, or move more slowly or faster"),)
+    return (Note("shape-not-told", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
+                                   "friction: its coefficient is within two standard errors of zero, or its shape "
+                                   "is at the end of the searched range; remove that part, or move more slowly or "
+                                   "faster"),)
 
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,

@@ -51,7 +51,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     except (OSError, KeyError, ValueError, EOFError, TypeError):
         raise ModelError(f"{path} is not a saved estimate") from None
     if names != model.parameters.names:
-        raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one "
+        raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
                          f"{len(model.parameters)}")
     shaped: Any = model
     if facts["shape"]:
@@ -87,14 +87,14 @@ def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) 
             continue
         array = np.asarray(arrays.get(name, ""))
         if array.shape != shape or array.dtype.kind not in kinds.get(name, "fiu"):
-            raise ModelError(f"{path} is damaged: '{name}' has shape {array.shape} and type {array.dtype}, where "
-                             f"{shape} numbers belong")
+            raise ModelError(f"{path} is damaged: '{name}' has shape {array.shape} and type {array.dtype}, expected "
+                             f"{shape}")
         if name not in ("freedom", "covariance") and not np.isfinite(array).all():
-            raise ModelError(f"{path} is damaged: '{name}' holds a number that is not finite")
+            raise ModelError(f"{path} is damaged: '{name}' contains a value that is not finite")
         if name in _SIZES and not np.all(np.abs(np.where(np.isinf(array), 0.0, array)) <= _SIZES[name]):
-            raise ModelError(f"{path} is damaged: '{name}' holds a number that no robot has")
+            raise ModelError(f"{path} is damaged: '{name}' contains a value that is not plausible for a robot")
     if not base or independent.min() < 0 or independent.max() >= parameters:
-        raise ModelError(f"{path} is damaged: 'independent' names no parameters of the model")
+        raise ModelError(f"{path} is damaged: 'independent' does not match the parameters of the model")
 
 
 def _shape(model: Any) -> dict[str, float]:

@@ -13,12 +13,12 @@ from dynid.recording.frames import pandas
 
 # How deviations were found, as the end of "deviations ...".
 UNCERTAINTY: dict[CovType, str] = {
-    "correlated": "count that residuals are correlated in time",
-    "blocks": "are from leaving blocks of time out, intervals by Student's t",
-    "independent": "take every row for independent, which understates them by an unknown factor",
-    "posterior": "are those of the data and the prior together",
-    "instruments": "count the spectrum of the residuals seen through the instruments",
-    "innovations": "are the filter's, scaled by its innovations",
+    "correlated": "account for the autocorrelation of the residuals",
+    "blocks": "come from the variation between blocks of time, intervals from Student's t",
+    "independent": "assume independent rows, which underestimates them by an unknown factor",
+    "posterior": "combine data and prior",
+    "instruments": "account for the spectrum of the residuals, seen through the instruments",
+    "innovations": "are those of the filter, scaled by its innovations",
 }
 
 
@@ -27,7 +27,7 @@ def headline(estimate: Estimate) -> str:
     facts = estimate.diagnostics
     known = f", {len(estimate.known)} known" if estimate.known else ""
     return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, {counted(estimate)}, relative error "
-            f"{facts.relative_error:.2f} %; deviations {UNCERTAINTY[estimate.cov_type]}")
+            f"{facts.relative_error:.2f} %; standard errors {UNCERTAINTY[estimate.cov_type]}")
 
 
 def counted(estimate: Estimate) -> str:
@@ -51,7 +51,7 @@ def summary(estimate: Estimate) -> str:
     """Names, values, deviations and expressions, with the fit's numbers on top."""
     table = rows(estimate)
     width = max(len(row[0]) for row in table)
-    lines = [headline(estimate), "", f"{'':{width}}  {'value':>12}  {'deviation':>11}  {'relative':>8}  expression"]
+    lines = [headline(estimate), "", f"{'':{width}}  {'value':>12}  {'std error':>11}  {'relative':>8}  expression"]
     lines += [f"{name:{width}}  {value:>12}  {std:>11}  {share:>8}  {expression}"
               for name, value, std, share, expression in table]
     return "\n".join([*lines, *(["", *notes] if (notes := _notes(estimate)) else [])])

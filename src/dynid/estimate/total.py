@@ -20,7 +20,7 @@ from dynid.regression.factor import triangular
 _TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alone, where the solution runs away
 
 
-@method("tls", "total least squares, errors in the regressor too")
+@method("tls", "total least squares, with errors in the regressor")
 def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence[str] | None = None) -> Estimate:
     """The smallest change of regressor and torques after which the equations hold (Golub, Van Loan 1980).
 
@@ -52,7 +52,8 @@ def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
         return problem.base.parameters.of_group("offset")[problem.base.independent]
     for name in exact:
         if name not in names:
-            raise ModelError(f"there is no base parameter '{name}' to take as exact; there are {', '.join(names)}")
+            raise ModelError(f"there is no base parameter '{name}' to treat as exact; the base parameters are "
+                             f"{', '.join(names)}")
     return np.array([name in exact for name in names])
 
 
@@ -65,7 +66,7 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
     whole[:b, :-1], whole[:b, -1], whole[b, -1] = stacked.r[:, order], stacked.rho, np.sqrt(stacked.rest)
     length = np.linalg.norm(whole, axis=0)
     if not length[-1] > 0:
-        raise NotPossibleError("all torques are zero, so method 'tls' has nothing to measure errors against; use 'wls'")
+        raise NotPossibleError("all torques are zero, so method 'tls' cannot scale its errors; use 'wls'")
     scale = 1.0 / np.where(length > 0, length, 1.0)
     scale[first:-1] /= ratio
     # Exact columns first: what is left below them is an ordinary problem of total least squares.
@@ -75,8 +76,8 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
     smallest = singular[-1]
     gap = np.linalg.svd(inner[:, :-1], compute_uv=False)[-1] if first < len(order) else np.inf
     if not smallest < _TOO_CLOSE * gap:
-        raise NotPossibleError("the regressor's errors that method 'tls' assumes are as large as what the motion "
-                               f"excites least; give a ratio well below {ratio:g}, or use 'wls'")
+        raise NotPossibleError("the regressor errors that method 'tls' assumes are as large as the weakest "
+                               f"excitation; give a ratio well below {ratio:g}, or use 'wls'")
     scaled = np.zeros(len(order))
     scaled[first:] = -rows[-1, :-1] / rows[-1, -1]
     if first:

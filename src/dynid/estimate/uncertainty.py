@@ -59,8 +59,9 @@ class OnDemand:
         """An uncertainty that is known already, and in one way only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
-                raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this estimate: its covariance is "
-                                       f"known as '{found.cov_type}' only", "leave cov_type out")
+                raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this "
+                                       "estimate: its covariance is available only as "
+                                       f"'{found.cov_type}'", "remove cov_type")
             return found
         return OnDemand(compute)
 

@@ -54,7 +54,7 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
             for row, zero in zip(rows, held, strict=True):
                 row[sorted(zero)] = 0.0
             return replace(found, values=rows)
-    raise NotPossibleError("the consistent estimate of the fleet did not settle which friction is zero")
+    raise NotPossibleError("the consistent estimate of the fleet did not converge on which friction is zero")
 
 
 def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> tuple[Array, Array]:

@@ -38,6 +38,6 @@ class KeptFolds(Mapping[str, list[LogFold]]):
         if found is None:
             path = self._store.path(entry.sha256)
             path.unlink(missing_ok=True)  # so that the next call folds the log again
-            raise DynidError(f"the fold of {entry.source} in {path} is damaged and was removed; repeat the call, which "
-                             "folds that log again")
+            raise DynidError(f"the compressed log of {entry.source} in {path} is damaged and was removed; repeat the "
+                             "call to read that log again")
         return found

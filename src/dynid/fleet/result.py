@@ -35,8 +35,9 @@ class OddLog:
 
     @property
     def sentence(self) -> str:
-        return (f"{self.robot}: the log {self.source} is not like its others: with their model its residuals are "
-                f"{self.ratio:.1f} times as large as with its own; it may be of another robot, or made with a payload")
+        return (f"{self.robot}: the log {self.source} differs from its others: with their model its residuals are "
+                f"{self.ratio:.1f} times as large as with its own; it may belong to another robot, or include a "
+                "payload")
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ class RobotFold:
     def of(name: str, folds: Sequence[LogFold], weights: Array | None = None) -> RobotFold:
         """The sum of some folds, in the order given. weights: by default from the data themselves."""
         if not folds:
-            raise ModelError(f"robot '{name}' has no log that could be folded")
+            raise ModelError(f"robot '{name}' has no log that could be used")
         first = folds[0].regression
         blocks = [_as_block(fold.regression, k) for k, fold in enumerate(folds)]
         factors = tree_sum([block.factors for block in blocks], _factors_added)

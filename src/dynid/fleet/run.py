@@ -67,7 +67,7 @@ def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
 
 def _run(settings: FleetSettings, options: FleetOptions, store: Path, tell: Tell) -> FleetResult:
     started = time.perf_counter()
-    tell("looking for logs")
+    tell("searching for logs")
     files = settings.find()
     mapping = LogMapping.of(settings.log, "[log]")
     logs = [LogSource.from_file(file, mapping) for file in files]
@@ -111,14 +111,14 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
     known = [Known.of(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
     pooled = _pooled(robots, known, out)
-    tell("looking for changes over time")
+    tell("testing for changes over time")
     changed = _changes(robots, alike, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None
     try:
         shared = (consistent_shared_estimate if settings.consistent else shared_estimate)(
             robots, settings.own, settings.gains)
     except NotPossibleError as problem:
-        notes.append(f"there is no shared estimate: {problem}")
+        notes.append(f"no shared estimate is available: {problem}")
     notes += [spread.crossed.sentence] if spread.crossed is not None else []
     cross = _cross(robots, alike, out)
     if len(cross.robots) < len(robots):

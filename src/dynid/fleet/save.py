@@ -39,7 +39,7 @@ def check_fleet_output(folder: Path, replace: bool) -> None:
     """Raise where a result could not be written into a folder, or only over one that is there. replace: it may be."""
     try_folder(folder)
     if not replace and (folder / MANIFEST).exists():
-        raise DynidError(f"{folder} already holds a result; say --update to add new logs to it, or choose another "
+        raise DynidError(f"{folder} already contains a result; add --update to add new logs to it, or choose another "
                          "folder")
 
 

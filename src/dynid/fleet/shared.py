@@ -38,7 +38,7 @@ def shared_columns(base: BaseParameters, own: Sequence[str] = OWN_GROUPS) -> Boo
     known = {*(item.kind.group for item in items), *OWN_GROUPS, "body", "rotor", *base.parameters.names}
     wrong = next((one for one in own if one not in known), None)
     if wrong is not None:
-        raise ModelError(f"there is no group or parameter '{wrong}' that robots could have of their own; groups are "
+        raise ModelError(f"there is no group or parameter '{wrong}' that robots could have individually; groups are "
                          "body, rotor, friction, offset, stiffness, other")
     mine = np.array([item.kind.group in own or item.name in own for item in items])
     return ~np.any(base.matrix[:, mine] != 0.0, axis=1)
@@ -88,7 +88,8 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
         tall[:-1, :-1], tall[:-1, -1], tall[-1, -1] = stacked.r, stacked.rho, np.sqrt(stacked.rest)
         return tall
     if not 0.0 < gains < 1.0:
-        raise ModelError(f"the deviation of drive gains between robots is a share between 0 and 1, got {gains}")
+        raise ModelError("the standard deviation of drive gains between robots must be a share between 0 and 1, got "
+                         f"{gains}")
     base, dof = len(robot.regression.base), robot.regression.dof
     parts = []
     for j, factor in enumerate(robot.regression.factors):
@@ -180,7 +181,7 @@ def check_alike(robots: Sequence[RobotFold]) -> None:
     first = robots[0].regression
     for robot in robots[1:]:
         if robot.regression.base.expressions != first.base.expressions:
-            raise ModelError(f"robots '{robots[0].name}' and '{robot.name}' were folded with different models")
+            raise ModelError(f"robots '{robots[0].name}' and '{robot.name}' were compressed with different models")
 
 
 def summed(parts: Sequence[Eliminated]) -> Stacked:
@@ -193,8 +194,8 @@ def solved(total: Stacked) -> Array:
     """Shared values (shared,) of the summed equations."""
     size = np.linalg.norm(total.r, axis=0)
     if not np.all(size > 0) or np.any(np.abs(np.diag(total.r)) <= _NOT_EXCITED * size):
-        raise NotPossibleError("the logs of all robots together do not show every parameter that they share; add "
-                               "logs that move more joints, or count those parameters as own")
+        raise NotPossibleError("the logs of all robots together do not determine every shared parameter; add logs "
+                               "that move more joints, or treat those parameters as individual")
     return np.asarray(solve_triangular(total.r / size, total.rho)) / size
 
 

@@ -49,8 +49,8 @@ class Difference:
         """In words."""
         name, value, mean, sigmas = self.parameters[0]
         more = "" if not mean else f" ({100.0 * (value - mean) / abs(mean):+.0f} %)"
-        return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, the fleet's {mean:.4g}{more}, "
-                f"{abs(sigmas):.1f} deviations apart")
+        return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, that of the fleet {mean:.4g}{more}, "
+                f"{abs(sigmas):.1f} standard deviations apart")
 
 
 @dataclass(frozen=True, eq=False)

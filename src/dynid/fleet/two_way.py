@@ -37,7 +37,7 @@ class TwoWay:
         """In words, what was compared."""
         shown = ", ".join(self.motions[:_SHOWN]) + (", ..." if len(self.motions) > _SHOWN else "")
         return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
-                f"({shown}), so what differs between robots is told from what differs between motions")
+                f"({shown}), so differences between robots are separated from differences between motions")
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """As plain data; numbers that are not finite are None."""

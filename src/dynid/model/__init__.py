@@ -18,7 +18,7 @@ from dynid.model.friction import (
     Stribeck,
     Viscous,
 )
-from dynid.model.friction_curve import FrictionCurve
+from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.kinds import Kind
 from dynid.model.linear_model import LinearModel
@@ -40,7 +40,7 @@ __all__ = [
     "ExponentialStribeck", "FlexibleModel", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load",
     "LoadFriction", "LuGreFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
-    "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "chosen", "complete", "curve",
+    "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "chosen", "complete", "curve",
     "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",
     "term_from_table",
 ]

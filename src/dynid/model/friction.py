@@ -76,6 +76,8 @@ class Coulomb:
         return sign_entries(robot, self.joints, self.sign, dq)
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
+        if isinstance(self.sign.width, tuple):
+            return np.array([self.sign.of_joint(j)(dq[j]) for j in chosen(robot, self.joints)])
         return self.sign(of_chosen(robot, self.joints, dq))
 
     def instant_entries(self, robot: Robot) -> tuple[Ints, Ints]:
@@ -86,7 +88,7 @@ class Coulomb:
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         for j, value in zip(chosen(robot, self.joints), values, strict=True):
-            yield Dry(axis(robot.dof, j), value, value, self.sign)
+            yield Dry(axis(robot.dof, j), value, value, self.sign.of_joint(j))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,10 @@ from dynid.robot import Robot
 
 _STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
 _KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # of a free curve, as shares of the top speed
+_DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the top speed, at which a free curve must take power
 _SIGNS = ("hard", "tanh", "arctan")
-_NOT_BELOW_ZERO = (0.0, np.inf)
+_NOT_BELOW_ZERO, _UNBOUNDED = (0.0, np.inf), (-np.inf, np.inf)
 
 
 @curve
@@ -48,6 +50,44 @@ def hats_above_first(q: float, dq: float, values: Sequence[float]) -> float:
     return (height - values[first]) * sign
 
 
+@curve
+def smooth_steps(q: float, dq: float, values: Sequence[float]) -> float:
+    """Sum of heights times tanh(dq / width); values: number of steps, their widths, their heights."""
+    count, torque = int(values[0]), 0.0
+    for k in range(count):
+        torque += values[1 + count + k] * math.tanh(dq / values[1 + k])
+    return torque
+
+
+@dataclass(frozen=True)
+class ViscousDifference:
+    """Fvd |dq|: half of the difference between viscous friction forward and backward, beside `Viscous`.
+
+    ridge: share of a column's own squares by which Fvd is regularised toward zero, that is toward the same friction
+    both ways.
+    """
+
+    kind = "viscous-difference"
+    joints: tuple[str | int, ...] | None = None
+    ridge: float = 0.0
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        return tuple(replace(joint_parameter(robot, "Fvd", j, joint_unit(robot, j, "N m s/rad", "N s/m"),
+                                             kind=FRICTION), ridge=self.ridge) for j in chosen(robot, self.joints))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, np.abs(dq[:, j])
+
+    def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, DQ, j, np.sign(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
+        for j, value in zip(chosen(robot, self.joints), values, strict=True):
+            yield Curve(axis(robot.dof, j), two_slopes, (value, -value))
+
+
 @dataclass(frozen=True, eq=False)
 class FrictionCurve:
     """Friction over velocity without a formula, linear in all of its parameters, which are not below zero:
@@ -61,6 +101,8 @@ class FrictionCurve:
     it from the data (the joint's limit before there are any). ridge: the share of a column's own squares by which each
     parameter is pulled to zero: what slow rows alone would tell apart is shared out evenly instead of being left to
     noise.
+    free: steps of either sign, so that friction may fall with speed as Stribeck friction does. Nothing is bounded then,
+    and only the steps Ftk are regularised: a large ridge leaves viscous and Coulomb friction.
     """
 
     kind = "curve"
@@ -70,6 +112,7 @@ class FrictionCurve:
     speed: ArrayLike | None = None
     ridge: float = 1e-3
     asymmetric: bool = False
+    free: bool = False
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
 
@@ -82,10 +125,12 @@ class FrictionCurve:
                              f"order, got {self.widths}")
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
             raise ModelError(f"the ridge of a friction curve must not be negative, got {self.ridge}")
+        if self.free and (self.shape != "steps" or self.asymmetric):
+            raise ModelError("a free friction curve is made of 'steps' that are the same forward and backward")
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        return self.widths or (_STEPS if self.shape == "steps" else _KNOTS)
+        return self.widths or (_FREE_STEPS if self.free else _STEPS if self.shape == "steps" else _KNOTS)
 
     @property
     def _symbols(self) -> tuple[str, ...]:
@@ -102,8 +147,17 @@ class FrictionCurve:
         kinds = {"Fc": DRY.unwritten(), **dict.fromkeys(("Fv", "Fvp", "Fvn"), VISCOUS.unwritten())}
         return tuple(replace(joint_parameter(
             robot, symbol, j, joint_unit(robot, j, *(("N m s/rad", "N s/m") if symbol[1] == "v" else ("N m", "N"))),
-            kind=kinds.get(symbol, FRICTION), positive=True), bounds=_NOT_BELOW_ZERO, ridge=self.ridge)
+            kind=kinds.get(symbol, FRICTION), positive=not self.free), bounds=_UNBOUNDED if self.free else
+            _NOT_BELOW_ZERO, ridge=0.0 if self.free and symbol in kinds else self.ridge)
             for j in chosen(robot, self.joints) for symbol in self._symbols)
+
+    def dissipating(self, robot: Robot, speeds: Array) -> Array:
+        """Rows of a free curve: its friction at several speeds; none of one whose parameters are not below zero."""
+        joints, count = chosen(robot, self.joints), len(self._symbols)
+        rows = np.zeros((len(joints), len(_DISSIPATION_SPEEDS) if self.free else 0, count * len(joints)))
+        for k, j in enumerate(joints if self.free else ()):
+            rows[k, :, count * k:count * (k + 1)] = self.columns(robot, j, speeds[j] * np.array(_DISSIPATION_SPEEDS)).T
+        return rows.reshape(-1, count * len(joints))
 
     def with_speeds(self, speeds: Array) -> FrictionCurve:
         """The same term for joints whose top speeds (dof,) are these, unless it was given others."""
@@ -122,10 +176,10 @@ class FrictionCurve:
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:
         """Columns (parameters of a joint, samples) at velocities (samples,): the curve is their weighted sum."""
-        return np.stack(list(self._columns(velocity, np.array(self._shares) * self._speeds(robot)[joint])))
+        return np.stack(list(self._columns(joint, velocity, np.array(self._shares) * self._speeds(robot)[joint])))
 
-    def _columns(self, velocity: Array, widths: Array) -> Iterator[Array]:
-        sign = self.sign(velocity)
+    def _columns(self, joint: int, velocity: Array, widths: Array) -> Iterator[Array]:
+        sign = self.sign.of_joint(joint)(velocity)
         yield from self._viscous(velocity)
         if self.shape == "steps":
             yield sign
@@ -141,18 +195,19 @@ class FrictionCurve:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         count, widths = len(self._symbols), np.outer(self._speeds(robot), self._shares)
         for k, j in enumerate(chosen(robot, self.joints)):
-            for c, values in enumerate(self._columns(dq[:, j], widths[j])):
+            for c, values in enumerate(self._columns(j, dq[:, j], widths[j])):
                 yield j, count * k + c, values
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         count, viscous = len(self._symbols), 2 if self.asymmetric else 1
         for k, j in enumerate(chosen(robot, self.joints)):
             v, widths = dq[:, j], np.array(self._shares) * self._speeds(robot)[j]
+            sign = self.sign.of_joint(j)
             ways = (v > 0, v <= 0) if self.asymmetric else (np.ones(len(v)),)
             for c, way in enumerate(ways):
                 yield j, count * k + c, DQ, j, way.astype(float)
             if self.shape == "steps":
-                yield j, count * k + viscous, DQ, j, self.sign.slope(v)
+                yield j, count * k + viscous, DQ, j, sign.slope(v)
                 for c, width in enumerate(widths):
                     yield j, count * k + viscous + 1 + c, DQ, j, (1.0 - np.tanh(v / width) ** 2) / width
                 continue
@@ -160,8 +215,8 @@ class FrictionCurve:
             piece = np.searchsorted(points, size, side="right") - 1
             for c, unit in enumerate(np.eye(len(points))):
                 rise = np.append(np.diff(unit) / np.diff(points), 0.0)[piece]
-                yield j, count * k + viscous + c, DQ, j, (self.sign.slope(v) * np.interp(size, points, unit)
-                                                   + self.sign(v) * np.sign(v) * rise)
+                yield j, count * k + viscous + c, DQ, j, (sign.slope(v) * np.interp(size, points, unit)
+                                                   + sign(v) * np.sign(v) * rise)
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         n, joints = robot.dof, chosen(robot, self.joints)
@@ -172,12 +227,16 @@ class FrictionCurve:
         else:
             yield Linear(viscous=np.diag(on_joints(n, joints, own[:, 0])))
         for j, (dry, *heights) in zip(joints, own[:, 2 if self.asymmetric else 1:], strict=True):
-            yield Dry(axis(n, j), dry, dry, self.sign)
+            sign = self.sign.of_joint(j)
+            yield Dry(axis(n, j), dry, dry, sign)
             widths = np.array(self._shares) * speeds[j]
+            if self.free:
+                yield Curve(axis(n, j), smooth_steps, [len(widths), *widths, *heights])
+                continue
             if self.shape == "spline":
                 points = [0.0, *widths]
                 yield Curve(axis(n, j), hats_above_first,
-                            [_SIGNS.index(self.sign.kind), self.sign.width, len(points), *points, dry, *heights])
+                            [_SIGNS.index(sign.kind), sign.one_width, len(points), *points, dry, *heights])
                 continue
             for width, height in zip(widths, heights, strict=True):
                 yield Dry(axis(n, j), height, height, Sign("tanh", width), widened=True)

@@ -35,6 +35,7 @@ class LoadFriction:
     apart: two parameters a joint, Flm where the motor drives its link and Flg where the link drives the motor. Their
     difference is a factor on the joint's torque, Flm |tau| sign(dq) being Flm tau where the motor drives: only what
     other joints say of the same bodies tells it, so that a small ridge keeps both equal where none does.
+    ridge: share of a column's own squares by which Fl is regularised toward zero.
     """
 
     kind = "load"
@@ -43,13 +44,14 @@ class LoadFriction:
     joints: tuple[str | int, ...] | None = None
     sign: Sign = field(default_factory=Sign)
     bodies: Array | None = None
+    ridge: float = 0.0
 
     @property
     def _symbols(self) -> tuple[str, ...]:
         return ("Flm", "Flg") if self.apart else ("Fl",)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        ridge = APART_RIDGE if self.apart else 0.0
+        ridge = max(APART_RIDGE if self.apart else 0.0, self.ridge)
         return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST),
                              ridge=ridge)
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
@@ -86,7 +88,7 @@ class LoadFriction:
         """Its entries where the torques of the bodies (samples, dof) are known."""
         count = len(self._symbols)
         for k, j in enumerate(chosen(robot, self.joints)):
-            friction = np.abs(torques[:, j]) * self.sign(dq[:, j])
+            friction = np.abs(torques[:, j]) * self.sign.of_joint(j)(dq[:, j])
             for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
                 yield j, count * k + c, friction * way
 
@@ -100,7 +102,7 @@ class LoadFriction:
             len(self._symbols)
         of_torque = np.zeros((robot.dof, len(q)))
         for k, j in enumerate(chosen(robot, self.joints)):
-            sign, slope = self.sign(dq[:, j]), self.sign.slope(dq[:, j])
+            sign, slope = (one(dq[:, j]) for one in (self.sign.of_joint(j), self.sign.of_joint(j).slope))
             for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
                 row = place[j, count * k + c]
                 if row >= 0:
@@ -124,4 +126,4 @@ class LoadFriction:
     def elements(self, robot: Robot, values: Array) -> Iterator[Load]:
         both = np.repeat(values, 2) if not self.apart else values
         for j, (motoring, generating) in zip(chosen(robot, self.joints), both.reshape(-1, 2), strict=True):
-            yield Load(j, motoring, generating, self.sign)
+            yield Load(j, motoring, generating, self.sign.of_joint(j))

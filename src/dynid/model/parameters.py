@@ -11,19 +11,25 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
-from dynid.model.kinds import INERTIA, MASS, OTHER, Group, Kind
+from dynid.model.kinds import INERTIA, MASS, OTHER, Group, Kind, meaning_of
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One number to identify.
+    """One standard parameter of a model.
 
-    owner: index of the joint (from 0) it stands with in the list. part: link or joint name beside it in tables.
-    body: name of the rigid body whose ten numbers it belongs to. positive: physics forbids values below zero.
-    nominal: value the robot's source gives, if it does. kind: what sort of number it is. symbol: its name without the
-    number of its joint or body, shared by all of its like; by default the name without the digits at its end.
-    bounds: that every method keeps it between, also those that ask for nothing physical. ridge: share of the squares of
-    its own column by which it is pulled to zero: least squares add ridge |column|^2 value^2 to what they minimise.
+    Attributes:
+        name: unique name, such as "Fc3".
+        unit: SI unit.
+        owner: index of its joint, from 0.
+        part: name of the link or joint it belongs to.
+        body: name of the rigid body it is an inertial parameter of, or None.
+        positive: whether physics excludes negative values.
+        nominal: value in the robot file, or None.
+        kind: physical kind.
+        symbol: name without the number of its joint or body, such as "Fc". Default: the name without trailing digits.
+        bounds: lower and upper bound that every method respects.
+        ridge: weight of a ridge penalty toward zero. Least squares add ridge |column|^2 value^2 to the cost.
     """
 
     name: str
@@ -44,6 +50,11 @@ class Parameter:
                              f"not negative, got {self.bounds} and {self.ridge}")
         if not self.symbol:
             object.__setattr__(self, "symbol", self.name.rstrip("0123456789") or self.name)
+
+    @property
+    def meaning(self) -> str:
+        """Meaning in words, with its link or joint: "Coulomb friction, joint3"."""
+        return f"{meaning_of(self.symbol, self.kind)}, {self.part}"
 
     @property
     def never_negative(self) -> bool:

@@ -21,7 +21,7 @@ from dynid.model.friction import (
     Stribeck,
     Viscous,
 )
-from dynid.model.friction_curve import FrictionCurve
+from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.harmonics import Cable, RippleTorque
 from dynid.model.load_friction import LoadFriction
 from dynid.model.lugre_friction import LuGreFriction
@@ -51,9 +51,9 @@ def register_term(term: AnyTerm) -> AnyTerm:
     return term
 
 
-for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Stribeck, FrictionCurve,
-              LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction, ExponentialStribeck,
-              Drift, TemperatureFriction, BreakawayFriction):
+for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, ViscousDifference, Stribeck,
+              FrictionCurve, LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction,
+              ExponentialStribeck, Drift, TemperatureFriction, BreakawayFriction):
     register_term(_term)
 
 

@@ -15,32 +15,49 @@ SignKind = Literal["hard", "tanh", "arctan"]
 
 @dataclass(frozen=True)
 class Sign:
-    """The sign of a velocity: hard, or smooth over about `width` (rad/s or m/s) where a simulation needs it.
+    """The sign of a velocity: hard, or smooth over about `width` (rad/s or m/s), one number or one a joint.
 
     tanh: tanh(dq / width). arctan: 2/pi arctan(dq / width) (Ardiani, eq. 1.16 with K_v = 1/width).
     """
 
     kind: SignKind = "hard"
-    width: float = 0.01
+    width: float | tuple[float, ...] = 0.01
 
     def __post_init__(self) -> None:
         if self.kind not in ("hard", "tanh", "arctan"):
             raise ModelError(f"a sign is 'hard', 'tanh' or 'arctan', got '{self.kind}'")
-        if not self.width > 0:
+        if not isinstance(self.width, int | float):
+            object.__setattr__(self, "width", tuple(float(one) for one in self.width))
+        if not np.all(np.asarray(self.width) > 0):
             raise ModelError(f"the width of a smooth sign must be above zero, got {self.width}")
+
+    def of_joint(self, j: int) -> Sign:
+        """Return the sign of one joint, counted from 0."""
+        if not isinstance(self.width, tuple):
+            return self
+        if not j < len(self.width):
+            raise ModelError(f"a smooth sign has {len(self.width)} widths, and none for joint {j + 1}")
+        return Sign(self.kind, self.width[j])
+
+    @property
+    def one_width(self) -> float:
+        """The width of a sign with one width for all joints, rad/s or m/s."""
+        if isinstance(self.width, tuple):
+            raise ModelError("this term takes a smooth sign with one width for all joints")
+        return self.width
 
     def __call__(self, velocity: Array) -> Array:
         if self.kind == "hard":
             return np.sign(velocity)
         if self.kind == "tanh":
-            return np.tanh(velocity / self.width)
-        return (2.0 / np.pi) * np.arctan(velocity / self.width)
+            return np.tanh(velocity / self.one_width)
+        return (2.0 / np.pi) * np.arctan(velocity / self.one_width)
 
     def slope(self, velocity: Array) -> Array:
         """Derivative by the velocity; a hard sign is flat but for its jump."""
-        x = velocity / self.width
+        x = velocity / self.one_width
         if self.kind == "tanh":
-            return (1.0 - np.tanh(x) ** 2) / self.width
+            return (1.0 - np.tanh(x) ** 2) / self.one_width
         if self.kind == "arctan":
-            return (2.0 / np.pi) / (self.width * (1.0 + x * x))
+            return (2.0 / np.pi) / (self.one_width * (1.0 + x * x))
         return np.zeros_like(velocity)

@@ -182,13 +182,13 @@ def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
 def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Entries:
     """Entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
     for k, j in enumerate(chosen(robot, joints)):
-        yield j, each * k, sign(dq[:, j])
+        yield j, each * k, sign.of_joint(j)(dq[:, j])
 
 
 def sign_slopes(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Slopes:
     """Slopes of `sign_entries`."""
     for k, j in enumerate(chosen(robot, joints)):
-        yield j, each * k, DQ, j, sign.slope(dq[:, j])
+        yield j, each * k, DQ, j, sign.of_joint(j).slope(dq[:, j])
 
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:

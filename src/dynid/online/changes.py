@@ -39,7 +39,7 @@ class Explanation:
 
     def __str__(self) -> str:
         names = {"load": "the load", "friction": "friction of", "drive-gain": "the drive gain of",
-                 "contact": "a contact, or torques that no parameters follow, up to"}
+                 "contact": "a contact, or torques that no parameters explain, up to"}
         return names[self.kind] if self.kind == "load" else f"{names[self.kind]} {self.of}"
 
 

@@ -45,8 +45,8 @@ def fed_samples(t: ArrayLike, q: ArrayLike, tau: ArrayLike, dof: int) -> tuple[A
                           np.asarray(x, dtype=float) for x in (q, tau))
     shape = (len(stamps), dof)
     if positions.shape != shape or torques.shape != shape or stamps.ndim != 1:
-        raise ModelError(f"{len(stamps)} time stamps go with positions and torques of shape {shape}, got "
-                         f"{np.shape(q)} and {np.shape(tau)}")
+        raise ModelError(f"{len(stamps)} time stamps need positions and torques of shape {shape}, got {np.shape(q)} "
+                         f"and {np.shape(tau)}")
     return stamps, positions, torques
 
 

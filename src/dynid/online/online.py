@@ -80,7 +80,7 @@ class Online(Streamed):
                  feeding: FeedOptions | None = None) -> None:
         for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
-                raise ModelError(f"{name} is a finite number not below zero, got {value}")
+                raise ModelError(f"{name} must be a finite number that is not negative, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
         self.about: dict[str, Any] = {}  # plain data that are saved with the stream, such as how its model was chosen
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
@@ -243,7 +243,7 @@ class Online(Streamed):
         """The robot that can exist and explains best what is known now, by a `pc-` method on the fold of the stream; in
         a thread of its own, so that samples go on: `result()` waits for it."""
         if self.method in INSTRUMENTAL:
-            raise ModelError(f"the rows of '{self.method}' carry instruments; ask for a consistent robot of 'rls'")
+            raise ModelError(f"the rows of '{self.method}' contain instruments; a consistent robot needs 'rls'")
         known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 

@@ -211,7 +211,7 @@ def parsed(line: str, dof: int, complain: Complain) -> Block | None:
             complain(f"a line could not be read: '{line[:60]}'")
         return None  # a head of names
     if q.shape != (dof,) or tau.shape != (dof,):
-        complain(f"a line has {q.size} positions and {tau.size} torques, the robot has {dof} joints")
+        complain(f"a line has {q.size} positions and {tau.size} torques, but the robot has {dof} joints")
         return None
     return np.array([t]), q[None], tau[None]
 

@@ -58,7 +58,7 @@ class Stamps:
                 self._break(t, "clock-restarted", f"the clock went back by {-step:.4g} s: a new run begins")
             elif self.gap > 0.0 and step > self.gap:
                 self._break(t, "pause" if step > _PAUSE else "gap",
-                            f"nothing came for {step:.4g} s: a new run begins, the estimate stands")
+                            f"no sample for {step:.4g} s: a new run begins, the estimate is kept")
             elif self._watches and self._is_stuck(t, q):
                 self._last = (t, q)
                 return
@@ -84,8 +84,8 @@ class Stamps:
             self._judged[j] = True
             if self._stopped_dead(int(j)):
                 self._stuck[j] = True
-                self._break(t, "stuck-encoder", f"the position of joint '{self.joints[j]}' stopped dead at {q[j]:.6g}: "
-                                                "left out until it moves")
+                self._break(t, "stuck-encoder", f"the position of joint '{self.joints[j]}' is stuck at {q[j]:.6g}: "
+                                                "ignored until it moves")
         self.skipped += bool(self._stuck.any())
         return bool(self._stuck.any())
 
@@ -105,10 +105,10 @@ class Stamps:
 
     def _what(self, t: float, q: Array, tau: Array) -> str:
         if not abs(t) <= ABSURD_TIME:
-            return f"a stamp of {t:.6g} s is no time: skipped"
+            return f"a time stamp of {t:.6g} s is not plausible: skipped"
         name, x = ("torque", tau) if (np.abs(q) <= ABSURD["position"]).all() else ("position", q)
         k = int(np.argmin(np.abs(x) <= ABSURD[name]))
-        what = f"{x[k]:g}, which no robot has," if np.isfinite(x[k]) else "not finite"
+        what = f"{x[k]:g}, which is not plausible," if np.isfinite(x[k]) else "not finite"
         return f"the {name} of joint '{self.joints[k]}' is {what} at {t:.6g} s: skipped"
 
     def _skip(self, t: float, code: str, text: str) -> None:

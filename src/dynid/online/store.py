@@ -37,7 +37,8 @@ def load(path: str | Path, model: LinearModel) -> Online:
             return _restored(model, facts, arrays)
     except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
         raise RecordingError(f"{path} is not a saved stream") from None
-    raise ModelError(f"{path} is of another model: it has {len(names)} parameters, this one {len(model.parameters)}")
+    raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
+                     f"{len(model.parameters)}")
 
 
 def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any]) -> Online:

@@ -44,11 +44,11 @@ def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Ent
 def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None) -> Entry:
     """Ten numbers (10,) of a payload as the controllers of one maker want them."""
     if maker not in FORMATS:
-        raise ModelError(f"payloads are not known in the form of '{maker}'; there are {', '.join(FORMATS)}")
+        raise ModelError(f"no payload format is known for '{maker}'; there are {', '.join(FORMATS)}")
     if to_flange is not None:
         numbers = ten.change_frame(to_flange) @ numbers
     if not numbers[9] > 0:
-        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass to type in")
+        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass")
     mass, centre, central = ten.to_central(numbers)
     return FORMATS[maker](float(mass), centre, central)
 
@@ -94,7 +94,7 @@ def _abb(mass: float, centre: Array, inertia: Array) -> Entry:
          "iy": float(moments[1]), "iz": float(moments[2])},
         {"mass": "kg", "cog": "mm", "aom": "quaternion, scalar first: the principal axes",
          "ix": "kg m^2, principal, about the centre of mass", "iy": "kg m^2", "iz": "kg m^2"},
-        "wrist (tool0), as tload of a tooldata; a loaddata of its own is in the tool's frame")
+        "wrist (tool0), as tload of a tooldata; a separate loaddata is in the frame of the tool")
 
 
 FORMATS: dict[str, Callable[[float, Array, Array], Entry]] = {

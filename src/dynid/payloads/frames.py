@@ -13,8 +13,8 @@ def mounting_frame(robot: Robot, name: str | None = None) -> str:
     """The frame by that name, checked; without one the robot's flange as makers name it, or its last link."""
     if name is not None:
         if robot.frame(name).body == BASE:
-            raise ModelError(f"a payload on frame '{name}' rests on the base and cannot be identified",
-                             "name a frame that moves")
+            raise ModelError(f"a payload on frame '{name}' is fixed to the base and cannot be identified",
+                             "choose a frame that moves")
         return name
     moving = [frame.name for frame in robot.frames if frame.body == robot.dof - 1]
     for usual in USUAL:

@@ -61,8 +61,8 @@ def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding
     fatal = error > _NOTHING
     yield Finding(
         "payload-unexplained", "suspicious", "fatal" if fatal else "warning",
-        f"With the payload the torques are still missed by {error:.0f} %, where the unloaded robot was met to "
-        f"{own:.1f} %: this is another robot, another mounting or other units, or more changed than a rigid load.",
+        f"With the payload the torque error is still {error:.0f} %, while it was {own:.1f} % for the unloaded robot: "
+        "the robot, its mounting or the units differ, or more than a rigid load has changed.",
         "payload does not explain the torques", logs=found.logs,
         evidence={"relative_error": error, "unloaded_robot_error": own,
                   "without_payload": found.unloaded_error})
@@ -77,8 +77,8 @@ def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: U
     before, after = change.before, change.after
     yield Finding(
         "payload-changed", "suspicious", "fatal",
-        f"The payload is not the same throughout: about {max(before, 0.0):.2g} kg before {change.at:.4g} s of "
-        f"{change.log}, about {max(after, 0.0):.2g} kg from then on; cut the log there with start or stop.",
+        f"The payload changes: about {max(before, 0.0):.2g} kg before {change.at:.4g} s of {change.log}, about "
+        f"{max(after, 0.0):.2g} kg afterwards; cut the log there with --start or --stop.",
         "payload changed", logs=(change.log,),
         evidence={"at": change.at, "mass_before": before, "mass_after": after,
                   "std": float(change.std * found.free[9])})
@@ -93,16 +93,19 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
         if faults:
             yield Finding("payload-cannot-exist", "suspicious", "warning",
-                          f"No body has these numbers: {faults[0].message}; ask for a consistent one.",
-                          "payload cannot exist", evidence={"amount": faults[0].amount})
+                          f"These inertial parameters are not physically consistent: {faults[0].message}; request a "
+                          "consistent payload.",
+                          "payload not physically consistent", evidence={"amount": faults[0].amount})
         return
     without = found.covariance - found.parts.get("gains", 0.0)
     away = distance(found.free, found.numbers, without)
     if away > _IMPOSSIBLE:
         yield Finding(
             "payload-cannot-exist", "suspicious", "warning",
-            f"The torques want a payload that cannot exist; the nearest that can is {away:.1f} deviations away: look "
-            "at the frame, at signs and drive gains, and whether the load is rigid.", "payload cannot exist",
+            "The torques correspond to a payload that is not physically consistent; the "
+            f"nearest consistent one differs by {away:.1f} standard deviations: check the "
+            "frame, signs, drive gains, and whether the load is rigid.", "payload not physically "
+                                                                                      "consistent",
             evidence={"deviations": away, "free_mass": float(found.free[9])})
 
 
@@ -110,7 +113,8 @@ def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.seen:
         yield Finding(
             "payload-not-seen", "identified", "info",
-            f"No payload is seen: the mass is {found.mass_text}, and the ten numbers together do not differ from zero.",
+            f"No payload is detected: the mass is {found.mass_text}, and its ten inertial parameters together do not "
+            "differ from zero.",
             "no payload", evidence={"chance": found.chance})
     elif not found.has_mass:
         known = [f"{name} {value:.3g} kg m ({low:.3g} to {high:.3g})" for name, value, (low, high), yes in
@@ -130,13 +134,13 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
     share = found.parts["gains"][9, 9] / max(found.covariance[9, 9], 1e-300) if "gains" in found.parts else 0.0
     if weighed or not found.has_mass or share < _DECIDE:
         return
-    whose = "as the log or the user states them" if given else "assumed, since nothing is known of them"
+    whose = "as the log or the user states them" if given else "assumed, because none is known"
     advice = "" if given else ", or calibrate the gains with `dynid gains`"
     large = found.mass_std_from("gains") > _LARGE * found.mass
     yield Finding(
         "gains-decide", "suspicious", "warning" if large else "info",
-        f"Drive gains decide: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
-        f"{found.mass_std_from('gains'):.2g} kg, is that of the gains ({100 * found.gain_deviation.max():.1f} %, "
+        f"Drive gains dominate the uncertainty: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
+        f"{found.mass_std_from('gains'):.2g} kg, comes from the gains ({100 * found.gain_deviation.max():.1f} %, "
         f"{whose}). Weigh the load and add `--mass KG`{advice}.", "gains decide",
         evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
 
@@ -153,9 +157,9 @@ def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[F
     low, high = 100.0 * shares[large].min(), 100.0 * shares[large].max()
     yield Finding(
         "payload-friction", "suspicious", "info",
-        f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of what "
-        "they transmit under this load, which the robot's model has no term for; identify it with friction 'load' and "
-        "look again.", "friction grows with load", joints=names,
+        f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of the "
+        "transmitted torque under this load, which the model does not "
+        "contain; identify the robot again with --friction load.", "friction increases with load", joints=names,
         evidence={"share": tuple(float(x) for x in shares[large])})
 
 
@@ -163,7 +167,8 @@ def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
     names = [name for name, known in zip(ten.NAMES, found.identified, strict=True) if not known]
     if names:
         yield Finding("payload-not-identified", "not-excited", "warning",
-                      f"These torques do not show {', '.join(names)} of the payload; turn it in more directions, and "
+                      f"These torques do not determine {', '.join(names)} "
+                      "of the payload; orient it in more directions, and "
                       "move the joints that carry it.", "payload partly identified", parameters=tuple(names))
 
 

@@ -46,12 +46,12 @@ class KnownLoad:
         """From mass (kg), centre of mass in the frame (m) and inertia about it (3 x 3 or six entries XX XY XZ YY YZ ZZ,
         kg m^2; a point without)."""
         if not mass > 0:
-            raise ModelError(f"a known load weighs more than nothing, got {mass} kg")
+            raise ModelError(f"the mass of a known load must be above zero, got {mass} kg")
         about = np.zeros(6) if inertia is None else np.asarray(inertia, dtype=float)
         matrix = about if about.shape == (3, 3) else ten.symmetric(about)
         numbers = ten.from_central(mass, np.asarray(centre, dtype=float), matrix)
         if not ten.can_exist(numbers):
-            raise ModelError(f"a known load of {mass:g} kg with this inertia cannot exist",
+            raise ModelError(f"a known load of {mass:g} kg with this inertia is not physically consistent",
                              "give its inertia about its centre of mass, in kg m^2")
         return KnownLoad(frame, tuple(float(x) for x in numbers), deviation)
 
@@ -71,7 +71,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     felt = _weight(model, payload, loaded, numbers)
     carries = felt > _WEIGHT * felt.max(initial=0.0)
     if not carries.any():
-        raise NotPossibleError("no joint feels the weight of the known load: its frame, or gravity, is wrong")
+        raise NotPossibleError("the known load causes no torque at any joint: check its frame and gravity")
     whole = _sum(blocks)
     noise = _noise(whole, len(base), [sum(part.rows[j] for part in blocks) for j in range(model.dof)])
     start = _start(whole, noise, carries)
@@ -82,8 +82,8 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     covariance = (n - 1) / n * moved.T @ moved + (LEAST_DEVIATION ** 2) * np.eye(model.dof) + load.deviation ** 2
     relative = np.sqrt(np.diag(covariance))
     known = carries & (relative < _SURE)
-    reasons = {name: f"the logs leave it uncertain by {100 * share:.0f} %" if loaded_ else
-               "no weight of the load shows in it: its axis is vertical, or passes through the load"
+    reasons = {name: f"its uncertainty from the logs is {100 * share:.0f} %" if loaded_ else
+               "the weight of the load causes no torque: the axis is vertical, or passes through the load"
                for name, sure, loaded_, share in zip(model.joint_names, known, carries, relative, strict=True)
                if not sure}
     return DriveGains(model.joint_names, np.where(known, gains, np.nan),
@@ -146,7 +146,7 @@ def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
     own = np.array([np.linalg.lstsq(r[:, :-1], r[:, -1], rcond=1e-10)[0][-1] for r in whole])
     good = carries & (own * np.sign(np.median(own[carries])) > 0)
     if not good.any():
-        raise NotPossibleError("currents grow where the known load makes torques smaller", "look at torque_sign")
+        raise NotPossibleError("currents increase where the known load reduces the torque", "check torque_sign")
     start = np.where(good, own, np.median(own[good]))
     beta = _robot(whole, noise, start, good)
     for j in [int(k) for k in np.flatnonzero(~good)]:

@@ -56,7 +56,8 @@ class LivePayload(Streamed):
                  threshold: float = 4.0, gain_deviation: ArrayLike | None = None, slow: float | None = None,
                  feeding: FeedOptions | None = None) -> None:
         if not isinstance(estimate.model, Model):
-            raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+            raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom "
+                             "regressor")
         robot, feeding = estimate.model.robot, FeedOptions() if feeding is None else feeding
         self.frame, self.robot_estimate = mounting_frame(robot, frame), estimate
         term = Payload(self.frame, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
@@ -67,8 +68,8 @@ class LivePayload(Streamed):
         unknowns = Unknowns.of(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
         noise = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
         if not (noise > 0.0).any():
-            raise NotPossibleError("the estimate without load does not say how far its torques were missed, so a live "
-                                   "payload has nothing to weigh its rows by", "identify the robot from logs")
+            raise NotPossibleError("the estimate without load has no torque error, so "
+                                   "the rows of a live payload cannot be weighted", "identify the robot from logs")
         self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold)
         self._gains, self._given = gain_covariance(gain_deviation, robot.dof), gain_deviation is not None
         self._dry = bool(dry_columns(estimate.model, estimate.base).any())
@@ -107,7 +108,7 @@ class LivePayload(Streamed):
             self._load.add(np.ascontiguousarray(rows[:, start:stop]), keep[start:stop])
         self._paused = not used[-1]
         if len(self.restarts) > before:
-            self.remark("payload-changed", f"the payload changed: it was {mass:.3g} kg, and is found anew")
+            self.remark("payload-changed", f"the payload changed: it was {mass:.3g} kg, and is estimated again")
 
     # -- what it says ----------------------------------------------------------------------------
     @property
@@ -133,7 +134,7 @@ class LivePayload(Streamed):
     def estimate(self, consistent: bool = False) -> PayloadEstimate:
         """The load with its covariance and where that comes from; consistent: asked to be a body that can exist."""
         if not self.samples:
-            raise NotPossibleError("not a single row in motion has come yet to find a payload from")
+            raise NotPossibleError("no row with motion has arrived yet")
         recursion, unknowns = self._load.settled(), self._load.unknowns
         data = recursion.memory.regression(self._made.base, self.joint_names)
         theta, parts = recursion.beta[unknowns.load], self._parts(recursion, data)

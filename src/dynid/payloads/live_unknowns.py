@@ -94,7 +94,7 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
     reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
-            raise ModelError(f"the largest load that is thought of is a mass in kg and a distance in m above zero, got "
+            raise ModelError("the largest expected load must be a mass in kg and a distance in m above zero, got "
                              f"{given}")
         return float(given[0]), float(given[1])
     lever = load_lever(robot, frame)

@@ -75,9 +75,10 @@ class LoadedModel:
         """Of a robot that was identified without the load; friction, numbers: see `loaded`."""
         unloaded = estimate.model
         if not isinstance(unloaded, Model):
-            raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+            raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom "
+                             "regressor")
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
-            raise ModelError(f"the model has a payload '{payload.label}' already; give the new one another label")
+            raise ModelError(f"the model has a payload '{payload.label}' already; use another label for the new one")
         own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
         more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own else ()
         model = Model(unloaded.robot, (*unloaded.terms, *more, payload))

@@ -102,15 +102,15 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
 
 def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     if way is not None and way not in WAYS:
-        raise ModelError(f"there is no way '{way}' to a payload; there are {', '.join(WAYS)}")
+        raise ModelError(f"there is no payload method '{way}'; there are {', '.join(WAYS)}")
     if not isinstance(estimate.model, Model):
-        raise ModelError("a payload can be found on a robot's own model only, not on a user's regressor")
+        raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom regressor")
     if not logs or not any(len(log) for log in logs):
-        raise NotPossibleError("there is not a single sample with the payload to learn from")
+        raise NotPossibleError("there are no samples with the payload")
     for log in logs:
         if log.dof != estimate.model.dof:
-            raise ModelError(f"{log.source} has {log.dof} joints, the robot that was identified without load has "
-                             f"{estimate.model.dof}", "is it another robot?")
+            raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
+                             f"without load has {estimate.model.dof}", "check whether it is another robot")
     return way or "together"
 
 

@@ -150,7 +150,7 @@ class PayloadEstimate:
         """How many standard errors half an interval is long."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
-            raise ModelError(f"the level of an interval is between 0 and 1, got {level}")
+            raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
         share = 0.5 * (1.0 + level)
         return float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share))
 

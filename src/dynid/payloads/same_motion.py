@@ -24,12 +24,13 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     """
     found = [(*_shift(loaded, other), other) for other in others]
     if not found:
-        raise NotPossibleError("way 'same-motion' needs a log of the same motion without load")
+        raise NotPossibleError("method 'same-motion' needs a log of the same motion without load")
     off, rows, other = min(found, key=lambda item: item[0])
     if off > _ALIKE:
         raise NotPossibleError(
-            f"way 'same-motion' needs a log of the same motion without load: the nearest, {other.source}, is off by "
-            f"{100 * off:.0f} % of the motion of {loaded.source}", "record it, or use way 'together'")
+            "method 'same-motion' needs a log of the same motion without load: "
+            f"the nearest, {other.source}, differs by {100 * off:.0f} % of the "
+            f"motion of {loaded.source}", "record it, or use method 'together'")
     error = other.tau - estimate.predict(other.q, other.dq, other.ddq)
     error[~other.keep] = 0.0
     at = np.clip(np.arange(len(loaded)) - rows, 0, len(other) - 1)

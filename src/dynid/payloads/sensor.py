@@ -60,7 +60,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     for log in parts:
         if log.wrench is None:
             raise ModelError(f"{log.source} has no wrench of a force-torque sensor",
-                             "name its six columns with wrench in the mapping")
+                             "map its six columns with --set 'log.wrench=[...]'")
     rows = [log.keep.any(axis=1) for log in parts]
     columns = np.concatenate([wrench_columns(robot, name, log)[keep] for log, keep in zip(parts, rows, strict=True)])
     measured = np.concatenate([np.asarray(log.wrench)[keep] for log, keep in zip(parts, rows, strict=True)])
@@ -98,8 +98,11 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
     if away <= _IMPOSSIBLE:
         return []
     return [Finding("payload-cannot-exist", "suspicious", "warning",
-                    f"The sensor wants a load that cannot exist; the nearest that can is {away:.1f} deviations away: "
-                    "look at its units and at the frame.", "payload cannot exist", evidence={"deviations": away})]
+                    "The sensor data correspond to a load that is not "
+                    "physically consistent; the nearest consistent one "
+                    f"differs by {away:.1f} standard deviations: check "
+                    "units and frame.", "payload not physically "
+                                                           "consistent", evidence={"deviations": away})]
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
@@ -124,8 +127,8 @@ def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
     known = np.column_stack([weight, np.ones(len(weight))])
     spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)
     if spread[-1] < _TURNED * max(float(spread[0]), 1e-300):
-        raise NotPossibleError("the sensor does not turn enough to tell its bias from the weight behind it",
-                               "record it in at least four different directions")
+        raise NotPossibleError("the sensor does not rotate enough to distinguish its bias from the weight of the load",
+                               "record at least four different orientations")
     matrix = np.linalg.lstsq(known, measured[:, :3], rcond=None)[0][:3].T
     left, _, right = np.linalg.svd(matrix)
     sign = 1.0 if np.linalg.det(left @ right) > 0 else -1.0
@@ -201,8 +204,8 @@ def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
     """One load by two estimates on the same frame, joint torques and a sensor for instance: each weighted by its
     covariance."""
     if first.frame != second.frame:
-        raise ModelError(f"the one load hangs on '{first.frame}', the other on '{second.frame}'",
-                         "name one frame for both")
+        raise ModelError(f"one load is attached to '{first.frame}', the other to '{second.frame}'",
+                         "use one frame for both")
     gain = first.covariance @ np.linalg.pinv(first.covariance + second.covariance, hermitian=True, rcond=1e-14)
     keep = np.eye(10) - gain
     theta = first.free + gain @ (second.free - first.free)

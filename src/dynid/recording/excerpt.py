@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from dynid.recording.decimate import reach
+from dynid.recording.preparation import selection
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 
 STRETCHES = 8  # at least in all logs together, as many as there are blocks of time in a cross-validation
 FILTERABLE_SECONDS = 15.0  # of a stretch that is filtered again: long against the filter's ends and slow motion
+REST_SECONDS = 1.0  # in which no joint moves: long against a reversal, short against a pause between motions
 SHORTEST_STRETCH = 100  # rows after decimation: several times the reach of the filter of a decimation
 
 RowRanges = list[tuple[int, int]]  # half-open, in order
@@ -47,13 +49,17 @@ def excerpt_by_place(samples: Sequence[Samples], rows: int) -> dict[int, Samples
     return {k: samples[k].select(own) for k, own in enumerate(chosen) if own}
 
 
-def excerpt_recordings(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:
-    """Return about `rows` rows of some recordings, as at most `STRETCHES` recordings of one stretch of time each; the
-    recordings as they are where they have no more rows than that."""
-    chosen = _spread(recordings, [_Span(k, 0, len(log)) for k, log in enumerate(recordings)], rows, rows // STRETCHES)
-    if chosen is None:
-        return tuple(recordings)
-    return tuple(log[a:b] for log, own in zip(recordings, chosen, strict=True) for a, b in own)
+def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:
+    """Return about `rows` rows of some recordings in which the robot moves, as recordings of one stretch of time each.
+
+    A recording that moves all along is returned as it is, unless all together have more than `rows` rows.
+    """
+    parts = [selection.moving_spans(log.q, round(REST_SECONDS * log.rate)) for log in recordings]
+    spans = [_Span(k, a, b) for k, own in enumerate(parts) for a, b in own]
+    chosen = _spread(recordings, spans, rows, rows // STRETCHES) or parts
+    found = tuple(log if (a, b) == (0, len(log)) else log[a:b]
+                  for log, own in zip(recordings, chosen, strict=True) for a, b in own)
+    return tuple(log for log in found if np.any(selection.moving_joints(log.q))) or tuple(recordings)
 
 
 def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:

@@ -59,6 +59,10 @@ class Gridded:
     remarks: tuple[str, ...]
     spectrum: Spectrum | None
 
+    def averaged(self, times: int) -> Gridded:
+        """Return the same with the means of so many neighbouring rows in their place."""
+        return self if times < 2 else replace(self, grid=self.grid.averaged(times))
+
 
 def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) -> Gridded:
     """A recording on its uniform grid, as these options ask for it. spectrum: False leaves out that of the positions

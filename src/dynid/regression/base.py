@@ -55,6 +55,13 @@ class BaseParameters:
     def units(self) -> tuple[str, ...]:
         return tuple(self.parameters.units[c] for c in self.independent)
 
+    @cached_property
+    def meanings(self) -> tuple[str, ...]:
+        """Meaning of each base parameter in words: that of its leading parameter, and whether others are grouped."""
+        grouped = np.count_nonzero(self.matrix, axis=1) > 1
+        return tuple(self.parameters.items[c].meaning + (" (combined with others)" if more else "")
+                     for c, more in zip(self.independent, grouped, strict=True))
+
     @property
     def ridge(self) -> Array:
         """Share of each base parameter's own column by which it is pulled to zero (base,), see `Parameter`."""

@@ -246,12 +246,17 @@ def known_sums(model: LinearModel, base: BaseParameters, filled: Callable[[Ints,
 
 def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT,
                step: int | None = None) -> list[Piece]:
-    """All rows that regression uses, cut at the borders of segments and of equal stretches of time. step: one row in
-    so many, by default as the samples are decimated."""
+    """Return all rows of a log, cut at the borders of its segments and of its stretches of time.
+
+    Stretches have equal numbers of samples at which some joint moves, so that a long rest leaves none of them empty.
+    step: one row in so many, by default as the samples are decimated.
+    """
     if step is None:
         step = samples.decimated_by
     size = max(1, unit // step)
-    cuts = [len(samples) * k // stretches for k in range(stretches + 1)]
+    used = np.flatnonzero(samples.keep.any(axis=1)) if stretches > 1 else np.arange(0)
+    inner = [int(used[len(used) * k // stretches]) if len(used) else 0 for k in range(1, stretches)]
+    cuts = [0, *inner, len(samples)]
     found = []
     for start, stop in samples.segments:
         grid = range(int(start), int(stop), step)

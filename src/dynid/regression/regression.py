@@ -163,6 +163,14 @@ class Regression:
             return strength
         return strength * float(np.sqrt(self.stack(prior=False).rest / max(sum(self.rows) - len(self.base), 1)))
 
+    def normal(self, weights: Sequence[float] | Array) -> Array:
+        """Return the matrix X' W^2 X (base, base) of the normal equations with weights (dof,), without prior."""
+        out = np.zeros((len(self.base), len(self.base)))
+        for weight, factor in zip(weights, self.factors, strict=True):
+            columns = factor.r[:, :-1]
+            out[np.ix_(factor.columns, factor.columns)] += weight ** 2 * (columns.T @ columns)
+        return out
+
     def misfits(self, beta: Array) -> Array:
         """Sum of squared residuals of each joint (dof,)."""
         return np.array([factor.misfit(beta) for factor in self.factors])

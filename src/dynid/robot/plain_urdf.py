@@ -23,7 +23,7 @@ def plain_urdf(robot: Robot) -> str | None:
     lines = [f"<robot name={xml_attribute(robot.name)}>", *(f"  <link name={xml_attribute(name)}/>" for name in links)]
     for joint, body in zip(robot.joints, robot.body_names, strict=True):
         parent = base if joint.parent == BASE else robot.body_names[joint.parent]
-        # An unlimited revolute joint is called continuous; a prismatic one needs numbers, beyond any motion.
+        # An unlimited revolute joint is called continuous; a prismatic one is unlimited where it has no limits.
         bounded = np.isfinite([joint.lower, joint.upper]).all()
         kind = "prismatic" if joint.prismatic else "revolute" if bounded else "continuous"
         limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity,

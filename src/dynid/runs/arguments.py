@@ -41,9 +41,9 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     else:
         kind = kind_of(source)
         if kind == "log":
-            raise DynidError(f"'{source}' is a log; give the robot before it, or a run file that names both")
+            raise DynidError(f"'{source}' is a log; give the robot first (dynid identify ROBOT LOG ...), or a run file")
         if kind == "robot":
-            raise DynidError(f"'{source}' is a robot, so give the logs to identify it from, or a run file")
+            raise DynidError(f"'{source}' is a robot; give logs as well (dynid identify ROBOT LOG ...), or a run file")
         values = RunSettings.load(source).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     values = merged(values, given or {})
     direct: dict[str, Any] = {}

@@ -92,7 +92,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
     """An estimate: its full parameters, or where a method gives none, whether any robot has its base parameters."""
     model = estimate.model
     if not isinstance(model, Model):
-        raise DynidError("only a result of a robot's model can be checked")
+        raise DynidError("only a result with a model made from a robot can be checked")
     options = settings.options
     shapes = bool(options.get("shapes")) if shapes is None else shapes
     centres, masses = limits_from_tables(options.get("centres", {}), options.get("masses", ()))
@@ -105,7 +105,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
         found = test(consistency, values, base)
         unseen = ", ".join(np.array(estimate.names)[~known])
         return Check(source, model.robot.name, found.possible, tuple(_why_not(consistency, found, base, values)),
-                     (f"left out, since the data do not show it: {unseen}",) if unseen else (), False, found)
+                     (f"not included, because the data do not determine it: {unseen}",) if unseen else (), False, found)
     # Shapes limit centres through `consistency` here, as they did in the estimate.
     robot = model.robot.with_inertias(body_inertias(model, estimate.theta))
     reasons, remarks = _bodies(robot, shapes=False)
@@ -115,8 +115,9 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
     again = None
     if reasons:
         again = test(consistency, values, base)
-        remarks.append("other links with the same torques can exist: a pc- method finds them" if again.possible else
-                       "no links that keep to these conditions have these torques")
+        remarks.append("physically consistent links with the same torques exist: use --method "
+                       "pc-wls" if again.possible else
+                       "no links with these torques satisfy these conditions")
     return Check(source, model.robot.name, not reasons, tuple(reasons), tuple(remarks), True, again)
 
 

@@ -73,7 +73,7 @@ def choose_gravity_step(state: Choices, tell: Tell) -> Choices:
     found = estimate_gravity(problem.torques)
     x, y, z = (float(value) for value in found.vector)
     note = (f"gravity was estimated from the logs: ({x:.3f}, {y:.3f}, {z:.3f}) m/s^2 in the base frame, "
-            f"{found.angle:.1f} degrees from the robot's own; standard error of its direction "
+            f"{found.angle:.1f} degrees from that of the robot file; standard error of its direction "
             f"{max(found.std):.2g} degrees")
     return replace(state, settings=settings.model_copy(update={"gravity": (x, y, z)}),
                    robot=robot.with_gravity((x, y, z)), gravity=found, notes=(*state.notes, note))

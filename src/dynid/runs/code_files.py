@@ -41,7 +41,7 @@ class CodeOptions:
             if language not in ENDINGS:
                 raise DynidError(f"there is no language '{language}' to generate; there are {', '.join(ENDINGS)}")
         if not self.languages:
-            raise DynidError(f"say in which language; there are {', '.join(ENDINGS)}")
+            raise DynidError(f"give a language: {', '.join(ENDINGS)}")
 
 
 # What a controller takes: the torques of a motion, their parts, and accelerations.
@@ -52,13 +52,13 @@ def model_program(model: Model, options: CodeOptions) -> Program:
     """The program of a model with the parameters of its robot's file."""
     program = generate(model, options.what or CONTROLLER_FUNCTIONS, parameters=cast(Mode, options.parameters),
                        frame=options.frame, name=options.name, following=cast(Following, options.following))
-    return _said(program, f"the robot's file ({model.robot.name})")
+    return _said(program, f"the robot file ({model.robot.name})")
 
 
 def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
     """The program of an identified model."""
     if not isinstance(estimate.model, Model):
-        raise DynidError("code is generated from a model of a robot and its terms, not from a model of one's own")
+        raise DynidError("code can be generated only from a model made from a robot, not from a custom model")
     program = generate(estimate.model, options.what or CONTROLLER_FUNCTIONS,
                        parameters=cast(Mode, options.parameters), values=estimate.full, frame=options.frame,
                        name=options.name, following=cast(Following, options.following))

@@ -55,8 +55,8 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
     tell("comparing")
     found = compare_estimates(a, b, samples, (_fold(folder_a, a), _fold(folder_b, b)))
     if not found.names and not found.torques:
-        raise DynidError(f"{folder_a} and {folder_b} have no parameter in common; name a log to compare their torques "
-                         "on")
+        raise DynidError(f"{folder_a} and {folder_b} have no parameter in common; give a log on which their torques "
+                         "can be compared")
     return ComparedResults(folder_a, folder_b, found)
 
 

@@ -43,7 +43,7 @@ class ComparedMethods:
 def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
     """Read and fold once, then run every method with its own options; one that fails is listed with its reason."""
     if not names:
-        raise DynidError("name at least one method to compare")
+        raise DynidError("give at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
     tell, robot = Progress.of(tell), make_robot(settings)
     loaded = load_problem(settings, robot, tell.part(0.0, 0.35))

@@ -70,7 +70,7 @@ def checked_way(name: str) -> Way:
     """A way by its name, the default for none; an unknown one is refused with what there is."""
     found = next((way for way in WAYS if way == (name or WAYS[0])), None)
     if found is None:
-        raise DynidError(f"there is no way '{name}' to forces from outside; there are {', '.join(WAYS)}")
+        raise DynidError(f"there is no method '{name}' for external forces; there are {', '.join(WAYS)}")
     return found
 
 
@@ -92,13 +92,13 @@ def contacts_of_result(folder: str | Path, logs: Sequence[str], options: Contact
         if options.free:
             raise
         raise RecordingError(f"the logs of the result, which show free motion, cannot be read: {problem.reason}",
-                             "name a log in which nobody touches the robot with --free") from None
-    tell("learning from free motion")
+                             "give a log without contact with --free") from None
+    tell("calibrating on free motion")
     free = free_motion(estimate, quiet, options.way, options.window, options.alarms)
     outside = ExternalWrench(estimate, options.frame, free=free, axes=options.axes, prior=options.prior)
     touched = []
     for log in _raw(read_logs(logs, other, robot, tell)):
-        tell(f"looking for contacts in {log.source}")
+        tell(f"detecting contacts in {log.source}")
         touched.append(find_contacts(outside, log))
     return FoundContacts(str(folder), outside, tuple(touched))
 
@@ -108,7 +108,7 @@ def _raw(logs: Any) -> list[Recording]:
     found: list[Recording] = list(logs)
     for one in found:
         if one.unscaled:
-            raise RecordingError(f"{one.source}: holds currents whose drive gains are not known",
+            raise RecordingError(f"{one.source}: contains currents with unknown drive gains",
                                  "give drive_gain as numbers in the log's table")
     return found
 
@@ -143,7 +143,7 @@ def save_contacts(found: FoundContacts, folder: str | Path, command: str = "", *
 def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> ContactData:
     """What the page of contacts shows of one log."""
     outside = found.outside
-    return ContactData(f"{outside.robot.name}: what acted on {outside.frame}", outside.robot, log, outside.frame,
+    return ContactData(f"{outside.robot.name}: external forces on {outside.frame}", outside.robot, log, outside.frame,
                        outside.axes or outside.robot.base, outside.free.level, outside.free.alarms, command)
 
 

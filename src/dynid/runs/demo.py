@@ -1,4 +1,4 @@
-"""The whole job on a built-in robot whose true parameters are known: logs, identification by several methods, a report."""
+"""The whole job on a robot whose true parameters are known: logs, identification by several methods, a report."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
                          "dynid demo -o FOLDER")
     robot = Robot.builtin(ROBOT)
     model = Model(robot, make_terms(robot, friction=FRICTION))
-    tell("designing an exciting motion inside the limits")
+    tell("designing an exciting motion within the limits")
     exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
                       search=Search(budget=None, rounds=1, seed=seed)).trajectory
     tell("simulating the logs")

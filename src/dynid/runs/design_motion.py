@@ -49,7 +49,7 @@ _GRID = 2000
 _WORTH = 1.5  # a deviation that gets so many times smaller: a log of the old kind would give the square root of two
 _NAMED = 6  # parameters in a sentence
 _LONG = 30.0  # s after which a search without a limit of time counts as half done
-_INTERRUPTED = ("the search was interrupted; this is the best motion so far",)
+_INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +96,17 @@ class MotionRequest:
 
 
 def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
-    """The motion that tells most about a robot, or the one that lowers the largest deviations of an earlier result
+    """The motion that tells most about a robot, or the one that lowers the largest standard errors of an earlier result
     most, with what its page shows."""
     request = replace(request, search=_told(request, Progress.of(tell)))
     if request.improve is not None and (request.friction or request.rotor):
-        raise DynidError("--improve takes the terms of the earlier result, so leave out --friction and --rotor")
+        raise DynidError("--improve takes the terms of the earlier result, so remove --friction and --rotor")
     past = None
     if request.improve is not None:
         robot = _locked_as(robot, Path(request.improve))
         past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof), trust=request.trust)
         if past.known.joints[:robot.dof] != robot.joint_names:
-            raise DynidError(f"{request.improve} is a result of another robot, with the joints "
+            raise DynidError(f"{request.improve} is the result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}")
     limits, margin_note = limits_for(robot, request.limits, request.margin)
     home = None if request.home is None else checked_posture(request.home, limits)
@@ -125,7 +125,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
 def _told(request: MotionRequest, tell: Progress) -> Search:
     """The search, which says its best value so far; its time is the share, or its starts without a time."""
     search = request.search
-    name = request.criterion or ("condition" if request.improve is None else "largest deviation")
+    name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
     def say(after: float, best: float) -> None:
         share = after / search.budget if search.budget else after / (after + _LONG)
@@ -148,8 +148,8 @@ def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionDa
 def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str) -> MotionData:
     """A motion with the values of the robot's file, as its page shows it."""
     notes = () if noise_given else (
-        f"expected deviations are for a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, since "
-        f"none was given",)
+        f"expected standard errors assume a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, "
+        "since none was given",)
     return MotionData(title_of(robot), robot, found, nominal_base_values(found.base),
                       known_values(found.model.parameters), "robot's file", None, notes, command)
 
@@ -161,7 +161,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
     found = excite(past.estimate.model, limits, family=request.family, criterion=request.criterion or "largest",
                    measurement=Measurement(request.rate, past.noise), prior=prior, search=request.search)
     values = np.where(past.estimate.identified, past.estimate.values, np.nan)
-    notes = (f"the torque of {', '.join(past.silent)} is taken as not measured, as in the earlier logs",
+    notes = (f"the torque of {', '.join(past.silent)} is assumed not to be measured, as in the earlier logs",
              ) if past.silent else ()
     data = MotionData(title_of(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
                       request.command, past.scale)
@@ -175,7 +175,7 @@ def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: F
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
                    prior=PriorKnowledge(nominal=theta), search=request.search)
-    notes = ("the earlier logs are not counted: their equations are of joints that bend, those of the search are not",)
+    notes = ("the earlier logs are not included: their equations have flexible joints, those of the search do not",)
     return MotionData(title_of(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None, notes,
                       request.command)
 
@@ -193,8 +193,8 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None) -> t
     """What to stay inside, and a note on the margin kept of the robot's own limits. file: limits over these."""
     limits = limits_of(LimitsTable(), robot, margin, MARGIN) if file is None else read_limits(
         file, robot, margin, MARGIN)
-    kept = (f"{100 * limits.margin:g} % of the robot's own velocities and torques, and of its ranges at both ends, are "
-            f"kept free; --margin changes it")
+    kept = (f"a margin of {100 * limits.margin:g} % of the robot's velocities and torques, and of its ranges at both "
+            "ends, is kept; change it with --margin")
     return limits, (kept,) if limits.margin > 0 else ()
 
 
@@ -204,8 +204,8 @@ def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
             if np.isfinite(limit) and top < _SLOW * limit]
     if not slow:
         return ()
-    return (f"friction at high speed stays unknown for {', '.join(slow)} rad/s or m/s: a shorter --duration or more "
-            f"--harmonics reach higher speeds",)
+    return (f"friction at high speed is not excited for {', '.join(slow)} rad/s or m/s: a shorter --duration or more "
+            "--harmonics reach higher speeds",)
 
 
 def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
@@ -251,11 +251,12 @@ def improvement_sentence(data: MotionData) -> str:
     """Which parameters a motion improves most, in words."""
     found = improvements(data)
     if not found:
-        return "the earlier logs tell as much as this motion can: no deviation would fall by more than a third"
+        return ("the earlier logs determine as much as this motion can: no standard error would decrease by more than "
+                "a third")
     words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
              f" ({one.times:.2g} times less)") for one in found[:_NAMED]]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"with the earlier logs it brings the deviation of {', '.join(words)}{more}"
+    return f"together with the earlier logs it reduces the standard error of {', '.join(words)}{more}"
 
 
 def title_of(robot: Robot) -> str:
@@ -266,7 +267,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
     """The home posture, refused before the search rather than after it."""
     posture = np.asarray(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
-        raise DynidError(f"the home posture must be {limits.dof} finite numbers, one a joint, got {posture.size}")
+        raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}")
     limits = limits.reaching(posture)
     outside = (posture < limits.lower) | (posture > limits.upper)
     if outside.any():
@@ -282,7 +283,7 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))
     if values.shape not in ((1,), (dof,)) or not np.isfinite(values).all() or not (values > 0).all():
-        raise DynidError(f"the noise must be one number above zero or {dof}, one a joint, got "
+        raise DynidError(f"the noise must be one number above zero or {dof}, one per joint, got "
                          f"{', '.join(f'{x:g}' for x in values)}")
     for value in values.tolist():
         check_quantity(TORQUE_NOISE, value, "the noise of a torque")
@@ -298,7 +299,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
     path = Path(folder) / REGRESSION
     fold = Regression.load(path, estimate.model)
     if fold.base.names != estimate.names:
-        raise DynidError(f"{path} does not fit the parameters beside it; identify it again with -o")
+        raise DynidError(f"{path} does not match the parameters in the same folder; identify it again with -o")
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
     power = np.sqrt(np.array([factor.power for factor in fold.factors]) / rows)
     spread = np.maximum(np.sqrt(fold.misfits(estimate.values) / rows), _ROUNDING * np.maximum(power, 1e-6))

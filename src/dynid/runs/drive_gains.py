@@ -42,10 +42,11 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
     """The settings of a run with its drive gains as numbers, where they are to be found: one set for all logs, written
     with the result, so that later logs are read with the same."""
     if any(log_settings(log).own.get("drive_gain") in (FROM_LOG, KNOWN_LOAD) for log in settings.logs):
-        raise DynidError('drive_gain = "from-log" or "known-load" stands in [log], as the gains are those of all logs')
+        raise DynidError('drive_gain = "from-log" or "known-load" must be in [log], because the gains apply to all '
+                         "logs")
     asked = settings.log.get("drive_gain")
     if asked == FROM_LOG:
-        tell("finding drive gains from the controller's targets")
+        tell("determining drive gains from the controller's targets")
         gains = pooled([gains_from_log(_in_currents(log_settings(log), settings, robot)) for log in settings.logs])
         return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
     if asked != KNOWN_LOAD:
@@ -54,15 +55,16 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
     if not known:
         raise DynidError('drive_gain = "known-load" needs a log whose payload = "NAME" has a [payloads.NAME] table '
                          "with mass and centre")
-    tell("finding drive gains with a known load")
+    tell("determining drive gains from a known load")
     name, said = next(iter(known.items()))
     model = first_model(settings, robot)
     if not isinstance(model, Model):
-        raise DynidError('drive_gain = "known-load" needs a robot\'s own model')
+        raise DynidError('drive_gain = "known-load" needs a model made from a robot')
     gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
                                   _currents(settings.with_payload(name), settings, robot), known_load(robot, said))
     if not gains.identified.any():
-        raise NotPossibleError(f"payload '{name}' says nothing of any drive gain: {next(iter(gains.reasons.values()))}")
+        raise NotPossibleError(f"payload '{name}' does not determine any drive gain: "
+                               f"{next(iter(gains.reasons.values()))}")
     return settings.model_copy(update={"log": {**settings.log, **gain_table(gains)}})
 
 
@@ -85,7 +87,7 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
     covariance = np.diag(least ** 2) + apart.T @ apart
     spread = np.where(has_value, np.sqrt(np.diag(covariance)) * np.abs(mean), np.inf)
     reasons = {name: gains[0].reasons.get(name, "") or next(
-        (one.reasons[name] for one in gains if name in one.reasons), "the numbers of the logs give no finite gain")
+        (one.reasons[name] for one in gains if name in one.reasons), "the data of the logs give no finite gain")
                for name, yes in zip(gains[0].joints, has_value, strict=True) if not yes}
     return DriveGains(gains[0].joints, mean, spread, gains[0].way, reasons, covariance)
 
@@ -151,10 +153,10 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
     if loaded:
         if load is None or not load.known:
             raise DynidError("logs with a known load need its mass and its centre of mass")
-        tell("finding drive gains with a known load")
+        tell("determining drive gains from a known load")
         model = first_model(settings, robot)
         if not isinstance(model, Model):
-            raise DynidError("drive gains with a known load need a robot's own model")
+            raise DynidError("drive gains from a known load need a model made from a robot")
         carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]
         chosen = Preparation.of(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]
@@ -164,8 +166,9 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
     if targets:
         ways.append(pooled([gains_from_log(one) for one in targets]))
     if not ways:
-        raise DynidError("these logs have no target torque and target current, and no log with a known load is given",
-                         "name target_torque and target_current in the mapping, or give --loaded, --mass and --centre")
+        raise DynidError("these logs have no target torque and target current, and no log with a known load was given",
+                         "map target_torque and target_current (--set 'log.target_torque=[...]'), or give --loaded, "
+                         "--mass and --centre")
     given = settings.log.get("drive_gain")
     if given is not None and not isinstance(given, str):
         numbers = np.array(per_joint(given, settings.log.get("joints") or robot.joint_names, robot.dof, "drive_gain",
@@ -195,7 +198,7 @@ def _contradictions(ways: Sequence[DriveGains]) -> list[Finding]:
                 ratio = tuple(float(one.values[j] / other.values[j]) for j in wrong)
                 found.append(Finding(
                     "drive-gains-differ", "suspicious", "warning",
-                    f"Drive gains {one.way} and {other.way} differ by more than their deviations: "
+                    f"Drive gains {one.way} and {other.way} differ by more than their standard deviations: "
                     + ", ".join(f"{name} {x:.3f} times" for name, x in zip(names, ratio, strict=True)) + ".",
                     "drive gains differ", joints=names, evidence={"ratio": ratio}))
     return found

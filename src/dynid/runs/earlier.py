@@ -21,7 +21,7 @@ def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
     from dynid.runs.results import load  # which imports runs itself
 
     if settings.method not in (AUTO, METHOD) or settings.essential is not None:
-        raise DynidError(f"a prior stands beside the equations of method {METHOD}, on all parameters; leave out "
+        raise DynidError(f"a prior can be combined only with method {METHOD} and all parameters; remove "
                          + ("[essential]" if settings.method in (AUTO, METHOD) else f"method '{settings.method}'")
                          + " or the prior")
     earlier, made_with = load(settings.prior, trust=settings.trust is True)

@@ -69,7 +69,7 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
             return BaseValues.load(table, estimate.model)
         return BaseValues.of(estimate, _stacked(folder, estimate) if folded else None)
     if table is None:
-        raise DynidError(f"{source} is no folder of a result; with a robot give a table of base values, --base TABLE")
+        raise DynidError(f"{source} is not a result folder; with a robot give a table of base values, --base TABLE")
     robot = Robot.load(source)
     return BaseValues.load(table, Model(robot, make_terms(robot)))
 
@@ -79,7 +79,8 @@ def _stacked(folder: Path, estimate: Estimate) -> Stacked:
     try:
         regression = Regression.load(folder / REGRESSION, estimate.model)
     except (ModelError, RecordingError):
-        raise DynidError(f"{folder} has no fold that its model can read; use the two-step loss") from None
+        raise DynidError(f"{folder} has no compressed regression that its model can read; use the two-step "
+                         "loss") from None
     weights = estimate.diagnostics.weights
     return regression.stack(None if weights is None else np.asarray(weights))
 
@@ -89,7 +90,7 @@ def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: 
     """A set for each of the bounds with each of the losses, compared on a new motion with the robot's own file, or
     else with what the cone programme finds."""
     if not isinstance(given.model, Model):
-        raise DynidError("extraction needs the model of a robot")
+        raise DynidError("extraction needs a model made from a robot")
     sets = []
     for within in bounds:
         for loss in losses:
@@ -111,6 +112,6 @@ def save_sets(found: ExtractedSets, folder: str | Path, command: str = "", *, fo
     """Write the sets and their report into a folder; gives the path of each file by what it is."""
     paths = free_paths(folder, FILES, force)
     write_json(paths["sets"], found.to_dict())
-    write_page(EXTRACTION, ExtractionData(f"{found.robot.name}: full parameters out of base values", found.robot,
+    write_page(EXTRACTION, ExtractionData(f"{found.robot.name}: standard parameters from base values", found.robot,
                                           found.comparison, command), paths["report"])
     return {what: str(path) for what, path in paths.items()}

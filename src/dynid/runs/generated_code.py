@@ -22,10 +22,10 @@ def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] 
     if result is None:
         return model_program(terms_model(robot, tuple(friction), rotor), options)
     if friction or rotor:
-        raise DynidError("--from takes the terms of the earlier result, so leave out --friction and --rotor")
+        raise DynidError("--from takes the terms of the earlier result, so remove --friction and --rotor")
     estimate, _ = load(result, trust=trust)
     if not isinstance(estimate.model, Model) or estimate.model.robot.joint_names != robot.joint_names:
-        raise DynidError(f"{result} is a result of another robot than '{robot.name}': their joints differ")
+        raise DynidError(f"{result} is the result of another robot than '{robot.name}': their joints differ")
     return estimate_program(estimate, options)
 
 

@@ -109,8 +109,8 @@ def inertia_sentences(facts: Mapping[str, Any]) -> list[str]:
     sentences = []
     if missing:
         who = "any link" if len(missing) == facts["dof"] else ", ".join(missing)
-        sentences.append(f"Inertias: the source gives none for {who}.")
+        sentences.append(f"Inertias: the robot file gives none for {who}.")
     if wrong:
         sentences.append(f"Inertias: {len(wrong)} problem{'s' if len(wrong) > 1 else ''}.")
         sentences += [f"  - {message}" for message in wrong]
-    return sentences or ["Inertias: every body can exist."]
+    return sentences or ["Inertias: every body is physically consistent."]

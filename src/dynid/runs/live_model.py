@@ -157,8 +157,8 @@ class LiveModel:
         try:
             found = choose_as_run(self.settings, self.robot, excerpt.recording())
         except DynidError as problem:
-            self.remark("friction-not-chosen", f"friction is not chosen from {excerpt.seconds:.0f} s of the stream: "
-                                               f"{problem}")
+            self.remark("friction-not-chosen", f"friction could not be chosen from {excerpt.seconds:.0f} s of the "
+                                               f"stream: {problem}")
             return
         if before is not None and _same(before, found, exactly=excerpt.is_whole):
             return

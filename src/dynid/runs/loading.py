@@ -30,8 +30,8 @@ from dynid.workers import Workers
 if TYPE_CHECKING:
     from dynid.simulation.controllers import Controller
 
-_SKEW = ("damping D and the viscous friction of motors and links are off by up to K s where both encoders of a "
-         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies it as Ks")
+_SKEW = ("damping D and the viscous friction of motors and links have an error of up to K s if both encoders of a "
+         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies Ks")
 _TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 
@@ -51,8 +51,8 @@ class Resting:
 def left_out_finding(failure: Failure) -> Finding:
     """Return the finding that a log was left out, and why."""
     code = failure.code if failure.code in _TITLES else "log-left-out"
-    return Finding(code, "suspicious", "warning", f"A log is left out: {failure.reason}.",
-                   f"{_TITLES.get(code, 'log left out')} ({failure.source})", logs=(failure.source,))
+    return Finding(code, "suspicious", "warning", f"A log is not used: {failure.reason}.",
+                   f"{_TITLES.get(code, 'log not used')} ({failure.source})", logs=(failure.source,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,13 +43,14 @@ class LogSettings(BaseModel):
     @model_validator(mode="after")
     def _known(self) -> Self:
         if not self.files or (self.name is not None and not self.name.strip()):
-            raise ValueError("a log needs a file, and a name that is not empty where it has one")
+            raise ValueError("a log needs a file, and its name must not be empty")
         for key in self.own:
             if key not in Mapping.model_fields:
                 known = [*type(self).model_fields, *Mapping.model_fields]
                 close = difflib.get_close_matches(key, known, n=1)
                 raise ValueError(f"a log has no setting '{key}'"
-                                 + (f"; did you mean '{close[0]}'?" if close else f"; it knows {', '.join(known)}"))
+                                 + (f"; did you mean '{close[0]}'?" if close else "; its settings are "
+                                                                                  f"{', '.join(known)}"))
         return self
 
     @property

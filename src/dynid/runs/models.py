@@ -20,8 +20,9 @@ from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
 AUTO, NONE = "auto", "none"  # as friction: chosen from the data, and none at all
 USUAL = ("viscous", "coulomb", "offset")
-_CHOSEN = "friction was not named and is chosen from the logs; name it to have another, such as viscous,coulomb or none"
-_TAKEN = "friction was not named; it is viscous, dry and an offset, since "
+_CHOSEN = ("no friction was specified, so it is chosen from the logs; specify it with --friction viscous,coulomb or "
+           "--friction none")
+_TAKEN = "no friction was specified; viscous friction, Coulomb friction and an offset are used, because "
 
 
 def make_robot(settings: RunSettings) -> Robot:
@@ -46,18 +47,21 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
     wanted = settings.model
     if wanted.python is not None:
         if not settings.trust:
-            raise DynidError(f"the model is in the Python file {wanted.python}, which is not run because a file of "
-                             "settings or a result names it", "read it, and if you trust it add --trust (in Python "
+            raise DynidError("the model is in the Python file "
+                             f"{wanted.python}, which is not executed, "
+                             "because it is named in a settings file or a "
+                             "result", "read it, and if you trust it add --trust (in Python "
                              "trust=True)", "not-trusted")
         own_model = getattr(_loaded(Path(wanted.python)), "model", None)
         if own_model is not None:
             return _checked(own_model(robot), robot, wanted.python)
     if NONE in wanted.friction:
         if len(wanted.friction) > 1:
-            raise ModelError(f"friction '{NONE}' is no friction at all: give it alone, or the kinds that there are")
+            raise ModelError(f"friction '{NONE}' means no friction: give it alone, or give friction terms")
         wanted = wanted.model_copy(update={"friction": (), "own_terms": False})
     if AUTO in wanted.friction:
-        raise ModelError(f"friction '{AUTO}' is chosen from logs, and there are none here", "name the kinds instead")
+        raise ModelError(f"friction '{AUTO}' is chosen from logs, but there are none", "specify the friction "
+                                                                                            "terms instead")
     if wanted.flexible is not None:
         return flexible_model(wanted, robot)
     own = wanted.own_terms
@@ -82,11 +86,16 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
 
 
 def names_friction(settings: RunSettings, robot: Robot) -> bool:
-    """Whether a run says which friction there is, "auto" or "none" among it, or the robot's own file does."""
+    """Whether a run says which friction there is, "auto" or "none" among it.
+
+    Friction that the robot's file lists is where a choice starts, not its end, unless it is of a kind that no choice
+    replaces.
+    """
     wanted = settings.model
-    if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is False:
+    if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is not None:
         return True
-    return any(table.get("kind") in FRICTION for table in (*wanted.terms, *robot.terms))
+    return any(table.get("kind") in FRICTION for table in wanted.terms) or any(
+        table.get("kind") in FRICTION and table.get("kind") not in REPLACED for table in robot.terms)
 
 
 def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
@@ -98,9 +107,10 @@ def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
 
 
 def with_usual_friction(settings: RunSettings) -> RunSettings:
-    """The settings with viscous and dry friction and offsets in place of "auto", or beside what the robot's own file
-    has where friction is not named."""
-    usual = settings.model.model_copy(update={"friction": USUAL, "own_terms": AUTO not in settings.model.friction})
+    """The settings with viscous and dry friction, offsets and rotor inertia in place of "auto", or beside what the
+    robot's own file has where friction is not named."""
+    wanted = settings.model
+    usual = wanted.model_copy(update={"friction": USUAL, "own_terms": AUTO not in wanted.friction, "rotor": True})
     return settings.model_copy(update={"model": usual})
 
 
@@ -126,13 +136,13 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
     """Why friction that nobody named is not chosen from the data; empty where it is."""
     if robot.followers is not None:
-        return "it is not chosen for robots whose joints follow others"
+        return "it cannot be chosen for robots with dependent joints"
     if settings.gravity == "estimate":
         return "the direction of gravity is to be estimated"
     if any(one.filtered is not None for one in samples):
-        return "rows have no accelerations"
+        return "the equations have no accelerations"
     if "torques" in find_method(settings.method).needs:
-        return f"method '{settings.method}' makes rows of its own"
+        return f"method '{settings.method}' generates its own equations"
     return ""
 
 
@@ -141,7 +151,7 @@ def choose_friction(settings: RunSettings, robot: Robot,
     """The settings with the friction that the samples choose, and the choice."""
     wanted = settings.model
     if len(wanted.friction) > 1 or wanted.python is not None or wanted.flexible is not None:
-        raise ModelError(f"friction '{AUTO}' chooses all there is: give it alone, without [model] python and "
+        raise ModelError(f"friction '{AUTO}' chooses all terms: give it alone, without [model] python and "
                          "[model.flexible]")
     own = [] if wanted.own_terms is False else [dict(table) for table in robot.terms]
     certain = [table for table in (*own, *wanted.terms) if table.get("kind") not in REPLACED]
@@ -155,10 +165,10 @@ def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:
     """The model, where it has what a `LinearModel` has and the robot's joints."""
     for name in ("dof", "parameters", "regressor"):
         if not hasattr(model, name):
-            raise ModelError(f"{source}: model(robot) gave a {type(model).__name__} without '{name}'; a model has dof, "
-                             "parameters and regressor(q, dq, ddq)")
+            raise ModelError(f"{source}: model(robot) returned a {type(model).__name__} without '{name}'; a model has "
+                             "dof, parameters and regressor(q, dq, ddq)")
     if model.dof != robot.dof:
-        raise ModelError(f"{source}: the model has {model.dof} joints, robot '{robot.name}' has {robot.dof}")
+        raise ModelError(f"{source}: the model has {model.dof} joints, but robot '{robot.name}' has {robot.dof}")
     return model
 
 
@@ -166,12 +176,12 @@ def _loaded(path: Path) -> ModuleType:
     """A Python file of the user's, run."""
     spec = spec_from_file_location(f"dynid_user_{path.stem}", path)
     if not os.path.isfile(path) or spec is None or spec.loader is None:
-        raise DynidError(f"there is no Python file {path}, which [model] python names")
+        raise DynidError(f"[model] python names the file {path}, which does not exist")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except DynidError:
         raise
     except Exception as problem:  # whatever a user's own code raises
-        raise DynidError(f"{path} could not be run: {type(problem).__name__}: {problem}") from problem
+        raise DynidError(f"{path} could not be executed: {type(problem).__name__}: {problem}") from problem
     return module

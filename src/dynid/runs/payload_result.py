@@ -74,7 +74,7 @@ def checked_way(name: str) -> AnyWay | None:
     every: tuple[AnyWay, ...] = (*WAYS, "sensor", "both")
     found = next((way for way in every if way == name), None)
     if name and found is None:
-        raise DynidError(f"there is no way '{name}' to a payload; there are {', '.join(every)}")
+        raise DynidError(f"there is no payload method '{name}'; there are {', '.join(every)}")
     return found
 
 
@@ -102,7 +102,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     if options.way == "same-motion":
         names = options.unloaded or settings.unloaded
         data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
-    tell("finding the payload")
+    tell("estimating the payload")
     found = _found(estimate, robot, samples, data, options)
     sound = found.has_mass and found.identified.all() and found.consistent
     typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
@@ -143,7 +143,7 @@ def page_data(found: FoundPayload, command: str = "") -> PayloadData:
     """What the page of a payload shows: its torques beside those measured, for the first log."""
     samples = found.samples[0]
     without = found.estimate.predict(samples.q, samples.dq, samples.ddq)
-    return PayloadData(f"{found.robot.name}: what hangs on {found.payload.frame}", found.robot, found.payload,
+    return PayloadData(f"{found.robot.name}: payload on {found.payload.frame}", found.robot, found.payload,
                        found.entries, samples, without, load_torques(found.robot, found.payload, samples), command)
 
 

@@ -80,12 +80,12 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
     def assessed(trajectory: Trajectory) -> ExcitingMotion:
         return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
 
-    tell("making the motion")
+    tell("generating the motion")
     if request.kind == "null-space":
         way = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
         draws = []
         for k in range(_DRAWS):
-            tell(f"motion {k + 1} of {_DRAWS} with the tool held")
+            tell(f"motion {k + 1} of {_DRAWS} with the tool fixed")
             draws.append(assessed(null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)))
         found = min(draws, key=_typical)
     else:
@@ -93,8 +93,8 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
     slower = found.trajectory.duration
     data = data_of(robot, found, request.noise is not None, request.command)
     notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note,
-             *((f"no acceleration limit is known of {', '.join(assumed)}: one that reaches the top speed in 0.3 s was "
-                f"taken; --limits gives others",) if assumed else ()),
+             *((f"no acceleration limit is given for {', '.join(assumed)}: top speed within 0.3 "
+                "s is assumed; give others with --limits",) if assumed else ()),
              *((f"the motion was slowed down to {slower:.4g} s to respect its limits",) if hasattr(
                  found.trajectory, "stretch") else ()))
     return replace(data, notes=notes)
@@ -125,7 +125,7 @@ def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
 def _through(file: Path | None, limits: Limits) -> Trajectory:
     """Quintics that stop at every row of a table of postures, as fast as limits allow."""
     if file is None:
-        raise DynidError("a motion through points needs the file of these points, one row a posture",
+        raise DynidError("a motion through points needs the file of these points, one row per posture",
                          "give it with --through")
     source = Text(file)
     try:
@@ -133,12 +133,12 @@ def _through(file: Path | None, limits: Limits) -> Trajectory:
         own = [name for name in limits.names if name in names]
         columns = list(limits.names) if len(own) == limits.dof else names
         if len(columns) != limits.dof:
-            raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one for each, in "
-                             "their order or by their names")
+            raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one per joint, in "
+                             "their order or by name")
         values = [np.atleast_1d(np.asarray(source.value(name), dtype=float)) for name in columns]
     finally:
         source.close()
     if len({len(column) for column in values}) > 1:
-        raise DynidError(f"{file}: its columns are not of one length; give a number for each joint in every row")
+        raise DynidError(f"{file}: its columns have different lengths; give a number for each joint in every row")
     points = np.column_stack(values)
     return quintics_within(points, limits)

@@ -59,8 +59,8 @@ def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
         _sync(new)
         with _alone(folder.parent):
             if not replace and (folder / MANIFEST).exists():
-                raise DynidError(f"{folder} holds a result that another run has written meanwhile",
-                                 "choose another folder or say --force")
+                raise DynidError(f"{folder} contains a result that another run has written in the meantime",
+                                 "choose another folder or add --force")
             _take_place(new, folder, whole)
         _sync_folder(place)
 
@@ -75,9 +75,9 @@ def manifest(folder: Path) -> dict[str, tuple[int, str]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        raise DynidError(f"{path} cannot be read as the list of a result's files; identify again") from None
+        raise DynidError(f"{path} cannot be read as the manifest of a result; identify again") from None
     if any(name in ("", ".", "..") or Path(name).name != name for name in found):
-        raise DynidError(f"{path} names files outside its folder; identify again")
+        raise DynidError(f"{path} refers to files outside its folder; identify again")
     return found
 
 
@@ -102,7 +102,7 @@ def read_result(folder: Path, read: Callable[[], Found]) -> Found:
             continue
         if before is not None and _written(folder) == before:
             return found
-    raise DynidError(f"{folder} is replaced by another run again and again; read it when that has ended")
+    raise DynidError(f"{folder} is repeatedly replaced by another run; read it when that has ended")
 
 
 def _written(folder: Path) -> tuple[int, int] | None:
@@ -127,17 +127,17 @@ def check(folder: Path) -> None:
 def _compare(folder: Path) -> None:
     files = manifest(folder)
     if not files:
-        raise DynidError(f"{folder} holds no result: {MANIFEST}, the list of its files, is not there",
+        raise DynidError(f"{folder} contains no result: {MANIFEST}, its list of files, is missing",
                          "identify again with -o")
     for name, wanted in files.items():
         try:
             found = _facts(folder / name)
         except OSError as problem:
-            raise DynidError(f"{folder} holds no {name} that can be read ({problem.strerror}), which is a part of its "
-                             "result", "identify again with -o") from None
+            raise DynidError(f"{folder} contains no {name} that can be read "
+                             f"({problem.strerror}), which is part of its result", "identify again with -o") from None
         if found != wanted:
-            raise DynidError(f"{folder} holds no whole result: {name} is not the file that was written with it, but "
-                             "edited, damaged or of another result", "identify again")
+            raise DynidError(f"{folder} contains no complete result: {name} was edited, is damaged "
+                             "or belongs to another result", "identify again")
 
 
 def finish(folder: Path) -> None:

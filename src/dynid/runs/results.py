@@ -96,11 +96,11 @@ def check_output(folder: str | Path, force: bool = False) -> None:
     if force:
         return
     if (folder / PARAMETERS).exists() or (folder / MANIFEST).exists():
-        raise DynidError(f"{folder} already holds a result; choose another folder or say --force")
+        raise DynidError(f"{folder} already contains a result; choose another folder or add --force")
     for name in (ESTIMATE, REGRESSION, SETTINGS, REPORT):
         if (folder / name).exists():
-            raise DynidError(f"{folder / name} is there already and not of a result; choose another folder, or say "
-                             "--force to replace it")
+            raise DynidError(f"{folder / name} exists already and does not belong to a result; choose another folder, "
+                             "or add --force to replace it")
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
@@ -151,7 +151,7 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
         if used and belongs:  # of the earlier result, and goes on into this one
             shutil.copyfile(present, path)
         if used or not belongs:
-            return False, (f"{path.name} is not written, since the folder holds a file of that name",)
+            return False, (f"{path.name} is not written, because the folder contains a file of that name",)
     if not isinstance(run.model, Model):
         return False, ()
     estimate, notes = run.estimate, list[str]()
@@ -176,7 +176,7 @@ def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple
     taken = {path.name for path in folder.iterdir()} - owned(folder) if folder.is_dir() else set()
     paths = code_paths(new, run.robot.name, options)
     free = tuple(language for language, path in paths.items() if path.name not in taken)
-    notes = tuple(f"{paths[language].name} is not written, since the folder holds a file of that name"
+    notes = tuple(f"{paths[language].name} is not written, because the folder contains a file of that name"
                   for language in options.languages if language not in free)
     try:
         program = estimate_program(run.estimate, options)
@@ -208,7 +208,7 @@ def parameters_text(run: Run) -> str:
     if said["shape"]:
         values["shape"] = {name: {key: value for key, value in one.items() if value is not None}
                            for name, one in said["shape"].items()}
-    return ("# Base parameters with one-sigma deviations (rel_std in percent), SI units.\n" + dumps(values))
+    return ("# Base parameters with standard errors (rel_std in percent), SI units.\n" + dumps(values))
 
 
 def report_data(run: Run, command: str, settings: str) -> ReportData:
@@ -235,10 +235,10 @@ def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSetti
 def _load(folder: Path, trust: bool) -> tuple[Estimate, RunSettings]:
     for name in (PARAMETERS, ESTIMATE, SETTINGS):
         if not (folder / name).is_file():
-            raise DynidError(f"{folder} holds no result: {name} is not there")
+            raise DynidError(f"{folder} contains no result: {name} is missing")
     settings = RunSettings.load(folder / SETTINGS, trust=trust)
     try:
         estimate = Estimate.load(folder / ESTIMATE, make_model(settings))
     except ModelError:
-        raise DynidError(f"{folder / ESTIMATE} does not fit the robot and terms of {folder / SETTINGS}") from None
+        raise DynidError(f"{folder / ESTIMATE} does not match the robot and terms of {folder / SETTINGS}") from None
     return estimate.with_provenance(folder=str(folder)), settings

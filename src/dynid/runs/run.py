@@ -122,7 +122,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
     settings, robot = loaded.settings, loaded.robot
     if earlier is not None:
         loaded, weight = with_earlier(loaded, earlier)
-    tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by blocks of time", 0.5)
+    tell(f"identifying by {settings.method}" if settings.method != AUTO else "choosing a method by "
+                                                                             "cross-validation", 0.5)
     if settings.essential is not None:
         result = _essential_run(loaded, tell.part(0.5, 0.95))
     else:
@@ -139,7 +140,7 @@ def _essential_run(loaded: Loaded, tell: Progress) -> Run:
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
     method = "wls" if settings.method == AUTO else settings.method
-    tell(f"leaving out parameters by rule '{asked.rule}'", 0.0)
+    tell(f"removing parameters by rule '{asked.rule}'", 0.0)
     found = essential(loaded.problem, criterion=asked.rule, threshold=asked.threshold, alpha=asked.alpha,
                       method=method, options=settings.options, unseen=True)
     # Where a method found shapes, these are held from there on, and what is left is least squares.
@@ -161,7 +162,7 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
     for name, said in settings.payloads.items():
         logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
         if logs:
-            tell(f"finding payload '{name}'")
+            tell(f"estimating payload '{name}'")
             found.append(payload(estimate, logs, said.frame, way=said.way, unloaded=problem, mass=said.mass,
                                  label=name))
     return tuple(found)
@@ -191,7 +192,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
         try:
             cross = cross_validate(problem, settings.method, estimate=estimate, options=settings.options)
         except NotPossibleError as error:  # fewer data may not allow what all of them do: the estimate stands
-            notes.append(f"there is no cross-validation, since without one of its blocks of time {error}")
+            notes.append(f"cross-validation is not available, because without one of its blocks of time {error}")
     body = physics(estimate, problem.data[0])
     tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)

@@ -28,7 +28,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     """Settings of a kind from a mapping, with errors in one sentence that names `source` and the setting."""
     where = _not_a_number(values)
     if where is not None:
-        raise DynidError(f"{source}: setting '{where}' is not a number (nan); give a number, or leave the setting out",
+        raise DynidError(f"{source}: setting '{where}' is not a number (nan); give a number, or remove the setting",
                          where=where)
     try:
         return kind.model_validate(dict(values))
@@ -270,9 +270,9 @@ class RunSettings(SettingsFile):
             raise ValueError(f"a log names payload '{missing}', but there is no [payloads.{missing}] table; it may be "
                              "empty")
         if any(isinstance(one, LogSettings) and one.payload for one in self.validate_on):
-            raise ValueError("validate_on takes logs without a payload; one with it stands in logs")
+            raise ValueError("validate_on takes logs without a payload; list logs with a payload in logs")
         if all(isinstance(one, LogSettings) and one.payload for one in self.logs):
-            raise ValueError("every log has a payload; the robot itself is identified from a log without")
+            raise ValueError("every log has a payload; identifying the robot needs a log without")
         names = [one.name for one in tables if one.name is not None]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

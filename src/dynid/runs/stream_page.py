@@ -23,7 +23,7 @@ def write_stream_page(folder: Path, online: Online, robot: str) -> Path | None:
     restarts = [float(rows[k, 0]) for k in np.flatnonzero(np.diff(rows[:, 2]) > 0) + 1]
     changes = tuple(Shown(float(np.interp(change.sample, rows[:, 1], rows[:, 0])), change.sample, change.cause, tuple(
         (str(one), one.evidence, 100.0 * one.explained) for one in change.explanations)) for change in online.changes())
-    data = StreamData(f"{robot}: while it moved", online.method, online.samples, rows[:, 0], rows[:, 3:3 + b],
+    data = StreamData(f"{robot}: live estimation", online.method, online.samples, rows[:, 0], rows[:, 3:3 + b],
                       rows[:, 3 + b:3 + 2 * b], tuple(names[3:3 + b]), online.base.units, tuple(restarts), changes,
                       tuple((one.t, one.text) for one in online.events))
     return write_page(STREAM, data, Path(folder) / PAGE)

@@ -34,7 +34,7 @@ from dynid.simulation import (
 )
 
 CONTROLLERS = ("computed-torque", "compensated-pd", "pd", "poles", "task-space", "impedance")
-_RIGID = "the controller takes the joints, which bend, as rigid"
+_RIGID = "the controller assumes rigid joints, although they are flexible"
 WRITERS = {".csv": write_csv, ".npz": write_npz}
 
 
@@ -98,7 +98,7 @@ def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] 
                     rotor: Sequence[float] | None) -> Flexible:
     """Joints that bend, each value one number or one a joint, or None where it was not given."""
     if stiffness is None:
-        raise DynidError("joints that bend need a --stiffness")
+        raise DynidError("flexible joints need --stiffness")
     return Flexible(stiffness, 0.0 if damping is None else damping, rotor)
 
 
@@ -107,11 +107,11 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
     """The model, the truth, what the controller believes, and what to know."""
     if truth is not None:
         if friction or rotor:
-            raise DynidError("--truth takes the terms of the earlier result, so leave out --friction and --rotor")
+            raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor")
         estimate, _ = load(truth, trust=trust)
         links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else estimate.model
         if not isinstance(links, Model) or links.robot.joint_names != robot.joint_names:
-            raise DynidError(f"{truth} is a result of another robot than '{robot.name}': their joints differ")
+            raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ")
         if isinstance(estimate.model, FlexibleModel):
             return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID,)
         belief = known_values(links.parameters)
@@ -121,13 +121,13 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
     if theta is None:
         bare = robot.bodies_without_inertia
         who = "any link" if len(bare) == robot.dof else ", ".join(bare)
-        raise NotPossibleError(f"robot '{robot.name}' cannot be simulated: its file gives no inertia for {who}; give "
-                               "it, or an earlier result with --truth")
+        raise NotPossibleError(f"robot '{robot.name}' cannot be simulated: its file gives no inertia for {who}; add "
+                               "it, or give an earlier result with --truth")
     missing = [p.name for p in model.parameters if p.nominal is None]
     notes: tuple[str, ...] = ()
     if missing:
         more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""
-        notes = (f"the robot's file gives no value for {', '.join(missing[:6])}{more}, taken as zero",)
+        notes = (f"the robot file gives no value for {', '.join(missing[:6])}{more}; zero is used",)
     return model, theta, theta, notes
 
 

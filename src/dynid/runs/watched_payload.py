@@ -43,7 +43,7 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     that of the result's preparation is used, where it has one number.
     """
     if options.record is not None or options.prior is not None:
-        raise DynidError("--record and --prior belong to a watch of parameters, not to one of a payload")
+        raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload")
     estimate, settings = load(result, trust=options.trust)
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
     settings = RunSettings.of(settings.model_dump() | {"log": rules}, result, trust=options.trust)

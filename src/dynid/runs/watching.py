@@ -118,7 +118,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     lost."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
-        raise DynidError("speed must not be below zero, and every and patience must be above it")
+        raise DynidError("speed must not be negative, and every and patience must be above zero")
     due = time.monotonic() + options.every
     for t, q, tau in _blocks(settings, options, robot, stream, losses):
         if len(t):

@@ -49,36 +49,38 @@ NEIGHBOUR = "neighbour-motion"  # of another joint
 CANDIDATES = {
     "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing", "an offset"),
     "velocity-sign": Candidate("follows the sign of velocity", "follow the sign of velocity",
-                               "friction model too simple, Coulomb friction is missing", "Coulomb friction"),
+                               "the friction model is too simple: Coulomb friction is missing", "Coulomb friction"),
     "velocity": Candidate("follows the velocity", "follow the velocity",
-                          "friction model too simple, viscous friction is missing", "viscous friction"),
+                          "the friction model is too simple: viscous friction is missing", "viscous friction"),
     "acceleration": Candidate("follows the acceleration", "follow the acceleration",
                               "inertia or rotor inertia is missing", "rotor inertia"),
     "position": Candidate("follows the position", "follow the position", "gravity, a spring or a cable is missing",
                           "a spring or cable"),
     "asymmetry": Candidate("depends on the direction of motion", "depend on the direction of motion",
-                           "friction is not the same in both directions: try a friction that is asymmetric",
+                           "friction differs between the two directions: try --friction asymmetric-coulomb",
                            "asymmetric friction"),
-    "speed-squared": Candidate("bends with speed", "bend with speed",
-                               "friction model too simple, it does not grow in proportion to speed: try Stribeck",
-                               "friction that bends with speed"),
-    "low-speed": Candidate("rises at low speed", "rise at low speed", "friction model too simple, try Stribeck",
-                           "Stribeck friction"),
+    "speed-squared": Candidate("depends nonlinearly on speed", "depend nonlinearly on speed",
+                               "the friction model is too simple, friction is not proportional to speed: "
+                               "try --friction stribeck",
+                               "friction that is nonlinear in speed"),
+    "low-speed": Candidate("rises at low speed", "rise at low speed",
+                           "the friction model is too simple: try --friction stribeck", "Stribeck friction"),
     "load": Candidate("follows the sign of velocity times the load", "follow the sign of velocity times the load",
-                      "friction grows with the load", "friction that grows with load"),
+                      "friction increases with the load", "load-dependent friction"),
     "delay": Candidate("follows the rate of change of the torque", "follow the rate of change of the torque",
-                       "torque and motion are out of step in time", "a delay"),
-    "drift": Candidate("grows like friction that changes with time", "grow like friction that changes with time",
-                       "friction drifts over the log, as it does when the drive warms up: let it warm up first, or "
+                       "torque and motion are not synchronised", "a delay"),
+    "drift": Candidate("is consistent with friction that changes over time",
+                       "are consistent with friction that changes over time",
+                       "friction drifts over the log, as when the drive warms up: warm it up before recording, or "
                        "identify from shorter logs", "drifting friction"),
-    "reversal": Candidate("rises where the joint turns round", "rise where the joints turn round",
-                          "friction does not change its sign at once, it gives a little first (presliding): leave out "
-                          "slow rows, or model it", "friction that gives way at reversals"),
-    BACKLASH: Candidate("jumps where the joint turns round", "jump where the joints turn round",
-                          "the gear has backlash: its encoder moves through the gap before the link follows",
+    "reversal": Candidate("peaks at reversals of the joint", "peak at reversals of the joints",
+                          "consistent with presliding, friction that changes gradually at a reversal: drop slow rows, "
+                          "or add --friction dahl", "presliding friction"),
+    BACKLASH: Candidate("jumps at reversals of the joint", "jump at reversals of the joints",
+                          "consistent with backlash: the encoder moves through a gap before the link follows",
                           "backlash"),
     NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
-                         "the two drives are coupled or their columns mixed up", "coupled drives"),
+                         "the two drives are coupled or their columns exchanged", "coupled drives"),
 }
 
 
@@ -130,14 +132,15 @@ class CandidateFit:
         if self.candidate == "delay" and self.coefficient is not None:
             # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
             later = "later" if self.coefficient < 0 else "earlier"
-            words = f"the torque comes {1e3 * abs(self.coefficient):.3g} ms {later} than the motion says"
+            words = f"the torque comes {1e3 * abs(self.coefficient):.3g} ms {later} than the motion"
         return words + self.doubt
 
     @property
     def doubt(self) -> str:
         """What it cannot be told from, in words; empty where it can."""
         others = [CANDIDATES[name].name for name in self.rivals]
-        return f" (the data cannot tell {CANDIDATES[self.candidate].name} from {listed(others)})" if others else ""
+        own = CANDIDATES[self.candidate].name
+        return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
 
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "seen": self.seen, "hint": self.hint})

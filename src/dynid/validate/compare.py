@@ -77,7 +77,7 @@ class EstimateComparison:
         a, b = self.method_a, self.method_b
         b = b if a != b else f"{b} (b)"
         width = max([len(name) for name in self.names] + [9])
-        lines = [f"{'':{width}}  {a:>12}  {'deviation':>10}  {b:>12}  {'deviation':>10}  {'difference':>11}  apart"]
+        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'deviation':>10}  {'difference':>11}  apart"]
         for i, name in enumerate(self.names):
             far = f"{self.apart[i]:+.1f}" if np.isfinite(self.apart[i]) else "-"
             mark = " *" if abs(np.nan_to_num(self.apart[i])) > _APART else ""
@@ -86,10 +86,10 @@ class EstimateComparison:
                          f"{far:>5}{mark}")
         for who, names in ((a, self.only_a), (b, self.only_b)):
             if names:
-                lines.append(f"only by {who}: {', '.join(names)}")
+                lines.append(f"only in {who}: {', '.join(names)}")
         for (first, second), agreement in zip(self.predictions, self.agreement, strict=True):
-            lines.append(f"{first.source}: relative error {first.relative_error:.2f} % by {a}, "
-                         f"{second.relative_error:.2f} % by {b}"
+            lines.append(f"{first.source}: relative error {first.relative_error:.2f} % for {a}, "
+                         f"{second.relative_error:.2f} % for {b}"
                          + ("" if agreement is None else f"; their torques differ by {agreement:.2g} %"))
         lines += [f"torque on {one.source}, rms of the difference: " + ", ".join(
             f"{name} {rms:.3g}" for name, rms in zip(one.joints, one.rms, strict=True)) for one in self.torques]
@@ -146,12 +146,12 @@ class _Values:
 
 def _check_robots(a: Estimate, b: Estimate) -> None:
     if a.model.dof != b.model.dof:
-        raise ModelError(f"the estimates are of robots with {a.model.dof} and {b.model.dof} joints and cannot be "
+        raise ModelError(f"the estimates belong to robots with {a.model.dof} and {b.model.dof} joints and cannot be "
                          "compared")
     if isinstance(a.model, Model) and isinstance(b.model, Model):
         where = _unlike(a.model.robot, b.model.robot)
         if where:
-            raise ModelError(f"the estimates are of different robots, '{a.model.robot.name}' and "
+            raise ModelError(f"the estimates belong to different robots, '{a.model.robot.name}' and "
                              f"'{b.model.robot.name}', which differ in {where}, and cannot be compared")
 
 
@@ -161,7 +161,7 @@ def _unlike(one: Robot, other: Robot) -> str:
         same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
             np.allclose(getattr(mine, which), getattr(theirs, which), atol=_PLACE) for which in ("before", "after"))
         if not same:
-            return f"the place of joint '{mine.name}'"
+            return f"the pose of joint '{mine.name}'"
     return ""
 
 
@@ -203,7 +203,7 @@ def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Seque
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
     gone = np.array([float(np.sum((one.r[:, :-1] @ apart[one.columns]) ** 2)) for one in fold.factors])
     power = np.array([one.power for one in fold.factors])
-    return [TorqueDifference("the motion it was identified from", fold.joints, np.sqrt(gone / rows),
+    return [TorqueDifference("the motion of the identification", fold.joints, np.sqrt(gone / rows),
                              np.sqrt(power / rows))]
 
 

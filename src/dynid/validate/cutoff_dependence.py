@@ -24,14 +24,23 @@ _FALLBACK = "wls"  # where the method itself looks at the data again, which woul
 
 @dataclass(frozen=True, eq=False)
 class CutoffDependence:
-    """An estimate at its cut-off and at others beside it.
+    """An estimate at its cut-off and at others beside it, all of the same model and the same rows.
 
-    method: that was solved at each. cutoff: Hz, of the estimate; others (k,): Hz, half and twice that, as far as the
-    log allows. values, std (base,): at the cut-off; std is infinite where not identified. at (k, base): at the others.
-    torques (k,): percent, how much predicted torques change, of the measured ones; error: percent, of the fit.
-    refused (k,): others that blocks of time left out refused when the cut-off was chosen, or that are so near to the
-    motion's band that they were not tried; no doubt comes from them. std_at: deviations (base,) that the method states
-    at one of the others (Hz); they count the noise there, take as long as the estimate, and are found when asked for.
+    Attributes:
+        method: that was solved at each.
+        cutoff: Hz, of the estimate.
+        others: (k,) Hz, half and twice that, as far as the log allows.
+        names: (base,) of the base parameters.
+        values: (base,) at the cut-off.
+        std: (base,) standard errors at the cut-off; infinite where a parameter is not identified.
+        at: (k, base) values at the others: those at the cut-off plus the change. Where the rate allows it, changes are
+            found from means of neighbouring rows.
+        torques: (k,) percent, how much predicted torques change, of the measured ones.
+        error: percent, of the fit.
+        refused: (k,) others that cross-validation found worse when the cut-off was chosen, or that are so near to the
+            motion's band that they were not tried; they are no reason for doubt.
+        std_at: standard errors (base,) that the method states at one of the others (Hz). They include the noise there,
+            take as long as the estimate, and are computed when asked for.
     """
 
     method: str
@@ -68,9 +77,16 @@ class CutoffDependence:
 
 def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[str, Any] | None = None,
                       choice: CutoffChoice | None = None) -> CutoffDependence | None:
-    """The estimate again at half and at twice the cut-off of its data, None where there is none or no recording.
+    """Return the estimate of the same model at half and at twice the cut-off of its data.
 
-    options: of its method. choice: where the cut-off comes from, whose folds serve again.
+    Args:
+        problem: that the estimate solves.
+        estimate: at the cut-off of the problem's data.
+        options: of the estimate's method.
+        choice: of the cut-off, whose compressed data serve again where its model was the same.
+
+    Returns:
+        None where the data have no cut-off or the recordings are not at hand.
     """
     cutoff = problem.data[0].settings.get("cutoff") if problem.data else None
     if not isinstance(cutoff, float | int) or not problem.recordings or estimate.base is not problem.base:
@@ -78,28 +94,23 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     known = find_method(estimate.method)
     method, chosen = (_FALLBACK, {}) if known.needs & {"data", "excerpt"} or known.gives & {"shape"} else (
         estimate.method, {name: value for name, value in (options or {}).items() if name in known.options})
-    folds = CutoffFolds.like(problem) if choice is None else choice.folds
-    same = folds.whole and method == estimate.method
-    here = problem.regression if folds.whole else _fold(problem, folds, float(cutoff))
-    values = estimate.values if same else None if here is None else _values(problem, here, method, chosen)
-    found = [(share * cutoff, moved) for share in _SIDES if (fold := _fold(problem, folds, share * cutoff)) is not None
+    folds = CutoffFolds.like(problem) if choice is None else choice.folds.of_problem(problem)
+    finest = _SIDES[-1] * cutoff
+    whole = folds.whole and folds.averaged_by(finest) == 1
+    here = problem.regression if whole else folds.at(float(cutoff), finest)
+    own = method == estimate.method
+    start = estimate.values if whole and own else None if here is None else _values(problem, here, method, chosen)
+    found = [(share * cutoff, moved) for share in _SIDES if (fold := folds.at(share * cutoff, finest)) is not None
              and (moved := _values(problem, fold, method, chosen)) is not None]
-    if here is None or values is None or not found:
+    if here is None or start is None or not found:
         return None
-    others, at = np.array([f for f, _ in found]), np.array([moved for _, moved in found])
+    values = estimate.values if own else start
+    others, at = np.array([f for f, _ in found]), np.array([values + (moved - start) for _, moved in found])
     power = sum(factor.power for factor in here.factors)
     torques = [100.0 * np.sqrt(_change(here, moved - values) / power) if power > 0 else 0.0 for moved in at]
     refused = np.array([choice is not None and _refused(choice, other) for other in others])
     return CutoffDependence(method, float(cutoff), others, estimate.names, values, estimate.std, at, np.array(torques),
-                            here.relative_error(values), refused, partial(_std, problem, folds, method, chosen))
-
-
-def _fold(problem: Problem, folds: CutoffFolds, cutoff: float) -> Regression | None:
-    """The fold at a cut-off in the problem's own parameters, of which the folds may have more."""
-    found = folds.at(cutoff)
-    if found is None or len(found.base) == len(problem.base):
-        return found
-    return found.select(np.flatnonzero(np.isin(found.base.independent, problem.base.independent)))
+                            here.relative_error(start), refused, partial(_std, problem, folds, method, chosen))
 
 
 def _refused(choice: CutoffChoice, cutoff: float) -> bool:
@@ -124,7 +135,7 @@ def _values(problem: Problem, fold: Regression, method: str, options: Mapping[st
 def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
     """Deviations (base,) that a method states at a cut-off, infinite for what it does not identify; none where it
     gives up."""
-    fold = folds.at(cutoff)
+    fold = folds.at(cutoff, np.inf)  # every row: their correlation decides
     assert fold is not None  # the method was solved there
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),
                    recordings=tuple(log.recording for log in folds.logs), dataset=None)

@@ -245,10 +245,10 @@ def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
 def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion], problem: Problem, i: int) -> Note:
     if len(joints) > 1:
         if len(joints) == problem.model.dof:
-            return Note("move-all-at-once", "all joints have to move at once, over their whole range; use an exciting "
+            return Note("move-all-at-once", "move all joints at once, over their whole range; use an exciting "
                                             "trajectory")
         who = listed([bare_joint(motions[k].joint) for k in joints])
-        return Note("move-together", f"joints {who} have to move in the same log")
+        return Note("move-together", f"move joints {who} in the same log")
     motion, leading = motions[joints[0]], problem.model.parameters.items[problem.base.independent[i]]
     if leading.body is None and leading.owner == joints[0] and kind != "wider":
         return motion.advice_for_friction()
@@ -266,7 +266,7 @@ def _sentence(name: str, status: Status, value: float | None, std: float, seen: 
         why = (f"is {'poorly determined' if status == 'poorly-determined' else 'weakly excited'}, "
                f"{0.0 if value is None else value:.3g} +- {std:.2g}")
     elif alike:
-        why = f"cannot be told from {listed(alike, 3)}"
+        why = f"cannot be distinguished from {listed(alike, 3)}"
     elif seen:
         why = "is not excited"
     else:

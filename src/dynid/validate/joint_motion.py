@@ -92,8 +92,8 @@ class JointMotion:
         did; where its limits do not allow it, what they do allow."""
         who = joint_label(self.joint)
         if not self.moves:
-            return Note("move-at-all", f"{who} did not move; let it move over its range, at several speeds and both "
-                                       "ways")
+            return Note("move-at-all", f"{who} did not move; move it over its range, at several speeds and in both "
+                                       "directions")
         reached = {"wider": (self.range, self._width(), ""), "faster": (self.speed, self.velocity_limit, "/s"),
                    "harder": (self.acceleration, self.acceleration_limit, "/s^2")}
         words = {name: self._of(*numbers) for name, numbers in reached.items()}
@@ -102,14 +102,14 @@ class JointMotion:
         if kind not in reached:
             ways = {"wider": "wider", "faster": "faster", "harder": "with more acceleration"}
             free = [name for name in ways if self.room(name)]
-            return Note("move-more", f"let {who} move {listed([ways[name] for name in free])}, it used "
+            return Note("move-more", f"move {who} {listed([ways[name] for name in free])}; it used "
                                      f"{listed([words[name] for name in free])}",
                         {name: used for name, (used, _, _) in reached.items()})
         code, text = {"wider": ("move-wider", "move through a wider range, it used"),
                       "faster": ("move-faster", "move faster, it reached"),
                       "harder": ("accelerate-harder", "accelerate harder, it reached")}[kind]
         used, limit, _ = reached[kind]
-        return Note(code, f"let {who} {text} {words[kind]}",
+        return Note(code, f"{who} should {text} {words[kind]}",
                     {"reached": used} if limit is None else {"reached": used, "limit": limit})
 
     def _at_its_limit(self, kind: str) -> Note:
@@ -119,7 +119,7 @@ class JointMotion:
         if kind == "harder" and limit is not None and used < _USED * limit:
             used, limit = self.acceleration, self.acceleration_limit
         evidence = {} if limit is None else {"reached": used, "limit": limit}
-        return Note("record-longer", f"{joint_label(self.joint)} already does what its limits allow; record longer, in "
+        return Note("record-longer", f"{joint_label(self.joint)} already uses its limits; record longer, in "
                                      "other postures and with more joints moving at once", evidence)
 
     def advice_for_friction(self) -> Note:
@@ -129,15 +129,16 @@ class JointMotion:
             return self.advice("more")
         if min(self.forward, 1.0 - self.forward) < _ONE_WAY:
             way = "forward" if self.forward > 0.5 else "backward"
-            return Note("move-both-ways", f"let {who} move both ways, it moved {way} only", {"forward": self.forward})
+            return Note("move-both-ways", f"move {who} in both directions; it moved only "
+                                          f"{way}", {"forward": self.forward})
         if self.spread < _ONE_SPEED:
             return Note("move-at-several-speeds",
-                        f"let {who} move at several speeds, it knew only {self._of(self.speed, None, '/s')}",
+                        f"move {who} at several speeds; it had only {self._of(self.speed, None, '/s')}",
                         {"speed": self.speed})
         if self.room("faster"):
             return self.advice("faster")
-        return Note("hold-speeds", f"{who} is as fast as it may be; let it hold several speeds for longer, slow and "
-                                   "fast, both ways",
+        return Note("hold-speeds", f"{who} reaches its velocity limit; move it at several constant speeds, slow and "
+                                   "fast, in both directions",
                     {"reached": self.speed, "limit": self.velocity_limit or self.speed})
 
     def _width(self) -> float | None:

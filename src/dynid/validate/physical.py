@@ -105,13 +105,13 @@ class FreeFall:
     def sentence(self) -> str:
         how = "with friction" if self.friction else "without friction"
         if self.diverged:
-            return f"let go {how}, the model did not last {self.seconds:g} s: {self.diverged}"
+            return f"released {how}, the model diverged within {self.seconds:g} s: {self.diverged}"
         if float(self.kinetic.min()) < 0.0:
-            return f"let go {how}, the model reached a kinetic energy of {self.kinetic.min():.3g} J, below zero"
+            return f"released {how}, the model reached a negative kinetic energy of {self.kinetic.min():.3g} J"
         if not self.stable:
-            return (f"let go {how}, the model gained {self.growth:.3g} J out of nothing within {self.seconds:g} s, "
-                    f"{100.0 * self.growth / self.in_play:.3g} % of the energy in play")
-        return (f"let go {how}, the model fell for {self.seconds:g} s and its energy never grew (at most "
+            return (f"released {how}, the model gained {self.growth:.3g} J of energy within {self.seconds:g} s, "
+                    f"{100.0 * self.growth / self.in_play:.3g} % of the total energy")
+        return (f"released {how}, the model moved for {self.seconds:g} s and its energy did not increase (at most "
                 f"{self.growth:.2g} J of {self.in_play:.3g} J, by integration)")
 
 
@@ -126,7 +126,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
 
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
-        raise ModelError("a free fall needs a model all of whose terms give their elements")
+        raise ModelError("a free fall needs a model all of whose terms define their elements")
     values = own.parameters.vector(theta).copy()
     if not friction:
         values[own.parameters.of_group("friction", "offset", "other")] = 0.0
@@ -138,7 +138,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     else:
         posture = np.asarray(start, dtype=float)
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():
-            raise ModelError(f"a fall starts from {own.dof} finite positions, got shape {posture.shape}")
+            raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}")
     found: FreeFall | None = None
     for step in _STEPS:
         found = _fall(own, values, bodies, posture, seconds, friction, step)
@@ -207,7 +207,7 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
 
     Sets with the same torques may differ here: torques do not see them.
     """
-    own = _made_from_a_robot(model, "forces inside links")
+    own = _made_from_a_robot(model, "reaction forces at joints")
     if not sets:
         raise ModelError("there are no parameter sets to compare")
     wrenches = np.array([dynamics.link_wrenches(own.robot, own.body_numbers(theta), motion.q, motion.dq, motion.ddq)

@@ -125,11 +125,11 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     for part in parts:
         if part.dof != estimate.model.dof:
-            raise ModelError(f"{part.source} has {part.dof} joints, the estimate is of a model with "
+            raise ModelError(f"{part.source} has {part.dof} joints, but the estimate belongs to a model with "
                              f"{estimate.model.dof}")
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
-        raise NotPossibleError("there is not a single sample to hold the estimate against")
+        raise NotPossibleError("there are no samples to compare the estimate with")
     equations = equations if equations is not None and equations.logs == parts else None
     choice, entries = RowChoice.of(estimate, parts, equations), dict[Piece, Array]()
 

@@ -90,8 +90,8 @@ class Normality:
     def hint(self) -> str:
         """Words for the cause it hints at."""
         if self.shape == "outliers":
-            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four deviations)"
-        return "two humps, as a missing sign of velocity leaves" if self.shape == "two-humps" else "normal"
+            return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
+        return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
 
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "hint": self.hint})
@@ -123,8 +123,8 @@ class JointTests:
                 f"{cause.torque:.2g}{' ' * bool(self.unit)}{self.unit})")))
         if self.whiteness is not None and self.whiteness.coloured:
             said.append(Note("residual-coloured", sentence(
-                f"{who}'s residual is coloured: {100 * self.whiteness.predictable:.0f} % of it can be predicted from "
-                "its past")))
+                f"{who}'s residual is autocorrelated: {100 * self.whiteness.predictable:.0f} % of it can be "
+                "predicted from its past")))
         if self.normality is not None and self.normality.shape != "normal":
             said.append(Note(f"residual-{self.normality.shape}",
                              sentence(f"{who}'s residual has {self.normality.hint}")))

@@ -146,11 +146,11 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
             continue
         try:
             if recording is None:
-                raise NotPossibleError("the log itself is not at hand, so its closed loop cannot be run",
-                                       "give its recording beside the samples", "no-recording")
+                raise NotPossibleError("the log itself is not available, so its closed loop cannot be simulated",
+                                       "give its recording as well as the samples", "no-recording")
             if recording.reference is None:
-                raise NotPossibleError("the log has no reference for the controller to follow",
-                                       "name its columns in the [log] table", "no-reference")
+                raise NotPossibleError("the log has no reference for the controller",
+                                       "map its columns with --set 'log.reference=[...]'", "no-reference")
             # A speed d late acts as an inertia smaller by d kd: on the EMPS by 8.6 of its 95 kg, so that with the law
             # as written a carriage too light would follow the log best.
             from dynid.estimate.closed_loop import law_of_log
@@ -178,8 +178,8 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
     joint = int(np.argmax(np.abs(directions[np.argmin(shares)])))
     name = joint_label(model.joint_names[joint])
     raise NotPossibleError(f"the inertia matrix is not positive definite in {share} of the log's postures, mostly for "
-                           f"{name}, so a robot with these parameters cannot be simulated",
-                           "a pc- method such as pc-wls finds one that can", "inertia-indefinite")
+                           f"{name}, so these parameters cannot be simulated",
+                           "use a physically consistent method, such as --method pc-wls", "inertia-indefinite")
 
 
 def closed_loop(estimate: Estimate, recording: Recording, controller: Controller, *, step: float | str | None = None
@@ -210,11 +210,11 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
     if not spans:
-        raise NotPossibleError("there is not a single sample to simulate from", code="no-samples")
+        raise NotPossibleError("there are no samples to start a simulation from", code="no-samples")
     silent = sorted({name for part in parts for name in part.unmeasured})
     if silent:
-        raise NotPossibleError(f"the torque of {', '.join(silent)} is not measured, so the log's torques cannot drive "
-                               "a simulation", code="torque-unmeasured")
+        raise NotPossibleError(f"the torque of {', '.join(silent)} is not measured, so the "
+                               "log cannot be simulated", code="torque-unmeasured")
     if not np.isfinite(horizon) or horizon <= 0:
         raise ModelError(f"the horizon of a simulation must be a time above zero, got {horizon:g} s",
                          code="horizon-not-positive")
@@ -243,14 +243,16 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
             broken.append(error)
     if not done:
         other = "" if estimate.method.startswith("pc-") else " or a pc- method"
-        raise NotPossibleError(f"not a single window of {horizon:g} s could be simulated: {broken[0].reason}",
+        raise NotPossibleError(f"no window of {horizon:g} s could be simulated: {broken[0].reason}",
                                f"try a shorter horizon{other}", broken[0].code)
     ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])
     t, q, tau = (np.concatenate([getattr(part, name)[first:last] for part, first, last, _ in done])
                  for name in ("t", "q", "tau"))
     reason = None if not broken else Note(
-        "windows-broke-off", f"{len(broken)} of {len(tried)} windows of {horizon:g} s broke off and are not counted: "
-        f"{broken[0].reason}; a shorter horizon keeps more", {"broken": len(broken), "tried": len(tried)})
+        "windows-broke-off", f"{len(broken)} of {len(tried)} windows of "
+                             f"{horizon:g} s were aborted and are not "
+                             f"counted: {broken[0].reason}; a shorter "
+                             "horizon keeps more", {"broken": len(broken), "tried": len(tried)})
     return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
                         np.column_stack([ends[:-1], ends[1:]]), _names(parts[0].joints, parts[0].dof), len(windows),
                         float(ends[-1] / rows), reason)

@@ -135,7 +135,8 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
         text = first.sentence
         if len(members) > 1:
             help_ = remedy.advice.text if remedy is not None else LONGER_LOG if weak else ""
-            apart = "are not told apart by the data" if all(member.confounded for member in members) else f"are {title}"
+            apart = "are not distinguished by the data" if all(member.confounded for member in members) else (
+                f"are {title}")
             text = sentence(f"{listed(names, 8)} {apart}: {help_}" if help_ else f"{listed(names, 8)} {apart}")
         joints = () if remedy is None or not excited.motions else tuple(excited.motions[k].joint
                                                                         for k in remedy.joints)
@@ -167,14 +168,15 @@ def _identified(case: Case) -> Iterator[Finding]:
     hidden = tuple(diagnostics.get("not_filled", ()))
     if hidden:
         yield Finding("not-filled", "identified", "warning", sentence(
-            f"Torques do not fix {listed(list(hidden), 8)} one by one, and no values near the robot's file or well "
-            "inside the set could be found for them: base parameters and torques are those of the best robot that can "
-            "exist, but these values are only one choice; give masses or limits of links to narrow it"),
+            f"Torques do not determine {listed(list(hidden), 8)} individually, and no values near the nominal model "
+            "or the analytic centre could be computed: base parameters and torques are those of the best physically "
+            "consistent robot, but these values are only one choice; give masses or limits of links to restrict them"),
             "not filled", parameters=hidden)
     factor = float(case.estimate.uncertainty.facts.get("deviation_inflation", 1.0))
     if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
         yield Finding("residuals-correlated", "identified", "info", sentence(
-            f"Residuals are correlated in time: deviations that ignore this would be {factor:.1f} times too small"),
+            f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
+            "small"),
             "deviations", evidence={"deviation_inflation": factor})
 
 
@@ -191,13 +193,14 @@ def _errors(case: Case) -> Iterator[Finding]:
     for other in case.validations:
         if other.total.relative_error is not None:
             yield Finding("validation-error", "validation", "info", sentence(
-                f"On {other.source}, which it has not seen, the relative error is {other.relative_error:.2f} %"),
+                f"On {other.source}, which was not used for the fit, the relative error is "
+                f"{other.relative_error:.2f} %"),
                 "validation", logs=other.sources, evidence={"relative_error": other.relative_error})
     yield from _choice(case)
     if cross is not None:
         yield Finding("cross-validation-error", "validation", "info", sentence(
-            f"Each of {len(cross.blocks)} blocks of time is predicted from the others to {cross.mean:.2f} +- "
-            f"{cross.spread:.2f} %"), "cross-validation", evidence={
+            f"In cross-validation over {len(cross.blocks)} blocks of time the error "
+            f"is {cross.mean:.2f} +- {cross.spread:.2f} %"), "cross-validation", evidence={
                 "blocks": float(len(cross.blocks)), "mean": cross.mean, "spread": cross.spread})
 
 
@@ -208,8 +211,8 @@ def _choice(case: Case) -> Iterator[Finding]:
         return
     tried = {one["method"]: one["error"] for one in choice["candidates"] if one["error"] is not None}
     listed_errors = ", ".join(f"{name} {error:.3g} %" for name, error in tried.items())
-    errors = f"; errors on blocks left out: {listed_errors}" if tried else ""
-    failed = "".join(f"; {one['method']} gave nothing to compare: {one['failure']}"
+    errors = f"; cross-validation errors: {listed_errors}" if tried else ""
+    failed = "".join(f"; {one['method']} could not be compared: {one['failure']}"
                      for one in choice["candidates"] if one["failure"])
     yield Finding("method-chosen", "validation", "info", sentence(
         f"The method is {choice['method']}: {choice['reason']}{errors}{failed}"), "method",
@@ -222,9 +225,11 @@ def _untold(case: Case) -> Iterator[Finding]:
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
         yield Finding("friction-not-told", "validation", "info", sentence(
-            f"The data do not tell the friction '{kind}' of {joints_listed([one.joint for one in own])} from simpler "
-            "friction: it takes no more of the errors on blocks of time left out than chance does; where it is not "
-            "known to be there, leave it out"), f"{kind} not told apart", tuple(one.joint for one in own),
+            f"The data do not distinguish the friction '{kind}' of "
+            f"{joints_listed([one.joint for one in own])} from simpler "
+            "friction: it does not reduce the cross-validation error "
+            "significantly; remove it unless it is known to exist"), f"{kind} not distinguished",
+            tuple(one.joint for one in own),
             tuple(name for one in own for name in one.parameters), evidence={
                 "gain_percent": tuple(one.worth.gain for one in own),
                 "standard_error": tuple(one.worth.error for one in own)})
@@ -238,9 +243,12 @@ def _swinging(case: Case) -> Iterator[Finding]:
     who, several = joints_listed([one.joint for one in found]), len(found) > 1
     at = listed([f"{one.frequency:.3g} Hz" for one in found], 8)
     yield Finding("resonance", "validation", "info", sentence(
-        f"The torque{'s' * several} of {who} swing{'s' * (not several)} at {at} together with the motor, as where a "
-        "joint bends (a gear's ripple, the mains or a control loop at its limit do so too); stiffness cannot be found "
-        "from the positions of motors alone, since a closed loop shows its controller there: log those of the links as "
-        "well, motor_position beside position, or torque sensors"), "resonance", tuple(one.joint for one in found),
+        f"The torque{'s' * several} of {who} swing{'s' * (not several)} "
+        f"at {at} together with the motor, consistent with a flexible "
+        "joint (gear ripple, mains interference or a marginally stable "
+        "control loop look similar); stiffness cannot be identified from "
+        "motor positions alone, because the closed loop depends on its "
+        "controller: also log link positions (motor_position and "
+        "position), or torque sensors"), "resonance", tuple(one.joint for one in found),
         evidence={name: tuple(getattr(one, name) for one in found) for name in ("frequency", "above", "coherence",
                                                                                "torque")})

@@ -23,19 +23,23 @@ def worse_than_nothing(other: Reconstruction) -> Iterator[Finding]:
     than its mean would: over all joints, or for some of them."""
     total, name = other.total, other.source
     if _no_better_than_zero(total):
-        yield _finding("worse-than-zero", f"the model predicts the torques of {name} to {total.relative_error:.0f} %, "
-                       f"no better than zero torque would (100 %): {_look_at(other)}", other, other.joints, (total,))
+        yield _finding("worse-than-zero", f"the model predicts the torques of {name} "
+                                          "with an error of "
+                                          f"{total.relative_error:.0f} %, no better "
+                                          f"than zero torque (100 %): {_look_at(other)}", other, other.joints, (total,))
         return
     if total.r2 is not None and total.r2 < 0.0:
-        yield _finding("worse-than-mean", f"the model predicts the torques of {name} to {total.relative_error:.0f} %, "
-                       f"worse than the mean of each joint's torque would: {_look_at(other)}", other, other.joints,
+        yield _finding("worse-than-mean", f"the model predicts the torques of {name} with an "
+                                          f"error of {total.relative_error:.0f} %, worse than "
+                                          f"the mean torque of each joint: {_look_at(other)}", other, other.joints,
                        (total,))
         return
     bad = tuple(fit for fit in other.joints if _no_better_than_zero(fit))
     if bad:
         errors = span([fit.relative_error or 0.0 for fit in bad])
         yield _finding("worse-than-zero", f"on {name} the torque of {joints_listed([fit.name for fit in bad])} is "
-                       f"predicted to {errors}, no better than zero torque would (100 %): {_look_at(other, bad)}",
+                                          f"predicted with an error of {errors}, no better than zero torque (100 %): "
+                                          f"{_look_at(other, bad)}",
                        other, bad, bad)
 
 
@@ -46,9 +50,11 @@ def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
         blocks = listed([cross.where[k] for k in bad], 3)
         errors = tuple(float(cross.errors[k]) for k in bad)
         yield Finding("worse-than-zero", "suspicious", "warning", sentence(
-            f"{len(bad)} of {len(cross.blocks)} blocks of time are predicted from the others to {span(errors)}, no "
-            f"better than zero torque would (100 %): {blocks}; do not use these parameters beyond this log, record a "
-            "motion that excites more, or use a pc- method"), "worse than zero torque (blocks of time)",
+            f"{len(bad)} of {len(cross.blocks)} blocks of time are "
+            f"predicted from the others with an error of {span(errors)}, "
+            f"no better than zero torque (100 %): {blocks}; do not use "
+            "these parameters for other motions; record a motion with "
+            "more excitation, or use --method pc-wls"), "worse than zero torque (blocks of time)",
             evidence={"error": errors, "block": tuple(float(cross.blocks[k] + 1) for k in bad)})
 
 
@@ -74,8 +80,8 @@ def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
         scales = listed([f"{slope:.2g}" for slope in found.values()])
         return (f"that of {joints_listed([*found])} is {scales} times the predicted one, check "
                 f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} there")
-    return ("check columns, signs and units of this log, that it is the same robot and load, and that it moves as the "
-            "log identified from did")
+    return ("check columns, signs and units of this log, that it is the same robot and load, and that its motion is "
+            "similar to that of the fitted log")
 
 
 def _scales(other: Reconstruction) -> list[float | None]:

@@ -82,7 +82,7 @@ class Loop:
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
         if np.any(found <= 0):
             j = int(np.argmin(found))
-            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, which cannot move",
+            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, so it cannot be simulated",
                                    "use a pc- method, drop parameters that the motion does not excite, or start from "
                                    "better values", "inertia-not-positive")
         return found
@@ -189,7 +189,7 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
         law, of_law = with_speed_lag(law, gains, [(log.reference, recording) for log, recording
                                                   in zip(logs, problem.recordings, strict=True)])
         inertia = apparent_inertia(gains, logs)
-        notes += [*of_law, Note("loop-inertia", "inertia of the joints that the logged loop shows: "
+        notes += [*of_law, Note("loop-inertia", "joint inertias estimated from the logged closed loop: "
                                 + ", ".join(f"{x:.3g}" for x in inertia), {"inertia": tuple(inertia.tolist())})]
     return Loop(problem.model, logs, law, inertia, law.settling(inertia), step, tuple(notes), assumed)
 
@@ -201,15 +201,16 @@ def _assumed_poles(dof: int, rate: float) -> Poles:
 
 def _assumed_note(poles: Poles) -> Note:
     omega = float(np.max(poles.omega))
-    return Note("controller-assumed", f"no controller was given: a loop with both poles at {omega:.3g} rad/s is "
-                "simulated", {"poles": omega})
+    return Note("controller-assumed", "no controller was given: a closed loop with both poles at "
+                                      f"{omega:.3g} rad/s is simulated", {"poles": omega})
 
 
 def _refuse_open_loop(gains: Law, method: str) -> None:
     for name, values in (("position", gains.kp), ("speed", gains.kd)):
         if not np.all(values > 0):
-            raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, joint "
-                             f"{int(np.argmin(values)) + 1} has none of {name}", "give its gains or the loop's poles",
+            raise ModelError(f"method '{method}' needs a controller with "
+                             "feedback of position and speed, but joint "
+                             f"{int(np.argmin(values)) + 1} has no {name}", "give its gains or the loop's poles",
                              "no-feedback")
 
 

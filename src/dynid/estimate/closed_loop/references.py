@@ -35,7 +35,7 @@ def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], la
         if recording is None or recording.reference is None:
             logs.append(Log(part, law.follows(measured_motion(part)), True))
             notes.append(Note("reference-from-positions",
-                              f"{part.source} holds no reference: it was taken from the filtered positions"))
+                              f"{part.source} contains no reference: the filtered positions are used instead"))
         else:
             logs.append(Log(part, _covering(part, Reference.from_recording(recording)), False))
     return tuple(logs), tuple(notes)
@@ -50,7 +50,9 @@ def _covering(part: Samples, reference: Reference) -> Reference:
     """The reference, refused where it does not last over all samples."""
     more = _OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
-        raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
-                         f"the samples to {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+        raise ModelError(f"{part.source}: the reference runs from "
+                         f"{reference.t[0]:.4g} s to "
+                         f"{reference.t[-1]:.4g} s, but the samples to "
+                         f"{part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
                          "reference-too-short")
     return reference

@@ -48,14 +48,15 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
     known = [lag for lag in lags if lag is not None]
     if len(known) < len(lags):
-        return law, (Note("law-not-met", "the logged torques are not those of the given law to 2 %: gains or reference "
-                          "may be others"),)
+        return law, (Note("law-not-met", "the logged torques differ from the given control law by more than 2 %: "
+                                         "check gains and reference"),)
     lag = float(np.clip(np.median(known), 0.0, _LONGEST))
     if lag < _SHORTEST:
         return law, ()
     lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # differences are half ticks old
-    return law.lagging(lag), (Note("controller-speed-late", "the logged torques show that the controller's speed is "
-                                   f"{lag:.3g} ticks old", {"ticks": lag}),)
+    return law.lagging(lag), (Note("controller-speed-late", "the logged torques are consistent with "
+                                                            "a velocity feedback delayed by "
+                                                            f"{lag:.3g} ticks", {"ticks": lag}),)
 
 
 def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:

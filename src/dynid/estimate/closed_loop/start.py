@@ -31,7 +31,7 @@ def first_run(problem: Problem, loop: Loop, start: str) -> Run:
         return loop.run(weighted_least_squares(problem).full)
     if start == "filtered":
         return loop.run(_filtered(problem))
-    raise ModelError("a closed-loop method starts from 'regular', 'regular-links', 'filtered', 'nominal' or 'wls', "
+    raise ModelError("a closed-loop method can start from 'regular', 'regular-links', 'filtered', 'nominal' or 'wls', "
                      f"not '{start}'")
 
 
@@ -65,7 +65,7 @@ def run_unit_links(loop: Loop) -> Run:
     """
     robot = complete(loop.model).robot
     if robot is None or robot.followers is not None or any(body.virtual for body in robot.bodies):
-        raise ModelError("start 'regular-links' needs a robot with one link a joint", "use 'regular'", "no-links")
+        raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")
     links, theta = Model(robot, (RigidBodies(),)), unit_links(robot)
     inertia = np.max([joint_inertia(links, theta, log.reference.q) for log in loop.logs], axis=0)
     law = loop.controller.with_poles(inertia, loop.apparent_inertia)

@@ -26,8 +26,9 @@ def bent(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list
     stiffness = np.array([values[f"K{j + 1}"] for j in model.bending])
     if not np.all(stiffness > 0.0):
         name = model.links.joint_names[model.bending[int(np.argmin(stiffness))]]
-        raise NotPossibleError(f"{name} shows no stiffness at all in the log, so it cannot be bent by the model",
-                               "see that motor_position and position are of the same joints, in the same direction",
+        raise NotPossibleError(f"{name} shows no stiffness in the log, so its deflection cannot be modelled",
+                               "check that motor_position and position belong to the same joints and have the same "
+                               "direction",
                                "no-stiffness")
     own = np.array([values[name] for name in model.links.parameters.names])
     return [_bent(model, own, stiffness, motion) for motion in motions]

@@ -70,7 +70,7 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     b = len(base) // 2
     instruments = stacked.r[:b, :b]
     if not np.any(np.abs(instruments) > 0):
-        raise NotPossibleError("no equation is left once the start of the simulation is dropped",
+        raise NotPossibleError("no equation remains after the start of the simulation is dropped",
                                "record longer or give a faster controller", "no-rows-left")
     kept = np.sort(reduce_columns(instruments, base.parameters, range(b), tolerance=_NOT_EXCITED).independent)
     k, chosen = len(kept), stacked.select(np.concatenate([kept, b + kept]))
@@ -80,12 +80,13 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     if singular[-1] < _LOST_RANK * singular[0]:
         ridged = [base.parameters.items[c].name for c in base.independent if base.parameters.items[c].ridge > 0]
         if ridged:
-            raise NotPossibleError(f"instruments know of no ridge, and only a ridge tells {', '.join(ridged[:4])}"
-                                   f"{' and others' if len(ridged) > 4 else ''} apart",
+            raise NotPossibleError("instruments do not support a ridge penalty, but only a ridge determines "
+                                   f"{', '.join(ridged[:4])}{' and others' if len(ridged) > 4 else ''}",
                                    "give a friction curve few widths, such as widths = [0.1], or use 'wls'",
                                    "instruments-without-ridge")
-        raise NotPossibleError("the instruments lost rank against the data, the simulated motion is not the measured "
-                               "one", "check the controller's gains and the reference, or use start = 'wls'",
+        raise NotPossibleError("the instruments have lost rank: the "
+                               "simulated motion differs from the "
+                               "measured one", "check the controller's gains and the reference, or use start = 'wls'",
                                "instruments-lost-rank")
     return found
 

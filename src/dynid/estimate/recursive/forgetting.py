@@ -44,7 +44,7 @@ _LEAST_FACTOR = 0.5  # a sample counts half of the next one: less, and nothing i
 
 def _checked(factor: float, what: str = "a forgetting factor") -> float:
     if not (isinstance(factor, int | float) and _LEAST_FACTOR <= factor <= 1.0):
-        raise ModelError(f"{what} is at least {_LEAST_FACTOR:g} and at most 1, got {factor!r}")
+        raise ModelError(f"{what} must be between {_LEAST_FACTOR:g} and 1, got {factor!r}")
     return float(factor)
 
 
@@ -125,8 +125,8 @@ class VectorForgetting:
         for name, value in (self.factors or {}).items():
             places = [k for k, (own, joint) in enumerate(zip(base.names, owners, strict=True)) if name in (own, joint)]
             if not places:
-                raise ModelError(f"vector forgetting names '{name}', which is neither a base parameter nor the number "
-                                 "of a joint")
+                raise ModelError(f"vector forgetting contains '{name}', which is neither a base parameter nor the "
+                                 "number of a joint")
             found[places] = value
         return VECTOR, found
 
@@ -246,7 +246,7 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     if isinstance(given, int | float) and not isinstance(given, bool):
         return Exponential(float(given)) if given != 1.0 else NoForgetting()
     if isinstance(given, bool) or not (isinstance(given, str) or hasattr(given, "plan")):
-        raise ModelError(f"forgetting is a factor, a name or one of the classes of forgetting, got {given!r}")
+        raise ModelError(f"forgetting must be a factor, a name or a forgetting object, got {given!r}")
     if not isinstance(given, str):
         return given
     name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
@@ -256,7 +256,7 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     try:
         values = [float(text) for text in numbers.split(",") if text.strip()]
     except ValueError:
-        raise ModelError(f"forgetting '{given}' has something behind its colon that is no number") from None
+        raise ModelError(f"forgetting '{given}' has a value after its colon that is not a number") from None
     places = [one.name for one in fields(way) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
         raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")

@@ -45,8 +45,8 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     excited = np.diag(recursion.r)[:b] > 1e-8 * np.linalg.norm(recursion.r[:b, :b], axis=0)
     correlation = least_correlation(recursion.r, b, excited)
     if correlation < _LEAST_CORRELATION:
-        raise NotPossibleError(f"the references go with the measured motion only by {correlation:.2g} in the direction "
-                               "where they do least, so they cannot be its instruments",
+        raise NotPossibleError(f"the references have a correlation of only {correlation:.2g} with the measured motion "
+                               "in their weakest direction, so they cannot serve as instruments",
                                "improve the tracking, filter the references by the loop, or use 'rls'",
                                "instruments-too-weak")
     doubled = recursion.memory.regression(_doubled(base), recursion.joints)

@@ -54,7 +54,7 @@ def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "z
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
 
 
-@method("s-rls-b", "sequential recursive least squares, each joint moving only its own parameters",
+@method("s-rls-b", "sequential recursive least squares, each joint updating only its own parameters",
         needs={"data", "joints", "rigid"}, depends_on={"order", "prior"})
 def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
     """As `s-rls`, but a joint's rows move only its own parameters (Ardiani, s. 3.4.4), for comparison. The deviations
@@ -107,7 +107,7 @@ def _options(problem: Problem, forgetting: float | str | None, deviation: float 
              noise: float | str, robust: float) -> StreamOptions:
     """Options of a stream from those of a method; what is known with a deviation is part of the prior."""
     if deviation is not None and not deviation > 0.0:
-        raise ModelError(f"the deviation of a start must be above zero, got {deviation}")
+        raise ModelError(f"the standard deviation of a start must be above zero, got {deviation}")
     b, known = len(problem.base), problem.regression.prior
     values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
     parts = [] if known is None else [(known.matrix, known.values)]
@@ -160,7 +160,7 @@ def _log(problem: Problem, k: int) -> Log:
     samples: Samples = problem.data[k]
     recording: Any = problem.recordings[k] if problem.recordings else None
     if recording is None or recording.reference is None:
-        raise ModelError(f"{samples.source} holds no reference, which instruments are made of; map its columns, or use "
-                         "'rls'")
+        raise ModelError(f"{samples.source} contains no reference, which instruments need; map its columns (--set "
+                         "'log.reference=[...]'), or use 'rls'")
     return Log(samples, Reference.from_recording(recording), False)
 

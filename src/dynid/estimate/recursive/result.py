@@ -29,7 +29,7 @@ def estimate_of(recursion: Recursion, method: str) -> Estimate:
     """The live estimate of least squares, with the deviations that correlated innovations leave it."""
     regression = recursion.regression()
     if recursion.done == 0 and recursion.prior is None:
-        raise NotPossibleError("there is not a single sample to learn from")
+        raise NotPossibleError("the data contain no samples")
     solution = solve(regression, recursion.live())
     found = stream_noise(recursion, regression, solution)
     naive = naive_covariance(regression, solution, recursion.scale)

@@ -22,7 +22,7 @@ def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> N
     of least squares. The prior must know something of every parameter."""
     b = len(beta)
     if np.any(np.diag(recursion.r)[:b] <= 0.0):
-        raise ModelError("method 's-rls-b' needs a prior with a deviation for every base parameter")
+        raise ModelError("method 's-rls-b' needs a prior with a standard deviation for every base parameter")
     memory = recursion.memory
     kernels.update_own(recursion.padded, beta, recursion.rows, np.zeros(b), np.zeros(b), recursion.space,
                        recursion.which, entries, keep, memory.columns, memory.starts, recursion.scale,

@@ -38,14 +38,14 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
         found = prior
     elif isinstance(prior, Estimate):
         if prior.base.expressions != base.expressions:
-            raise ModelError("the prior is an estimate of another model: it has other base parameters")
+            raise ModelError("the prior belongs to another model: it has other base parameters")
         found = from_covariance(prior.values, prior.covariance, prior.identified)
     else:
         found = _from_deviations(base, prior)
     if found.matrix.shape[1] != len(base):
-        raise ModelError(f"the prior is on {found.matrix.shape[1]} base parameters, the model has {len(base)}")
+        raise ModelError(f"the prior has {found.matrix.shape[1]} base parameters, but the model has {len(base)}")
     if not (np.isfinite(found.matrix).all() and np.isfinite(found.values).all()):
-        raise ModelError("the prior has a value or a deviation that is not finite")
+        raise ModelError("the prior has a value or a standard deviation that is not finite")
     return found
 
 
@@ -67,7 +67,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     that of an inertia the body's largest moment, that of a first moment the body's largest.
     """
     if parameters.names != base.parameters.names:
-        raise ModelError("the robot of the prior has other parameters than the one that is watched")
+        raise ModelError("the robot of the prior has other parameters than the observed one")
     sizes = np.array([np.inf if one.nominal is None else abs(one.nominal) for one in parameters])
     values = np.array([0.0 if one.nominal is None else one.nominal for one in parameters])
     for body in parameters.bodies.values():
@@ -77,22 +77,22 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     matrix = np.where(known, base.matrix, 0.0)
     covariance = (matrix * (share * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
     if not known.any():
-        raise ModelError("the robot of the prior has no inertias, so it says nothing of the parameters")
+        raise ModelError("the robot of the prior has no inertias, so it does not determine the parameters")
     return from_covariance(base.reduce(values), covariance, ~np.any(base.matrix[:, ~known] != 0.0, axis=1))
 
 
 def _from_deviations(base: BaseParameters, given: Any) -> Prior:
     """Rows of values and deviations, one number or one a base parameter."""
     if not (isinstance(given, tuple | list) and len(given) == 2):
-        raise ModelError("a prior is an estimate, standard parameters by name, or (values, deviations) of the base "
-                         f"parameters, got {type(given).__name__}")
+        raise ModelError("a prior must be an estimate, standard parameters by name, or (values, standard deviations) "
+                         f"of the base parameters, got {type(given).__name__}")
     try:
         values, stds = (np.broadcast_to(np.asarray(x, dtype=float), (len(base),)) for x in given)
     except (TypeError, ValueError):
-        raise ModelError(f"values and deviations of a prior are one number or {len(base)}, one for each base "
-                         "parameter") from None
+        raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)}, one "
+                         "per base parameter") from None
     if not np.all(stds > 0.0):
-        raise ModelError("the deviations of a prior must be above zero")
+        raise ModelError("the standard deviations of a prior must be above zero")
     finite = np.isfinite(stds)  # an infinite one says nothing
     rows = np.diag(1.0 / np.where(finite, stds, 1.0))[finite]
     return Prior(rows, rows @ values, {})
@@ -103,7 +103,7 @@ def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array
     estimate's residuals, or one."""
     if isinstance(noise, str):
         if noise != "learn":
-            raise ModelError(f"noise is a number, one for each joint, or 'learn', got '{noise}'")
+            raise ModelError(f"noise must be a number, one for each joint, or 'learn', got '{noise}'")
         if isinstance(prior, Estimate):
             found = np.array(prior.diagnostics.residual_deviation_per_joint, dtype=float)
             if found.shape == (dof,) and np.all(found > 0.0):
@@ -112,7 +112,7 @@ def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array
     try:
         found = np.broadcast_to(np.asarray(noise, dtype=float), (dof,)).copy()
     except (TypeError, ValueError):
-        raise ModelError(f"noise is one number or {dof}, one for each joint") from None
+        raise ModelError(f"noise must be one number or {dof}, one per joint") from None
     if not (np.isfinite(found).all() and np.all(found > 0.0)):
         raise ModelError(f"the noise of a joint's torque must be above zero, got {found.min():g}")
     return found

@@ -60,11 +60,12 @@ class Stream:
         plain = method in SEQUENTIAL + INSTRUMENTAL and options.forgetting is DEFAULT
         forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
         if method in SEQUENTIAL and forgetting.name != "none":
-            raise ModelError(f"method '{method}' goes joint after joint and has no forgetting; give forgetting=None")
+            raise ModelError(f"method '{method}' processes one joint after another and has no forgetting; give "
+                             "forgetting=None")
         if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up")
                                        or options.robust or options.adds):
-            raise ModelError(f"method '{method}' has exponential, start-up or no forgetting, no robust weights, and "
-                             f"takes rows whatever they add; got forgetting '{forgetting.name}'")
+            raise ModelError(f"method '{method}' supports only exponential, start-up or no forgetting, without robust "
+                             f"weights and row selection; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
         if method == "s-rls-b" and rows is None:
@@ -90,8 +91,8 @@ class Stream:
         """
         if self.method in INSTRUMENTAL:
             if instruments is None:
-                raise ModelError(f"method '{self.method}' needs the reference motion of every sample beside the "
-                                 "measured one")
+                raise ModelError(f"method '{self.method}' needs the reference motion of every sample in addition to "
+                                 "the measured one")
             entries = instrumented_entries(self.layout, instruments, entries)
         if self.method == "s-rls-b":
             add_own(self.recursion, np.ascontiguousarray(entries), keep, self._own)
@@ -152,7 +153,7 @@ class Stream:
 
     def _need_samples(self) -> None:
         if self.recursion.done == 0:
-            raise NotPossibleError("there is not a single sample to learn from")
+            raise NotPossibleError("the data contain no samples")
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def base_limits(base: BaseParameters, limits: Mapping[str, tuple[float, float]])
     low = -low
     for name, (lower, upper) in limits.items():
         if not lower <= upper:
-            raise ModelError(f"the limits of '{name}' are the wrong way round: {lower} and {upper}")
+            raise ModelError(f"the lower limit of '{name}' is above its upper limit: {lower} and {upper}")
         low[base.parameters.index(name)], high[base.parameters.index(name)] = lower, upper
     used = base.matrix != 0.0
     ends = np.where(used, base.matrix * np.where(used, low, 0.0), 0.0), np.where(used, base.matrix * np.where(

@@ -49,6 +49,16 @@ class Uniform:
     gap: float
     steps: tuple[str, ...]
 
+    def averaged(self, times: int) -> Uniform:
+        """Return the same log with the means of so many neighbouring rows in their place, segment by segment."""
+        if times < 2:
+            return self
+        counts = (self.segments[:, 1] - self.segments[:, 0]) // times
+        ends = np.cumsum(counts)
+        t, q, tau, measured = (means(x, times, self.segments) for x in (self.t, self.q, self.tau, self.measured))
+        return Uniform(t, q, tau, None if self.dq is None else means(self.dq, times, self.segments), measured > 0.5,
+                       np.column_stack([ends - counts, ends])[counts > 0], self.rate / times, self.gap, self.steps)
+
 
 def to_uniform(recording: Recording, rate: float | None = None, gap: float | None = None, stuck: bool = True
                ) -> Uniform:
@@ -112,6 +122,13 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
                  f"segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a measurement to be "
                  "used")
     return Uniform(grid, signals["q"], signals["tau"], signals.get("dq"), measured, rows, rate, widest, tuple(steps))
+
+
+def means(x: Array | Rows, times: int, segments: Segments) -> Array:
+    """Return the means of `times` neighbouring rows of x (samples, ...), segment by segment; rows that are left over at
+    the end of a segment are dropped. A mean does the same to motion and torques."""
+    parts = [np.asarray(x[start:start + (stop - start) // times * times], dtype=float) for start, stop in segments]
+    return np.concatenate([part.reshape(-1, times, *x.shape[1:]).mean(axis=1) for part in parts])
 
 
 def timing_sentence(intervals: Array, widest: float) -> str:

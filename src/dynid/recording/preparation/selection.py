@@ -18,17 +18,38 @@ _PILE = 10  # samples at the very extreme value, at least, to call it a limit
 
 def moving_joints(q: Array) -> Mask:
     """(joints,) whether the joint's range is well above its noise, its encoder step and 1 mrad (or 1 mm)."""
-    out = np.zeros(q.shape[1], dtype=bool)
+    return np.ptp(q, axis=0) > least_ranges(q) if len(q) > 2 else np.zeros(q.shape[1], dtype=bool)
+
+
+def least_ranges(q: Array) -> Array:
+    """Return the ranges (joints,) of positions q (samples, joints) above which a joint moves, rad or m."""
+    out = np.full(q.shape[1], AT_REST)
     for j in range(q.shape[1]):
         column = np.ascontiguousarray(q[:, j])
-        if len(column) < 3:
-            continue
-        noise = float(np.median(np.abs(np.diff(column, 2)))) / (0.6745 * np.sqrt(6.0))
+        noise = float(np.median(np.abs(np.diff(column, 2)))) / (0.6745 * np.sqrt(6.0)) if len(column) > 2 else 0.0
         steps = np.abs(np.diff(column))
         steps = steps[steps > 0.0]
         count = float(np.percentile(steps, 10)) if len(steps) else 0.0
-        out[j] = np.ptp(column) > max(20.0 * noise, 5.0 * count, AT_REST)
+        out[j] = max(20.0 * noise, 5.0 * count, AT_REST)
     return out
+
+
+def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
+    """Return the row ranges in which some joint of q (samples, joints) moves, half-open and in order.
+
+    A stretch of `rows` rows moves if the range of a joint within it does. A rest of up to about two such stretches
+    between two motions, and one before and after a motion, belong to it: a filter needs them, and static torques are
+    information. Everything is one range where no stretch shows motion.
+    """
+    starts = np.arange(0, len(q), max(rows, 1))
+    active = np.any(np.maximum.reduceat(q, starts, axis=0) - np.minimum.reduceat(q, starts, axis=0)
+                    > least_ranges(q), axis=1)
+    near = active.copy()
+    near[1:] |= active[:-1]
+    near[:-1] |= active[1:]
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], near.astype(np.int8), [0]])))
+    bounds = [*starts.tolist(), len(q)]
+    return [(bounds[a], bounds[b]) for a, b in zip(edges[::2], edges[1::2], strict=True)] or [(0, len(q))]
 
 
 def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:

@@ -132,7 +132,7 @@ export class CompareStep {
     if (curves.parameters?.length) {
       this.forestPlot.show(() => forest(curves.parameters), Math.min(140 + 17 * curves.parameters.length, 900));
       fill(this.numbers, table("Parameters", ["parameter", "value", "unit", "± standard error", "relative", "status"],
-        curves.parameters.map((one) => [one.name, number(one.value), one.unit, number(one.std, 2), percent(one.relative), one.status])));
+        curves.parameters.map((one) => [el("span", { text: one.name, title: `${one.meaning}, ${one.unit}` }), number(one.value), one.unit, number(one.std, 2), percent(one.relative), one.status])));
     }
     this.showCross(curves.cross);
     this.showMethods(curves.methods);

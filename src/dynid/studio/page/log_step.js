@@ -210,7 +210,7 @@ export class LogStep {
   replay(always = false) {
     const { log } = this;
     if (!log) return;
-    log.track ||= trackOf(`${shortName(log.name)}, as the log says`, log);
+    log.track ||= trackOf(`${shortName(log.name)}`, log);
     if (always || this.stage.track !== log.track) this.stage.setTrack(log.track);
   }
 

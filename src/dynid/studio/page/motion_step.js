@@ -77,7 +77,7 @@ export class MotionStep {
       layout: { xaxis: { title: { text: "s of search" }, rangemode: "tozero" }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
     const worst = [...deviations].sort((a, b) => (b.relative ?? -1) - (a.relative ?? -1)).slice(0, 12);
     keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Expected standard errors, the largest first" }),
-      table("Expected deviations", ["parameter", "± one deviation", "of its nominal value"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
+      table("Expected standard errors", ["parameter", "± standard error", "relative to nominal"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
   }
 
   async openResult(id) {

@@ -21,14 +21,14 @@ export function frictionCurves(one) {
     layout: { xaxis: { title: { text: `velocity of ${one.joint}, rad/s or m/s` } }, yaxis: { title: { text: "N m or N" } }, hovermode: "closest" } };
 }
 
-// Value over two deviations for each parameter, so that all fit one axis: a bar that covers zero is not told from nothing.
+// Each parameter divided by its value or two standard errors, so that all fit one axis: a bar that covers zero is not significant.
 export function forest(parameters) {
   const shown = parameters.filter((one) => Number.isFinite(one.value) && one.std > 0);
   const scale = shown.map((one) => Math.max(Math.abs(one.value), 2 * one.std));
   const clear = shown.map((one) => Math.abs(one.value) > 2 * one.std);
   return {
     data: [{
-      x: shown.map((one, i) => one.value / scale[i]), y: shown.map((one) => one.name), type: "scatter", mode: "markers", hovertext: shown.map((one) => `${one.name} = ${one.value} ± ${one.std} ${one.unit}`), hoverinfo: "text",
+      x: shown.map((one, i) => one.value / scale[i]), y: shown.map((one) => one.name), type: "scatter", mode: "markers", hovertext: shown.map((one) => `${one.name} = ${one.value} ± ${one.std} ${one.unit}<br>${one.meaning}`), hoverinfo: "text",
       marker: { color: clear.map((now) => (now ? color(0) : color(1))), size: 7 },
       error_x: { type: "data", array: shown.map((one, i) => 2 * one.std / scale[i]), color: color(7), thickness: 1.4, width: 3 } }],
     layout: { xaxis: { title: { text: "value ± two standard errors, normalised" }, range: [-2.2, 2.2] }, yaxis: { autorange: "reversed", tickfont: { size: 11 }, automargin: true, type: "category" }, hovermode: "closest", showlegend: false } };

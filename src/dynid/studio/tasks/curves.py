@@ -63,12 +63,13 @@ def _at(samples: Samples, t: Array, signal: Array) -> Array:
 def parameter_facts(found: Run) -> list[dict[str, Any]]:
     """Base parameters with their deviations, and how well each is known."""
     estimate: Estimate = found.estimate
-    return [{"name": name, "expression": expression, "unit": unit, "value": plain(value), "std": plain(std),
-             "relative": plain(share), "status": "identified" if well else
+    return [{"name": name, "meaning": meaning, "expression": expression, "unit": unit,
+             "value": plain(value), "std": plain(std), "relative": plain(share), "status": "identified" if well else
              "poorly-determined" if poor else "not-identified"}
-            for name, expression, unit, value, std, share, well, poor in zip(
-                estimate.names, estimate.base.expressions, estimate.base.units, estimate.values, estimate.std,
-                estimate.relative_std, estimate.well_determined, estimate.poorly_determined, strict=True)]
+            for name, meaning, expression, unit, value, std, share, well, poor in zip(
+                estimate.names, estimate.base.meanings, estimate.base.expressions, estimate.base.units,
+                estimate.values, estimate.std, estimate.relative_std, estimate.well_determined,
+                estimate.poorly_determined, strict=True)]
 
 
 def friction_facts(one: FrictionShape) -> dict[str, Any]:

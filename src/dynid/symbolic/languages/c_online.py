@@ -19,7 +19,7 @@ typedef struct {{
   {real} squares, rows;
 }} {name}_online;
 
-/* Before the first sample: p with one-sigma deviations; where a deviation is not above zero, nothing is known. */
+/* Before the first sample: p with its standard deviations; where one is not above zero, nothing is known. */
 static inline void {name}_online_start({name}_online *known, const {real} p[{b}], const {real} deviation[{b}])
 {{
   {real} *row = known->r;
@@ -55,7 +55,7 @@ static inline void {name}_online_row({name}_online *known, {real} x[{width}])
   known->rows += 1;
 }}
 
-/* A sample: motion and torques. noise: one-sigma deviation of each torque; a joint whose noise is not above zero is
+/* A sample: motion and torques. noise: standard deviation of each torque; a joint whose noise is not above zero is
    left out. forgetting: 1, or below it the share that all before still counts. */
 static inline void {name}_online_update({name}_online *known, {arguments}, const {real} tau[{n}],
                                         const {real} noise[{n}], {real} forgetting)

@@ -88,7 +88,7 @@ def _sound(estimate: Estimate) -> None:
         if not np.isfinite(value):
             raise ContractError(f"the value of {name} is {value}")
         if identified and not np.isfinite(std):
-            raise ContractError(f"{name} is called identified and its standard error is {std}")
+            raise ContractError(f"{name} is marked as identified, but its standard error is {std}")
     if estimate.theta is not None:
         if not np.all(np.isfinite(estimate.theta)):
             raise ContractError("standard parameters are not finite")
@@ -129,7 +129,7 @@ def refuses_unknown_options(trial: Trial) -> None:
         if "no_such_option" not in str(error):
             raise ContractError(f"the refusal does not name the option: {error}") from error
         return
-    raise ContractError("the option 'no_such_option' is taken without a word")
+    raise ContractError("the option 'no_such_option' is accepted without a message")
 
 
 def repeats(trial: Trial) -> None:
@@ -148,13 +148,13 @@ def fits_the_data(trial: Trial) -> None:
     """The estimate explains more than half of the torques' variation on the data it was computed from."""
     share = trial.base_fit().score(trial.arm().samples)
     if not share > 0.5:
-        raise ContractError(f"{100 * share:.3g} % of the torques' variation is explained on the data of the fit")
+        raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the data of the fit")
 
 
 def any_order_of_logs(trial: Trial) -> None:
     """The result does not depend on the order of logs. Tag: "order" in depends_on."""
     other = trial.fit(trial.arm().reordered((1, 0)).problem())
-    _same(trial.base_fit(), other, "when the logs change places", ROUNDING)
+    _same(trial.base_fit(), other, "when the order of the logs changes", ROUNDING)
 
 
 def any_unit_of_torque(trial: Trial) -> None:
@@ -205,7 +205,7 @@ def from_a_saved_factor(trial: Trial) -> None:
             identify(alone, method=trial.method.name, **trial.options)
         except DynidError:
             return
-        raise ContractError("it needs the data, and a saved factor alone is taken without a word")
+        raise ContractError("it needs the data, but a saved factor alone is accepted without a message")
     first, found = trial.base_fit(), trial.fit(alone)
     worst = np.max(np.abs(found.values - first.values) / np.where(first.identified, first.std, np.inf))
     if worst > ROUNDING:
@@ -223,7 +223,7 @@ def saves_and_loads(trial: Trial) -> None:
                for name in ("names", "values", "covariance", "identified", "std"))
     # Without standard parameters both are the base values and zeros.
     if not same or back.method != first.method or not np.array_equal(first.full, back.full):
-        raise ContractError("a saved estimate comes back changed")
+        raise ContractError("a saved estimate changes when it is loaded")
 
 
 def still_joint(trial: Trial) -> None:
@@ -232,7 +232,7 @@ def still_joint(trial: Trial) -> None:
     if found is not None and "prior" not in trial.method.depends_on:
         known = [name for name in ("Fv2", "Fc2") if name in found.names and found.identified[found.names.index(name)]]
         if known:
-            raise ContractError(f"{' and '.join(known)} of a joint that does not move are called identified")
+            raise ContractError(f"{' and '.join(known)} of a joint that does not move are marked as identified")
 
 
 def one_joint(trial: Trial) -> None:

@@ -194,5 +194,6 @@ def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> floa
 
 def _robotic(problem: Problem) -> Model:
     if not isinstance(problem.model, Model):
-        raise DynidError("the direction of gravity can only be estimated for a robot, not for a model of one's own")
+        raise DynidError("the direction of gravity can be estimated only for a model made from a robot, not for a "
+                         "custom model")
     return problem.model

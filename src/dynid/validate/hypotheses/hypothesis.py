@@ -40,14 +40,22 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A hypothesis with its evidence: misfit: weighted squares on blocks of time left out, in units of the joints' own
-    noise (1 is all that can be reached), without: that of the data as they are."""
+    """A hypothesis with its evidence.
+
+    Attributes:
+        cause, joints, values: what it claims.
+        misfit: weighted squares on blocks of time left out, in units of the joints' own noise (1 is all that can be
+            reached).
+        without: the misfit of the data as they are.
+        weight: posterior weight among all that were compared, the data as they are included.
+    """
 
     cause: str
     joints: tuple[str, ...]
     values: tuple[float, ...]
     misfit: float
     without: float
+    weight: float = 0.0
 
     @property
     def explained(self) -> float:

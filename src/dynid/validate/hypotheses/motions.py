@@ -26,7 +26,10 @@ def stretched(factor: float) -> Change:
     """Time stamps multiplied by a factor."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, t=log.t * factor, dq=log.dq / factor, ddq=log.ddq / factor ** 2,
-                                    rate=log.rate / factor) for log in logs)
+                                    rate=log.rate / factor, settings={**log.settings, **{
+                                        name: value / factor for name in ("cutoff", "torque_cutoff")
+                                        if isinstance(value := log.settings.get(name), float | int)}})
+                            for log in logs)
 
     return change
 
@@ -183,7 +186,9 @@ def _lowest(tried: Mapping[float, float]) -> float:
     """Where a parabola through the least of some values and its neighbours has its minimum."""
     order = sorted(tried)
     k = min(max(order.index(min(tried, key=lambda x: tried[x])), 1), len(order) - 2)
-    x = np.array(order[k - 1:k + 2])
-    fit = np.polyfit(x - x[1], [tried[value] for value in x], 2)
-    return float(x[1] + np.clip(-0.5 * fit[1] / fit[0], x[0] - x[1], x[2] - x[1])) if fit[0] > 0 else \
-        min(order, key=lambda value: tried[value])
+    left, middle, right = order[k - 1:k + 2]
+    low, high = ((tried[b] - tried[a]) / (b - a) for a, b in ((left, middle), (middle, right)))
+    curve = (high - low) / (right - left)  # divided differences: exact, however near the points are
+    if not curve > 0:
+        return min(order, key=lambda value: tried[value])
+    return float(np.clip(0.5 * (left + middle) - 0.5 * low / curve, left, right))

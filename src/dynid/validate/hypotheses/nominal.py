@@ -13,7 +13,7 @@ from dynid.model import complete
 _ROWS = 600  # of each log that the nominal model is held against
 _BLOCKS = 8
 _UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
-_MANY = 0.5  # share of the joints that the nominal model has to explain
+_MANY = 0.5  # share of the joints below which the nominal model explains few
 _FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
 _BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
 _HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
@@ -45,11 +45,12 @@ class _LoadFit:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Rows of all joints: torque tau, nominal bodies' torque and free columns (what no body's), each joint after the
-    other with its own noise as unit; block: of time, joint: of each row."""
+    """Rows of all joints: torque tau, nominal bodies' torque and that of the last of them, and free columns (what no
+    body's), each joint after the other with its own noise as unit; block: of time, joint: of each row."""
 
     tau: Array
     nominal: Array
+    last: Array
     free: Array
     bodies: dict[str, Array]
     block: Array
@@ -81,13 +82,16 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
-    """The factors of the joints that the nominal model knows, where these are half of all and most of them are off by
-    more than any drive or file is."""
+    """The factors of the joints that the nominal model knows, where they are off by more than any drive or file is.
+
+    Errors of a file are its bodies' own, so the fewer joints it explains, the farther off these have to be.
+    """
     known = np.array([value for value in factors if value is not None])
-    if not len(known) or len(known) < _MANY * len(factors):
+    if not len(known):
         return None
-    off = np.abs(np.log(np.maximum(np.abs(known), 1e-12))) > np.log(_UNIT)
-    return tuple(map(float, known)) if off.mean() > 0.5 else None
+    least = np.log(_UNIT) * np.sqrt(max(1.0, _MANY * len(factors) / len(known)))
+    off = np.abs(np.log(np.maximum(np.abs(known), 1e-12)))
+    return tuple(map(float, known)) if float(np.median(off)) > least else None
 
 
 def load_on_log(problem: Problem, sheet: Sheet | None) -> Load | None:
@@ -112,6 +116,8 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> Load | None:
         return None
     others = [_left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
               for body, columns in sheet.bodies.items() if body != last]
+    # A link of the file that is wrong by one factor explains as much: a load has a centre and moments of its own.
+    others.append(_left_out(np.column_stack([sheet.free, sheet.last]), rest, sheet.block))
     if left > _OTHER * min(others):
         return None
     fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
@@ -139,11 +145,11 @@ def sheet_of(problem: Problem) -> Sheet | None:
     rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
     y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
     block = np.arange(len(rows)) * _BLOCKS // len(rows)
-    tau, nominal, free, which, joints = [], [], [], [], []
+    tau, nominal, final, free, which, joints = [], [], [], [], [], []
     noise = _noise(problem)
     owners = _bodies(problem, body)
     columns: dict[str, list[Array]] = {name: [] for name in owners}
-    dof = model.dof
+    dof, own_last = model.dof, [*owners.values()][-1]
     for j in range(dof):
         keep = part.keep[rows, j]
         dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
@@ -151,13 +157,15 @@ def sheet_of(problem: Problem) -> Sheet | None:
         own[:, 4 * j:4 * j + 4] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
         tau.append(part.tau[rows[keep], j] / noise[j])
         nominal.append(y[keep, j] @ theta / noise[j])
+        final.append(y[keep, j][:, own_last] @ theta[own_last] / noise[j])
         free.append(np.column_stack([own, y[keep, j][:, ~body]]) / noise[j])
         which.append(block[keep])
         joints.append(np.full(int(keep.sum()), j))
         for name, places in owners.items():
             columns[name].append(y[keep, j][:, places] / noise[j])
     whole = np.concatenate(free)
-    return Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
+    return Sheet(np.concatenate(tau), np.concatenate(nominal), np.concatenate(final),
+                 whole[:, np.any(whole, axis=0)],
                   {name: np.concatenate(parts) for name, parts in columns.items()}, np.concatenate(which),
                   np.concatenate(joints))
 

@@ -1,12 +1,15 @@
 """Why an estimate does not carry over to another log: too little was known, or the machine is not the same.
 
-Both logs are folded. If one set of parameters explains both about as well as each its own, the machine is the same and
-the estimate overfits its log. Otherwise something changed, and each change is tried as columns that only the other log
-has: ten numbers of the last body (a load), a joint's torque scale, friction; what needs all of them is another machine.
+Both logs are compressed on the same model. The excess of a split is what one set of parameters for both parts leaves
+above what one set each leaves, as a share of the latter. The excess between the two logs is compared with the largest
+between contiguous parts of either log: a model that is too simple gives those an excess as well. Each cause is tried as
+columns that only the other log has: ten numbers of the last body (a load), a joint's torque scale, friction. What none
+of them explains is another machine, if the excess is far above that of honest splits; otherwise it is not explained.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,34 +21,61 @@ from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression import Factor, Regression
 from dynid.validate.hypotheses.trial import fold_logs, try_out
+from dynid.validate.thresholds import (
+    CHANGE_EXPLAINED,
+    MIN_BLOCKS_FOR_STEP,
+    OTHER_MACHINE_EXCESS,
+    OTHER_MACHINE_RATIO,
+    OVERFIT_RATIO,
+    SAME_MACHINE_EXCESS,
+)
 
-Change = Literal["overfit", "load", "gain", "friction", "machine", "noise"]
-
-_SAME = 1.5  # misfit of one set of parameters over that of one a log, up to which the machine is the same
-_WORSE = 2.0  # times, in squares, that the estimate's error on the other log is above that of both logs' fit
-_EXPLAINS = 0.8  # share of the change that one cause has to explain
+Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained", "noise"]
 
 
 @dataclass(frozen=True)
 class Changed:
-    """What changed. what: see `Change`. explained: share of the misfit between the logs that each cause alone takes
-    away. errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, of
-    its own. joint, gain: of a changed scale, from 0."""
+    """What changed between a log and another one.
+
+    Attributes:
+        what: see `Change`.
+        explained: share of the excess between the logs that each cause alone removes.
+        errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, of
+            a set of its own.
+        excess: between the logs, friction free to differ; honest: the largest between parts of one log.
+        joint: of a changed scale, from 0; gain: that scale.
+    """
 
     what: Change
     explained: dict[str, float]
     errors: tuple[float, float, float]
+    excess: float = 0.0
+    honest: float = 0.0
     joint: int | None = None
     gain: float | None = None
 
 
-def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> Changed:
-    """Why base values (base,) that were identified from a problem do not fit another log."""
-    here, there = problem.regression, fold_logs(problem.model, other, problem.base, problem.threads, blocks=1)
+@dataclass(frozen=True)
+class LoadStep:
+    """A load that changed within a log, between two times (s). excess: between what is before and behind it; explained:
+    share of the excess that ten numbers of the last body explain."""
+
+    start: float
+    stop: float
+    excess: float
+    explained: float
+
+
+def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here: Regression | None = None) -> Changed:
+    """Return why base values (base,) that were identified from a problem do not fit another log.
+
+    here: the problem's data in blocks of time; the problem's own regression by default.
+    """
+    here = problem.regression if here is None else here
+    there = fold_logs(problem.model, other, problem.base, problem.threads)
     noise = np.maximum(try_out(here).noise(), try_out(there).noise())
     alone = [_Stack.of([one], noise) for one in (here, there)]
-    apart = sum(stack.left() for stack in alone)
-    both = _Stack.of([here, there], noise)
+    apart, both = sum(stack.left() for stack in alone), _Stack.of([here, there], noise)
     together = both.left()
     power = sum(factor.power for factor in there.factors)
 
@@ -53,19 +83,68 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> C
         return 100.0 * float(np.sqrt(there.misfits(values).sum() / max(power, 1e-300)))
 
     errors = (error(beta), error(both.solve()), error(alone[1].solve()))
-    if together < _SAME * apart:
+    excess = together / max(apart, 1e-300) - 1.0
+    if excess < max(SAME_MACHINE_EXCESS, largest_excess((here, there), noise)):
         weighted = (np.sum(there.misfits(beta) / noise ** 2), np.sum(there.misfits(both.solve()) / noise ** 2))
-        return Changed("overfit" if weighted[0] > _WORSE * weighted[1] else "noise", {}, errors)
-    excess = together - apart
+        return Changed("overfit" if weighted[0] > OVERFIT_RATIO * weighted[1] else "noise", {}, errors, excess)
     gains = [both.scaled(j) for j in range(here.dof)]
-    j = int(np.argmin([left for left, _ in gains]))
-    left = {"gain": gains[j][0], "friction": both.left(_friction(problem)), "load": both.left(_last_body(problem))}
-    explained = {name: 1.0 - (value - apart) / excess for name, value in left.items()}
+    j, friction = int(np.argmin([left for left, _ in gains])), _friction(problem)
+    left = {"gain": gains[j][0], "friction": both.left(friction), "load": both.left(_last_body(problem))}
+    explained = {name: 1.0 - (value - apart) / (together - apart) for name, value in left.items()}
+    left_by = {name: value / max(apart, 1e-300) - 1.0 for name, value in left.items()}
+    honest = largest_excess((here, there), noise, friction)
     simple: tuple[Change, ...] = ("gain", "friction", "load")
     what = max(simple, key=lambda name: explained[name])
-    if explained[what] < _EXPLAINS or left[what] > _SAME * apart:
-        return Changed("machine", explained, errors)
-    return Changed(what, explained, errors, *((j, gains[j][1]) if what == "gain" else (None, None)))
+    if explained[what] >= CHANGE_EXPLAINED and left_by[what] < max(SAME_MACHINE_EXCESS, honest):
+        return Changed(what, explained, errors, left_by["friction"], honest,
+                       *((j, gains[j][1]) if what == "gain" else (None, None)))
+    differs = max(OTHER_MACHINE_EXCESS, OTHER_MACHINE_RATIO * honest)
+    return Changed("machine" if left_by["friction"] > differs else "unexplained", explained, errors,
+                   left_by["friction"], honest)
+
+
+def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
+    """Return where in a log the robot took up or set down a load; None where it did not.
+
+    The blocks of time before some block and those behind it are compared as two logs are. The block between them may
+    hold the change and is left out.
+    """
+    blocks, found = problem.regression.blocks, list[LoadStep]()
+    if len(blocks) < MIN_BLOCKS_FOR_STEP or any(len(block.spans) != 1 for block in blocks) \
+            or len({block.spans[0].log for block in blocks}) > 1:
+        return None
+    load, friction = _last_body(problem), _friction(problem)
+    for cut in range(2, len(blocks) - 2):
+        parts = [Regression.of(problem.base, some, problem.regression.joints)
+                 for some in (blocks[:cut], blocks[cut + 1:])]
+        one_set = excess_between(parts, noise)
+        if one_set < OTHER_MACHINE_EXCESS:
+            continue
+        by_load, by_friction = (1.0 - excess_between(parts, noise, free) / one_set for free in (load, friction))
+        if by_load > max(CHANGE_EXPLAINED, by_friction):
+            found.append(LoadStep(blocks[cut].spans[0].start, blocks[cut].spans[0].stop, one_set, by_load))
+    return max(found, key=lambda step: step.excess * step.explained, default=None)
+
+
+def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
+    """Return the largest excess between two contiguous parts of one log, over the splits at its quarters.
+
+    free: (base, k), directions along which the parts may differ.
+    """
+    found = [0.0]
+    for fold in folds:
+        count = len(fold.blocks)
+        for cut in {count // 4, count // 2, 3 * count // 4} - {0, count}:
+            parts = [Regression.of(fold.base, blocks, fold.joints)
+                     for blocks in (fold.blocks[:cut], fold.blocks[cut:])]
+            found.append(excess_between(parts, noise, free))
+    return max(found)
+
+
+def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
+    """Return what one set of parameters leaves of two parts' torques above one set each, as a share of the latter."""
+    apart = sum(_Stack.of([part], noise).left() for part in parts)
+    return _Stack.of(list(parts), noise).left(free) / max(apart, 1e-300) - 1.0
 
 
 @dataclass(frozen=True, eq=False)

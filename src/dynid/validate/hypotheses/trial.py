@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,15 +22,20 @@ _WEAK = 1e-4  # directions weaker than this share of the strongest are not used 
 @dataclass(frozen=True, eq=False)
 class Trial:
     """Sums of squared residuals of each joint (dof,): inside the fit, on blocks left out, and of each joint fitted
-    alone; rows and squared torques. beta (base,): the fit to all."""
+    alone; rows and squared torques. beta (base,): the fit to all. by_block (blocks, dof): on each block left out."""
 
     regression: Regression
     beta: Array
     inside: Array
-    left_out: Array
+    by_block: Array
     alone: Array
     rows: Array
     power: Array
+
+    @property
+    def left_out(self) -> Array:
+        """Squared residuals on all blocks left out (dof,)."""
+        return np.asarray(self.by_block.sum(axis=0))
 
     def noise(self) -> Array:
         """Deviation of each joint's own fit (dof,), at least a share FLOOR of its torque."""
@@ -57,11 +63,11 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     trial = Trial(regression, np.zeros(len(regression.base)), alone, alone, alone, rows, power)
     weights = 1.0 / (trial.noise() if noise is None else noise)
     beta = solve_stacked(regression, weights)
-    left_out = regression.misfits(beta)
+    by_block = regression.misfits(beta)[None]
     if len(regression.blocks) > 2:
-        left_out = np.sum([regression.only(b).misfits(solve_stacked(fewer, weights))
-                           for b, fewer in enumerate(regression.without_each())], axis=0)
-    return Trial(regression, beta, regression.misfits(beta), left_out, alone, rows, power)
+        by_block = np.array([regression.only(b).misfits(solve_stacked(fewer, weights))
+                             for b, fewer in enumerate(regression.without_each())])
+    return Trial(regression, beta, regression.misfits(beta), by_block, alone, rows, power)
 
 
 def _alone(r: Array) -> float:
@@ -88,6 +94,44 @@ def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
     return float(np.sum(trial.left_out / size ** 2) / max(float(trial.rows.sum()), 1.0))
 
 
+def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Array:
+    """The squared residuals of `score` on each block left out (blocks,), not divided by rows."""
+    size = noise if torque is None else noise * np.abs(torque)
+    return np.asarray(np.sum(trial.by_block / size ** 2, axis=1))
+
+
+def posterior_weights(scores: Sequence[Array]) -> list[float]:
+    """Return the posterior weight of each of some hypotheses from their misfits on the same blocks (blocks,).
+
+    The odds of a hypothesis against the best are those that it predicts a further block better, by the mean and the
+    standard error of the logarithm of the ratio of their misfits. Rows of a block share the error of the model, so
+    blocks are the independent observations.
+    """
+    logs = [np.log(np.maximum(one, 1e-300)) for one in scores]
+    best = min(logs, key=lambda one: float(one.mean()))
+    odds = []
+    for one in logs:
+        behind = one - best
+        count = len(behind)
+        spread = float(behind.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
+        if one is best:
+            odds.append(1.0)
+            continue
+        t = float(behind.mean()) / max(spread, 1e-9)
+        # Student's t as a normal deviate (Wallace), for count - 1 degrees of freedom.
+        z = math.sqrt(max(count - 1, 1) * math.log1p(t * t / max(count - 1, 1)))
+        chance = 0.5 * math.erfc(z / math.sqrt(2.0))
+        odds.append(chance / (1.0 - chance))
+    return [one / sum(odds) for one in odds]
+
+
 def own_score(trial: Trial, noise: Array) -> float:
     """The same of each joint fitted alone: what no joint's wrong scale can spoil."""
     return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))
+
+
+def mean_log_share(trial: Trial) -> float:
+    """Return the mean over joints of the logarithm of what is left of their torque on blocks left out, in squares and
+    as a share of the torque: a measure that neither scales nor exchanged columns change."""
+    share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
+    return float(np.mean(np.log(share + FLOOR ** 2)))

@@ -26,7 +26,18 @@ from dynid.validate.hypotheses.motions import (
     worth_of_delay,
 )
 from dynid.validate.hypotheses.screen import Screen
-from dynid.validate.hypotheses.trial import BLOCKS, FLOOR, Trial, fold_logs, own_score, score, try_out
+from dynid.validate.hypotheses.trial import (
+    BLOCKS,
+    Trial,
+    block_scores,
+    fold_logs,
+    mean_log_share,
+    own_score,
+    posterior_weights,
+    score,
+    try_out,
+)
+from dynid.validate.thresholds import RIVAL_WEIGHT
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
 _SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
@@ -36,7 +47,6 @@ EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each para
 _HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesis leaves at most to be searched and judged
 _ASKED = 1.08  # misfit of all joints together over that of each alone, and
 _ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
-_CLOSE = 0.9  # share of what the best explains from which another explains as well
 _TRIED = 4  # of the motion hypotheses that are refined
 _MIXED = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
 _WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain, and
@@ -63,11 +73,12 @@ class Clues:
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """What weighing found: best, None where no hypothesis matters, those that explain as much, and all that were
-    weighed, the likeliest first. gravity: its direction, where that was estimated."""
+    """What weighing found: best, None where no hypothesis matters, other causes with a posterior weight above
+    RIVAL_WEIGHT, each with it, and all that were weighed, the likeliest first. gravity: its direction, where that was
+    estimated."""
 
     best: Hypothesis | None
-    rivals: tuple[Hypothesis, ...]
+    rivals: tuple[tuple[Hypothesis, float], ...]
     weighed: tuple[Weighed, ...]
     gravity: Gravity | None = None
 
@@ -98,25 +109,38 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         before = score(null, noise)
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
-    judged: list[tuple[float, Hypothesis]] = []
+    judged: list[_Judged] = []
     material, share = set[int](), _SECOND if clues.second else MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]),
                 *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
         trial = changed_trial(problem, logs, one, noise)
-        judged.append((score(trial, noise, one.torque), one))
-        if judged[-1][0] <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
+        judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque)))
+        if judged[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
             material.add(id(one))
         elif one.cause not in _SCALES:
             break  # what explains less of the screen's rows will not matter either
-    judged.sort(key=lambda pair: pair[0])
+    judged.sort(key=lambda one: one.misfit)
     joints = problem.regression.joints
-    weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, value, before)
-                    for value, one in judged)
-    least, best = judged[0] if judged else (np.inf, Hypothesis(""))
+    weights = posterior_weights([one.blocks for one in judged] + [block_scores(null, noise)])
+    weighed = tuple(Weighed(one.hypothesis.cause, tuple(joints[j] for j in one.hypothesis.joints),
+                            one.hypothesis.values, one.misfit, before, weight)
+                    for one, weight in zip(judged, weights, strict=False))
+    least, best = (judged[0].misfit, judged[0].hypothesis) if judged else (np.inf, Hypothesis(""))
     # Scales have thresholds of their own, which are met.
     if id(best) in material or (best.cause in _SCALES and least < min(before, terms)):
-        return Balance(best, _rivals(judged, before), weighed, gravity)
+        rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
+                       if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
+        return Balance(best, rivals, weighed, gravity)
     return Balance(_gap(problem, logs, noise, null, clues), (), weighed, gravity)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """A hypothesis with its misfit on blocks left out, all together and each (blocks,)."""
+
+    misfit: float
+    hypothesis: Hypothesis
+    blocks: Array
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
@@ -158,14 +182,8 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
     """Return the logs, or where they are long the excerpt that hypotheses are weighed on."""
-    return excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
-
-
-def _rivals(hypotheses: list[tuple[float, Hypothesis]], before: float) -> tuple[Hypothesis, ...]:
-    """Other causes that explain about as much as the best."""
-    least, best = hypotheses[0]
-    return tuple(one for value, one in hypotheses[1:] if before - value > _CLOSE * (before - least)
-                 and value < 1.5 * least and one.cause != best.cause)
+    some = excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
+    return logs if len(some) == len(logs) and all(one is log for one, log in zip(some, logs, strict=True)) else some
 
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
@@ -187,8 +205,7 @@ def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     yardstick for hypotheses that give joints the torques of others."""
     model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
-    share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
-    return float(np.mean(np.log(share + FLOOR ** 2)))
+    return mean_log_share(trial)
 
 
 def _motions(screen: Screen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:

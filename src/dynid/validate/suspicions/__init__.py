@@ -9,7 +9,7 @@ from __future__ import annotations
 from dynid.findings import Finding
 from dynid.validate.suspicions import amount, body, compensated, cutoff, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
-from dynid.validate.suspicions.causes import Explained, Refit, explained
+from dynid.validate.suspicions.causes import Explained, Refit, accepted, explained
 from dynid.validate.suspicions.price import without_conditions
 
 __all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
@@ -37,7 +37,7 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
     priced, free = without_conditions(case)
-    cause = explained(free)
+    cause = accepted(explained(free.plain), free)
     fit = [] if cause.done else _look("fit", cause.case)
     said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
     if said:  # what a fault leaves behind is no cause of its own

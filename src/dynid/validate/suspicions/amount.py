@@ -23,8 +23,8 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
                       severity="fatal", evidence=evidence)
     elif effective < _FEW_EFFECTIVE * base:
         yield suspect("few-independent-samples", "few independent samples", "data",
-                      f"{rows} equations are worth only {effective:.0f} independent ones, few for {base} base "
-                      "parameters: record a longer motion", evidence=evidence)
+                      f"{rows} equations contain the information of only {effective:.0f} "
+                      f"independent ones, few for {base} base parameters: record a longer motion", evidence=evidence)
 
 
 def badly_conditioned(case: Case) -> Iterator[Finding]:
@@ -32,8 +32,8 @@ def badly_conditioned(case: Case) -> Iterator[Finding]:
     condition = float(case.estimate.diagnostics.get("condition", 0.0))
     if condition > _CONDITION:
         yield suspect("badly-conditioned", "condition number", "data",
-                      f"the condition number is {condition:.3g} (columns scaled; below {_CONDITION:g} is good): noise "
-                      "makes some parameters hard to tell apart; use an exciting trajectory",
+                      f"the condition number is {condition:.3g} (columns scaled; below {_CONDITION:g} is good): with "
+                      "noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
                       evidence={"condition": condition})
 
 

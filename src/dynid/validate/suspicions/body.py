@@ -17,8 +17,9 @@ def impossible_links(case: Case) -> Iterator[Finding]:
     if wrong:
         names = list(dict.fromkeys(one.link for one in wrong))
         yield suspect("impossible-links", "impossible links", listed(names),
-                      f"{listed(names, 6)} cannot exist ({wrong[0].message}): a simulator may refuse the robot or "
-                      "explode; a pc- method keeps to what can be", parameters=names,
+                      f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} not physically "
+                      f"consistent ({wrong[0].message}): a simulator may refuse the robot or become "
+                      "unstable; use --method pc-wls", parameters=names,
                       evidence={"amount": each([one.amount for one in wrong])})
 
 
@@ -27,7 +28,7 @@ def energy_grows(case: Case) -> Iterator[Finding]:
     fall = None if case.physics is None else case.physics.fall
     if fall is not None and not fall.stable:
         yield suspect("energy-grows", "free fall", "robot",
-                      f"let go without torques, the identified robot does not fall as matter does: {fall.sentence}",
+                      f"released without joint torques, the identified robot does not conserve energy: {fall.sentence}",
                       evidence={"energy_growth": fall.growth, "energy_in_play": fall.in_play,
                                 "seconds": float(fall.t[-1])})
 

@@ -68,6 +68,15 @@ class Case:
         """Rows of the data beside the nominal model; None where there is none."""
         return sheet_of(self.problem)
 
+    @cached_property
+    def plain(self) -> Case:
+        """The case with viscous and Coulomb friction, offsets and rotors in place of its own friction.
+
+        Flexible friction terms can absorb a fault of the data; a hypothesis about a fault is tested without them.
+        """
+        from dynid.validate.suspicions.second_fit import plain_case
+        return plain_case(self)
+
     @property
     def motions(self) -> tuple[JointMotion, ...]:
         """Motion of each joint; empty where only a saved fold is at hand."""
@@ -104,7 +113,7 @@ def suspect(code: str, title: str, about: str, text: str, *, severity: Severity 
 
 def of_second_fit(finding: Finding, method: str) -> Finding:
     """The finding as one of a second fit by a method, which it says: its numbers are not those of the result."""
-    return replace(finding, text=f"In a second fit by {method}, not in the result: {inside(finding.text)}",
+    return replace(finding, text=f"In a second fit by {method}, which is not the result: {inside(finding.text)}",
                    second_fit=True)
 
 

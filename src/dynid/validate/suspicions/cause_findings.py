@@ -26,12 +26,12 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     if len(joints) == 1:
         evidence |= {"gain": found.values[0], "std": deviations[0]}
         evidence |= {} if nominal[0] is None else {"nominal": nominal[0]}
-        known = "" if nominal[0] is None else f"; the nominal model says {nominal[0]:.2f}"
-        text = (f"the drive gain of {joint_label(joints[0])} looks wrong: its torque is {found.values[0]:.2f} +- "
-                f"{deviations[0]:.1g} times what the other joints' torques imply{alternative}{known}")
+        known = "" if nominal[0] is None else f"; the nominal model gives {nominal[0]:.2f}"
+        text = (f"the drive gain of {joint_label(joints[0])} is probably wrong: its torque is {found.values[0]:.2f} "
+                f"+- {deviations[0]:.1g} times what the other joints' torques imply{alternative}{known}")
     else:
         evidence |= {"gain": each(found.values), "std": each(deviations)}
-        text = (f"the drive gains of {joints_listed(joints)} look wrong: their torques are "
+        text = (f"the drive gains of {joints_listed(joints)} are probably wrong: their torques are "
                 f"{listed([f'{value:.2f}' for value in found.values])} times what the other joints' torques "
                 f"imply{alternative}")
     return suspect("drive-gain", "drive gain", joints_listed(joints), text, joints=joints, evidence=evidence)
@@ -41,15 +41,17 @@ def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     names = [case.problem.regression.joints[j] for j in found.joints]
     which, has = ("torques", "have") if len(names) > 1 else ("torque", "has")
     return suspect("torque-sign", "torque sign", joints_listed(names),
-                   f"the {which} of {joints_listed(names)} {has} the wrong sign: the other joints' torques say so",
+                   f"the {which} of {joints_listed(names)} {has} the wrong sign: this explains the torques of the "
+                   "other joints",
                    joints=names, evidence={"gain": found.values[0] if len(names) == 1 else each(found.values)})
 
 
 def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     factor = found.values[0]
     return suspect("time-scale", "time stamps", "all logs",
-                   f"time stamps are wrong by a factor: gravity and accelerations agree when time runs {factor:.3g} "
-                   f"times as {'slowly' if factor > 1 else 'long'} as the log says; check time_unit and rate",
+                   "the time stamps are probably wrong by a factor: gravity and accelerations agree when time runs "
+                   f"{factor:.3g} times as {'slowly' if factor > 1 else 'long'} as in the log; check the unit of the "
+                   "time (--set log.time_unit=ms) and the rate",
                    evidence={"factor": factor})
 
 
@@ -58,44 +60,49 @@ def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     also = ", and its torque as much too large" if found.details["torque"] and factor > 1 else \
         ", and its torque as much too small" if found.details["torque"] else ""
     return suspect("gear-ratio", "gear ratio", joint_label(name),
-                   f"the gear ratio of {joint_label(name)} looks wrong: its true motion is {factor:.3g} times the "
+                   f"the gear ratio of {joint_label(name)} is probably "
+                   f"wrong: its true motion is {factor:.3g} times the "
                    f"logged one{also}", joints=[name], evidence={"factor": factor})
 
 
 def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     names = [case.problem.regression.joints[j] for j in found.joints]
     return suspect("positions-swapped", "positions swapped", joints_listed(names),
-                   f"the positions of {joints_listed(names)} stand in each other's columns", joints=names)
+                   f"the positions of {joints_listed(names)} are exchanged: each is in the column of "
+                   "another joint", joints=names)
 
 
 def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     names = [case.problem.regression.joints[j] for j in found.joints]
     return suspect("position-sign", "position sign", joints_listed(names),
-                   f"the position of {joints_listed(names)} is counted the other way round", joints=names)
+                   f"the position of {joints_listed(names)} has the opposite sign", joints=names)
 
 
 def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     assert gravity is not None
     x, y, z = gravity.vector
-    how = "the other way round" if gravity.angle > 175.0 else f"{gravity.angle:.0f} degrees from what the model says"
+    how = "the opposite direction" if gravity.angle > 175.0 else f"{gravity.angle:.0f} degrees from that of the model"
     return suspect("gravity-direction", "gravity", "mounting",
-                   f"the robot is mounted otherwise: the torques want gravity along ({x:.2f}, {y:.2f}, {z:.2f}) m/s^2 "
-                   f"in the base frame, {how}; give it as gravity, or gravity = \"estimate\"",
+                   "the robot is probably mounted differently: the torques are consistent with gravity along "
+                   f"({x:.2f}, {y:.2f}, {z:.2f}) m/s^2 in the base frame, {how}; use --gravity estimate, or give the "
+                   "vector with --gravity",
                    evidence={"gravity": each(gravity.vector), "angle": gravity.angle, "std": each(gravity.std)})
 
 
 def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     late, names = found.values[0], case.problem.regression.joints
     return suspect("residual-follows-delay", "delay", "all joints",
-                   f"the torques come {1e3 * abs(late):.3g} ms {'later' if late > 0 else 'earlier'} than the motion "
-                   "says", joints=names, evidence={"coefficient": (-late,) * len(names)})
+                   f"the torques are {1000.0 * abs(late):.3g} ms "
+                   f"{'later' if late > 0 else 'earlier'} than the motion",
+                   joints=names, evidence={"coefficient": (-late,) * len(names)})
 
 
 def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     name = case.problem.regression.joints[found.joints[0]]
     return suspect("residual-follows-backlash", "backlash", joint_label(name),
-                   f"the gear of {joint_label(name)} has backlash: at every reversal its encoder moves through a gap "
-                   f"of {1e3 * abs(found.values[0]):.3g} mrad (or mm) before the link follows", joints=[name],
+                   f"the residual of {joint_label(name)} is consistent with backlash: at every "
+                   f"reversal its encoder moves through a gap of {1000.0 * abs(found.values[0]):.3g} "
+                   "mrad (or mm) before the link follows", joints=[name],
                    evidence={"gap": found.values[0]})
 
 

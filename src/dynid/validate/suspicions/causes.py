@@ -6,36 +6,42 @@ of the fit are asked of that: only what stays is said.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dynid.estimate import Problem, identify
 from dynid.findings import Finding
 from dynid.model import Model
 from dynid.plain import plain
 from dynid.recording.decimate import decimated
-from dynid.regression import TorqueEquations, fold
 from dynid.validate.candidates import BACKLASH
-from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
 from dynid.validate.hypotheses.motions import position_sign, swapped_positions
 from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
+from dynid.validate.hypotheses.other_log import load_taken_up
 from dynid.validate.hypotheses.plausible import times_solid_steel
 from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
-from dynid.validate.hypotheses.trial import fold_logs, score, try_out
-from dynid.validate.hypotheses.weigh import Clues, hypothesis_excerpt, misfit_of, mounted, relative_left, weigh
-from dynid.validate.reconstruct import reconstruct
-from dynid.validate.residual_tests import residual_tests
+from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, score, try_out
+from dynid.validate.hypotheses.weigh import (
+    MATERIAL,
+    Clues,
+    hypothesis_excerpt,
+    misfit_of,
+    mounted,
+    relative_left,
+    weigh,
+)
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
-from dynid.validate.words import joint_label, joints_listed, listed
+from dynid.validate.suspicions.second_fit import METHOD, without
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, UNRELATED_SHARE
+from dynid.validate.words import inside, joint_label, joints_listed, listed
 
-METHOD = "wls"  # of second fits: it works on the factors alone and is fast
 _MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
 _SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
@@ -76,41 +82,107 @@ class Explained:
     refit: Refit | None = None
     weighed: tuple[Weighed, ...] = ()
     done: bool = False  # nothing more can be asked of the fit
+    hypotheses: tuple[Hypothesis, ...] = ()  # that the data were fitted again without, in order
 
 
 def explained(case: Case) -> Explained:
     """The causes that explain the data, in the order in which they can be found: torques in wrong columns, then signs,
     then units, then all that has to be weighed; each looked for in the data without those before."""
     state = Explained((), case)
-    for look in (_swapped, _swapped_positions, _signs, _unit, _weighed, _load):
+    for look in (_load_step, _swapped, _swapped_positions, _signs, _unit, _weighed, _load):
         if not state.done:
             state = look(state)
-    return state
+    return _unrelated(case) if _is_unrelated(case) and _is_unrelated(state.case) else state
 
 
-def without(case: Case, hypothesis: Hypothesis) -> Case:
-    """The case as it would be without a fault, identified anew by weighted least squares.
+def _is_unrelated(case: Case) -> bool:
+    """Whether the own equations of most joints leave much of their torque's variation on blocks left out."""
+    trial = case.trial
+    moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
+    if not case.problem.data or not moving.any():
+        return False
+    mean = np.array([abs(float(np.mean(np.concatenate(case.torques(j))))) for j in range(len(moving))])
+    variation = np.maximum(trial.power - trial.rows * mean ** 2, 1e-12 * trial.power)
+    return float(np.median((trial.left_out / np.where(variation > 0, variation, 1.0))[moving])) > UNRELATED_SHARE
 
-    Estimate, reconstruction, residual tests and gains are those of the second fit; what is known of the excitation and
-    of other logs stays.
+
+def _unrelated(case: Case) -> Explained:
+    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
+    logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
+    for one in case.problem.data:
+        for other in logs:
+            rows = min(len(one), len(other))
+            if other is one or rows < 0.9 * max(len(one), len(other)):
+                continue
+            mixed = replace(one.select([(0, rows)]), tau=other.select([(0, rows)]).tau)
+            own = try_out(fold_logs(case.problem.model, (mixed,), case.problem.base, case.problem.threads))
+            if mean_log_share(own) < mean_log_share(case.trial) + math.log(UNRELATED_SHARE):
+                return Explained((suspect(
+                    "torques-exchanged", "torques exchanged", one.source,
+                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "
+                    "the torques of the second; give each log its own torque file", severity="fatal",
+                    logs=[one.source, other.source]),), case, done=True)
+    return Explained((suspect(
+        "torques-unrelated", "torques unrelated", "all logs",
+        "torques and positions do not belong together: no joint's equations explain its torque, whatever column, sign, "
+        "unit, delay or direction of gravity is assumed; check that positions and torques are of the same log and "
+        "start at the same time", severity="fatal", logs=[log.source for log in case.problem.data]),), case, done=True)
+
+
+def _load_step(state: Explained) -> Explained:
+    """A load that was taken up or set down while a log ran."""
+    case = state.case
+    found = load_taken_up(case.problem, case.trial.noise()) if case.problem.data else None
+    if found is None:
+        return state
+    log = case.problem.data[0]
+    finding = suspect("load-changed", "load", log.source,
+                      f"the load of the robot changes within {log.source}, between {found.start:.4g} and "
+                      f"{found.stop:.4g} s: ten numbers of the last body explain {100 * found.explained:.0f} % of the "
+                      "difference; identify from the part before or behind it, with `--set log.stop=...` or "
+                      "`--set log.start=...`",
+                      logs=[log.source], evidence={"start": found.start, "stop": found.stop, "excess": found.excess,
+                                                   "explained": found.explained})
+
+    def change(model: Any, logs: Any) -> Any:
+        before, behind = (int(np.searchsorted(logs[0].t, x)) for x in (found.start, found.stop))
+        longest = (0, before) if before > len(logs[0].t) - behind else (behind, len(logs[0].t))
+        return model, (logs[0].select([longest]),)
+
+    return _with(state, finding, Hypothesis("load-changed", (), change))
+
+
+def accepted(found: Explained, flexible: Case) -> Explained:
+    """Return what was found with plain friction, without causes that the case's own friction explains better.
+
+    A cause is kept where the data without the fault and with plain friction are predicted better than the data as they
+    are with the case's own friction, or where the fault explains as much beside that friction.
     """
-    problem = case.problem
-    model, samples = hypothesis.change(problem.model, case.reconstruction.samples)
-    base = problem.base if model is problem.model else None
-    anew = fold(TorqueEquations.of(model, samples, base), blocks=len(problem.regression.blocks),
-                threads=problem.threads)
-    prior = problem.regression.prior if base is not None else None
-    second = Problem(model, replace(anew, prior=prior), samples, problem.nominal, problem.threads)
-    estimate = identify(second, method=METHOD)
-    reconstruction = reconstruct(estimate, samples, for_tests=True)
-    return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
-                   tests=residual_tests(reconstruction), gains=drive_gains(second, estimate))
+    if found.case is flexible or flexible.plain is flexible:
+        return found
+    if not found.hypotheses:
+        return replace(found, case=flexible)
+    with_friction, without_fault = mean_log_share(flexible.trial), mean_log_share(found.case.trial)
+    if without_fault < with_friction - math.log(EQUALLY_EXPLAINED):
+        return found
+    logs, model = hypothesis_excerpt(flexible.problem.data), flexible.problem.model
+    before = mean_log_share(try_out(fold_logs(model, logs, flexible.problem.base, flexible.problem.threads)))
+    for hypothesis in found.hypotheses:
+        model, logs = hypothesis.change(model, logs)
+    base = flexible.problem.base if model is flexible.problem.model else None
+    after = mean_log_share(try_out(fold_logs(model, logs, base, flexible.problem.threads)))
+    if after < before + math.log(MATERIAL):
+        return found
+    if without_fault > with_friction + math.log(EQUALLY_EXPLAINED):
+        return Explained((), flexible, weighed=found.weighed)
+    doubt = "One of: this, or friction that the model has terms for; the data are explained equally well by both."
+    return replace(found, findings=tuple(replace(one, text=f"{one.text} {doubt}") for one in found.findings))
 
 
 def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, weighed: tuple[Weighed, ...] = (),
           done: bool = False) -> Explained:
     """The state with one more cause."""
-    case, refit = state.case, state.refit
+    case, refit, hypotheses = state.case, state.refit, state.hypotheses
     if hypothesis is not None:
         names = case.problem.regression.joints
         joints = tuple(names[j] for j in hypothesis.joints)
@@ -118,7 +190,8 @@ def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, wei
         before = refit or Refit((), (), ())
         refit = Refit((*before.causes, hypothesis.cause), (*before.joints, *joints),
                       (*before.values, *hypothesis.values))
-    return Explained((*state.findings, finding), case, refit, state.weighed + weighed, done)
+        hypotheses = (*hypotheses, hypothesis)
+    return Explained((*state.findings, finding), case, refit, state.weighed + weighed, done, hypotheses)
 
 
 def _swapped(state: Explained) -> Explained:
@@ -131,7 +204,7 @@ def _swapped(state: Explained) -> Explained:
     names = case.problem.regression.joints
     joints = [names[j] for j in moved]
     finding = suspect("torques-swapped", "torques swapped", joints_listed(joints),
-                      f"the torques of {joints_listed(joints)} stand in each other's columns: "
+                      f"the torques of {joints_listed(joints)} are exchanged, each in the column of another joint: "
                       + listed([f"the equations of {joint_label(names[j])} explain the torque logged for "
                                 f"{joint_label(names[order[j]])}" for j in moved], 3), joints=joints)
 
@@ -190,13 +263,14 @@ def _signs(state: Explained) -> Explained:
             return model, logs
 
         finding = suspect("position-sign", "position sign", joints_listed(names),
-                          f"the positions of {joints_listed(names)} are counted the other way round: friction and "
-                          "inertia come out below zero, and the other joints' torques agree only so", joints=names)
+                          f"the positions of {joints_listed(names)} have the opposite sign: friction "
+                          "and inertia are negative, and only the opposite sign agrees with the torques "
+                          "of the other joints", joints=names)
         return _with(state, finding, Hypothesis("position-sign", inverted, change))
     who = "all torques have" if len(names) == dof and dof > 1 else f"the torque of {joints_listed(names)} has" \
         if len(names) == 1 else f"the torques of {joints_listed(names)} have"
     finding = suspect("torque-sign", "torque sign", "all joints" if len(names) == dof > 1 else joints_listed(names),
-                      f"{who} the wrong sign: friction and inertia come out below zero", joints=names,
+                      f"{who} the wrong sign: friction and inertia are negative", joints=names,
                       evidence=evidence)
     return _with(state, finding, torques)
 
@@ -240,8 +314,9 @@ def _unit(state: Explained) -> Explained:
     alike = float(np.ptp(np.log(sizes))) < 2.0 * _ALIKE
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
-            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, each "
-            "joint by another factor: they look like raw counts or currents; give drive gains and gear ratios")
+            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, with "
+                          "another factor for each joint: they are probably raw counts or currents; give drive gains "
+                          "and gear ratios")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
@@ -256,8 +331,8 @@ def _too_heavy(state: Explained) -> Explained:
         return state
     return _with(state, suspect(
         "torque-unit", "torque unit", "torques",
-        f"the unit of the torques is in doubt: what gravity shows of the links is {times:.2g} times what a bar of "
-        "solid steel of the robot's length would weigh; check for mN m, raw counts or currents",
+        f"the unit of the torques is doubtful: the weight of the links by gravity is {times:.2g} times what a bar of "
+        "solid steel of the robot's length would weigh; check for N mm, raw counts or currents",
         evidence={"times_solid_steel": times}), None)
 
 
@@ -276,10 +351,12 @@ def _weighed(state: Explained) -> Explained:
     if best is None:
         return state
     finding = FINDINGS[best.cause](case, best, gravity)
+    weight = found.weighed[0].weight if found.weighed and found.weighed[0].cause == best.cause else 1.0
     if found.rivals:
-        also = listed([NAMES[one.cause] for one in found.rivals])
-        text = f"{finding.text.rstrip('.')}; the data cannot tell this from {also}."
+        also = "; ".join(f"{NAMES[one.cause]} ({100 * share:.0f} %)" for one, share in found.rivals)
+        text = f"One of: {inside(finding.text).rstrip('.')} ({100 * weight:.0f} %); {also}."
         finding = replace(finding, text=text)
+    finding = replace(finding, evidence={**finding.evidence, "weight": weight})
     return _with(state, finding, best)
 
 
@@ -310,9 +387,9 @@ def _load(state: Explained) -> Explained:
         return state
     mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"
     finding = suspect("payload", "payload", load.body,
-                      f"the robot carries a load{mass} on {load.body} that its file knows nothing of: it explains "
-                      f"{100 * load.explained:.0f} % of what the nominal model leaves, and makes up to "
-                      f"{100 * load.share:.0f} % of a joint's torque", evidence={
+                      f"the robot carries a load{mass} on {load.body} that the robot file does not "
+                      f"contain: it explains {100 * load.explained:.0f} % of the residual of the nominal "
+                      f"model, and is up to {100 * load.share:.0f} % of a joint's torque", evidence={
                           "explained": load.explained, "share": load.share,
                           **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})
     return _with(state, finding, None)

@@ -49,8 +49,9 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
     names = [case.reconstruction.joints[one.joint].name for one in without]
     most = max(one.share for one in without)
     yield suspect("gravity-removed", "gravity removed", joints_listed(names),
-                  f"the torque of {joints_listed(names)} holds no gravity (at most {most:.0%} of what the robot's file "
-                  "gives, along any direction), so the recorder or driver has taken it out: record measured torques",
+                  f"the torque of {joints_listed(names)} contains no gravity (at most {most:.0%} of that of the "
+                  "nominal model, in any direction), so the recorder or driver probably removes it: record measured "
+                  "torques",
                   severity="fatal", joints=names, evidence={"share": each([one.share for one in without])})
 
 

@@ -35,10 +35,10 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     where = " or ".join(f"{cutoff:g}" for cutoff in found.others[sides])
     said: list[str] = []
     if order:
-        said.append(f"{listed([found.names[i] for i in order], 4)} would move by {span(each(most[order]))}")
+        said.append(f"{listed([found.names[i] for i in order], 4)} would change by {span(each(most[order]))}")
     if changed.any():
-        said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, where the fit's error is "
-                    f"{found.error:.2g} %")
+        said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while the error of the "
+                    f"fit is {found.error:.2g} %")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
                   f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
                   "and motion of the positions overlap, so a faster motion or finer encoders are needed",

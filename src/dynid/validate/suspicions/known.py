@@ -42,9 +42,9 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     if wrong:
         wrong.sort(key=lambda name: -costs[name])
         yield suspect("known-contradicted", "known value", listed(wrong),
-                      f"the torques contradict the known {listed(wrong)}: left free, they are explained better by "
-                      f"{listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} deviations; check the value, its "
-                      "unit and its frame", parameters=wrong,
+                      f"the torques contradict the known {listed(wrong)}: without it, the fit "
+                      f"improves by {listed([f'{np.sqrt(costs[name]):.1f}' for name in wrong])} "
+                      "standard errors; check the value, its unit and its frame", parameters=wrong,
                       evidence={"deviations": each([np.sqrt(costs[name]) for name in wrong])})
     elif case.estimate.theta is not None:
         yield from _impossible_together(case, free, weights, worth, known)
@@ -66,9 +66,12 @@ def _impossible_together(case: Case, free: Regression, weights: np.ndarray, wort
     if cost > chdtri(len(known), _CHANCE):
         names = list(known)
         yield suspect("known-not-consistent", "known value", listed(names),
-                      f"no robot that can exist has the known {listed(names)} and these torques: without what is known "
-                      f"the consistent fit is better by {np.sqrt(cost):.1f} deviations; check the values, their units "
-                      "and their frames", parameters=names, evidence={"deviations": float(np.sqrt(cost))})
+                      "no physically consistent robot has the known "
+                      f"{listed(names)} and these torques: without the "
+                      "known values the consistent fit improves by "
+                      f"{np.sqrt(cost):.1f} standard errors; check the "
+                      "values, their units and their frames",
+                      parameters=names, evidence={"deviations": float(np.sqrt(cost))})
 
 
 def _misfit(regression: Regression, weights: np.ndarray) -> float:

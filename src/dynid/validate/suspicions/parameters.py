@@ -16,7 +16,7 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 _BELOW = 2.0  # deviations below zero that count as below zero
-_CHANCE = 0.01  # that noise alone puts one of all inertias so far below zero
+_CHANCE = 0.01  # that noise alone puts one of all values so far below zero
 _LITTLE = 0.02  # share of a joint's torque that an inertia or a push makes, up to which its sign does not matter
 _ROUNDING = 1e-9  # of the largest value
 _POSTURES = 200  # of a log at which the inertia matrix is looked at
@@ -28,14 +28,15 @@ _OFFSET_DEVIATIONS = 3.0
 
 # By the group of a parameter's kind: code, title, and why it cannot be below zero.
 _NEGATIVE = {
-    "body": ("unphysical-inertia", "unphysical inertia", "no body can be so; a pc- method keeps to what can be"),
+    "body": ("unphysical-inertia", "unphysical inertia", "which is physically impossible; use --method pc-wls"),
     "rotor": ("negative-rotor-inertia", "negative rotor inertia",
-              "no rotor can be so; it takes up an error of the inertias"),
+              "which is physically impossible; it probably compensates an error of the inertias"),
     "friction": ("negative-friction", "negative friction",
-                 "friction would push; check the signs of {} and the friction model"),
-    "stiffness": ("negative-stiffness", "negative stiffness", "no spring can be so; check the signs of {}"),
+                 "friction would add energy; the friction terms of {} do not fit, or the motion is too slow or too "
+                 "short to distinguish them"),
+    "stiffness": ("negative-stiffness", "negative stiffness", "which is physically impossible; check the signs of {}"),
 }
-_NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "its term does not allow it; check the signs of {}")
+_NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "which its term excludes; check the signs of {}")
 
 
 def negative_parameters(case: Case) -> Iterator[Finding]:
@@ -43,7 +44,7 @@ def negative_parameters(case: Case) -> Iterator[Finding]:
     matters."""
     estimate, items = case.estimate, case.estimate.base.parameters.items
     for (code, title, why), below in _negative(case).items():
-        places = [i for i in below if code != _NEGATIVE["body"][0] or _material(case, i)]
+        places = [i for i in below if _material(case, i)]
         if not places:
             continue
         leading = [items[estimate.base.independent[i]] for i in places]
@@ -52,7 +53,7 @@ def negative_parameters(case: Case) -> Iterator[Finding]:
         values = listed([f"{estimate.names[i]} ({one.kind.words}, {estimate.values[i]:.3g} +- {estimate.std[i]:.1g} "
                          f"{estimate.base.units[i]})" for i, one in zip(places, leading, strict=True)])
         yield suspect(code, title, ", ".join(names),
-                      f"{values} {'is' if len(places) == 1 else 'are'} below zero: {why.format(joints_listed(joints))}",
+                      f"{values} {'is' if len(places) == 1 else 'are'} negative: {why.format(joints_listed(joints))}",
                       joints=joints, parameters=names,
                       evidence={"value": each(estimate.values[places]), "std": each(estimate.std[places])})
 
@@ -74,14 +75,15 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
 
 
 def _material(case: Case, i: int) -> bool:
-    """Whether base parameter i, an inertia below zero, is so by more than chance makes of as many as there are, and
-    makes enough of some joint's torque: noise of positions shifts small inertias by more than their deviations."""
+    """Whether base parameter i, below zero, is so by more than chance makes of as many as there are; an inertia
+    has to make enough of some joint's torque as well: noise of positions shifts small ones by more than their standard
+    errors."""
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
-    tried = sum(items[c].never_negative and items[c].kind.group == "body" for c in base.independent)
+    tried = sum(items[c].never_negative for c in base.independent)
     if estimate.values[i] > NormalDist().inv_cdf(_CHANCE / max(tried, 1)) * estimate.std[i]:
         return False
-    if base is not regression.base:
+    if base is not regression.base or items[base.independent[i]].kind.group != "body":
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
@@ -109,9 +111,11 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
     if found:
         who, at = joints_listed([*found]), listed([f"{speed:.3g}" for speed in found.values()])
         yield suspect(_NEGATIVE["friction"][0], _NEGATIVE["friction"][1], who,
-                      f"the friction of {who} would push, most at speeds of {at} rad/s or m/s: its shape has more "
-                      "freedom than the data fix; take a friction that cannot push, such as 'curve' or "
-                      "'exponential-stribeck'", joints=[*found], evidence={"speed": each([*found.values()])})
+                      f"the friction of {who} would add energy, most at "
+                      f"speeds of {at} rad/s or m/s: its shape has more "
+                      "freedom than the data determine; use a friction "
+                      "that always dissipates, such as --friction curve "
+                      "or exponential-stribeck", joints=[*found], evidence={"speed": each([*found.values()])})
 
 
 def driving_friction(case: Case) -> Iterator[Finding]:
@@ -142,10 +146,10 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         joints = [one[0] for one in found]
         names = [text for one in found for text in one[1]]
         values = listed([f"{one[2]:.3g} N m or N against {one[3]:.3g}" for one in found])
-        yield suspect("driving-friction", "friction that drives", ", ".join(names),
-                      f"the offset of {joints_listed(joints)} is above the dry friction, {values}: moving slowly one "
-                      "way, friction would push on; check the zero of the sensor or current, or take a friction of "
-                      "another shape, 'asymmetric-coulomb' among them, which a pc- method keeps from pushing",
+        yield suspect("driving-friction", "friction that adds energy", ", ".join(names),
+                      f"the offset of {joints_listed(joints)} is above the Coulomb friction, {values}: in slow motion "
+                      "friction would add energy; check the zero of the sensor or current, or use --friction "
+                      "asymmetric-coulomb with a pc- method",
                       joints=joints, parameters=names, evidence={
                           "offset": each([one[2] for one in found]), "friction": each([one[3] for one in found]),
                           "std": each([one[4] for one in found]), "speed": each([one[5] for one in found])})
@@ -179,7 +183,7 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
     if value < -_BELOW * std:
         yield suspect("indefinite-inertia", "unphysical inertia", "inertia matrix",
                       f"the inertia matrix is not positive definite in {100 * negative.mean():.0f} % of the recorded "
-                      "postures: the estimate cannot be simulated; a pc- method keeps to what can be",
+                      "postures: the estimate cannot be simulated; use --method pc-wls",
                       evidence={"share": float(negative.mean()), "eigenvalue": value, "std": std})
 
 

@@ -37,10 +37,10 @@ def without_conditions(case: Case) -> tuple[list[Finding], Case]:
                    gains=drive_gains(case.problem, estimate))
     joints = _impossible_joints(free)
     where = f" of {joints_listed(joints)}" if joints else ""
-    return [suspect("consistency-price", "price of consistency", "all torques",
-                    f"No robot that can exist explains these torques: its relative error is {error:.3g} %, that of "
-                    f"{_METHOD}, which may be any numbers, {least:.3g} %; check signs, units and gains{where}, and the "
-                    "direction of gravity", joints=joints,
+    return [suspect("consistency-price", "cost of physical consistency", "all torques",
+                    "No physically consistent robot explains these torques: its relative error is "
+                    f"{error:.3g} %, without constraints ({_METHOD}) it is {least:.3g} %; check signs, "
+                    f"units and gains{where}, and the direction of gravity", joints=joints,
                     evidence={"relative_error": error, "unconstrained_relative_error": least})], free
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.findings import Finding
+from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_tests import COLOURED, JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import DELAY_STANDARD_ERRORS
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
@@ -42,6 +44,26 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
                       joints=joints, evidence=evidence)
 
 
+def modelled_delay(case: Case) -> Iterator[Finding]:
+    """A delay of more than one sample that the model has a term for: it is a fault of the log all the same."""
+    estimate, names = case.estimate, case.problem.regression.joints
+    if not case.problem.recordings or any(test.explained_by is not None and test.explained_by.candidate == "delay"
+                                          for test in case.tests.joints):
+        return
+    period = 1.0 / min(log.rate for log in case.problem.recordings)
+    late = {names[item.owner]: float(estimate.values[i]) for i, c in enumerate(estimate.base.independent)
+            if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
+            and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
+    if late:
+        ms = [1e3 * x for x in late.values()]
+        way = "later" if min(ms) > 0 else "earlier" if max(ms) < 0 else "later or earlier"
+        yield suspect("residual-follows-delay", "delay", joints_listed([*late]),
+                      f"the torques of {joints_listed([*late])} come {span([abs(x) for x in ms], 'ms')} {way} than the "
+                      "motion says; the model has a term for it, but it is a fault of the log: correct the time "
+                      "stamps of its torques", joints=[*late],
+                      evidence={"coefficient": each([-x for x in late.values()])})
+
+
 def _delayed(case: Case) -> int:
     """How many joints' residuals follow a delay."""
     return sum(test.explained_by is not None and test.explained_by.candidate == "delay" for test in case.tests.joints)
@@ -51,8 +73,8 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
     late = [1e3 * (one.coefficient or 0.0) for one in causes]
     if causes[0].candidate != "delay":
         return causes[0].hint
-    return (f"their torques come {span([abs(ms) for ms in late], 'ms')} later than the motion says" if max(late) < 0
-            else "torque and motion are out of step in time")
+    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion" if max(late) < 0
+            else "torque and motion are not synchronised")
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
@@ -65,9 +87,11 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
-        yield suspect("residuals-coloured", "coloured residual", who,
-                      f"the {which} of {who} {are} coloured: {shares} of {them} can be predicted from the past, so "
-                      "something is not modelled", joints=[*found], evidence={"predictable": each([*found.values()])})
+        yield suspect("residuals-coloured", "autocorrelated residual", who,
+                      f"the {which} of {who} {are} autocorrelated: "
+                      f"{shares} of {them} can be predicted from the "
+                      "past, so some dynamics are not modelled",
+                      joints=[*found], evidence={"predictable": each([*found.values()])})
 
 
 def residual_outliers(case: Case) -> Iterator[Finding]:
@@ -82,8 +106,8 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
-                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) "
-                      "predicts stretches of time left out better",
+                      f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method (irls) has a "
+                      "better cross-validation error",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
 
 
@@ -101,9 +125,10 @@ def torques_unexplained(case: Case) -> Iterator[Finding]:
     if found:
         who, shares = joints_listed([*found]), span([100 * max(r2, 0.0) for r2 in found.values()])
         yield suspect("low-r2", "low R2", who,
-                      f"the model explains only {shares} of the variation of the torque of {who}", joints=[*found],
+                      f"the model explains only {shares} of the variance of the torque of {who}", joints=[*found],
                       evidence={"r2": each([*found.values()])})
 
 
-SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", residuals_coloured),
-              Suspicion("fit", residual_outliers), Suspicion("fit", torques_unexplained))
+SUSPICIONS = (Suspicion("fit", residuals_followed), Suspicion("fit", modelled_delay),
+              Suspicion("fit", residuals_coloured), Suspicion("fit", residual_outliers),
+              Suspicion("fit", torques_unexplained))

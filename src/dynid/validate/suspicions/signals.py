@@ -12,6 +12,7 @@ from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.recording.stuck import Hang, hanging_positions
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import NOISE_ACCELERATION
 from dynid.validate.words import joint_label, joints_listed
 
 _FAR = 3.0  # times its limit that a joint has to reach for its positions to look like degrees
@@ -33,7 +34,8 @@ def joints_at_rest(case: Case) -> Iterator[Finding]:
         if not motion.moves:
             who, width = joint_label(motion.joint), f"{motion.range:.1g} {motion.unit}".strip()
             yield suspect("joint-at-rest", "no motion", who,
-                          f"{who} never moved (range {width}), so the data say nothing of its own inertia and friction",
+                          f"{who} never moved (range {width}), so the data do not determine its own inertia and "
+                          "friction",
                           joints=[motion.joint], evidence={"range": motion.range})
 
 
@@ -44,7 +46,7 @@ def silent_torques(case: Case) -> Iterator[Finding]:
         if all(motion.joint in log.unmeasured for log in case.problem.data):
             continue
         if not any(np.any(tau) for tau in torques):
-            yield suspect("torque-zero", "no torque", who, f"the torque of {who} is zero throughout: check its column",
+            yield suspect("torque-zero", "no torque", who, f"the torque of {who} is always zero: check its column",
                           severity="fatal", joints=[motion.joint])
         elif max(float(np.ptp(tau)) for tau in torques) == 0.0:
             yield suspect("torque-constant", "constant torque", who,
@@ -58,8 +60,10 @@ def degrees_for_radians(case: Case) -> Iterator[Finding]:
     if far:
         worst = max(far, key=_reach)
         yield suspect("degrees-for-radians", "degrees for radians", joints_listed([m.joint for m in far]),
-                      f"{joint_label(worst.joint)} reaches {_reach(worst):.3g} rad, far beyond its limits: positions "
-                      "look like degrees taken for radians", severity="fatal", joints=[m.joint for m in far],
+                      f"{joint_label(worst.joint)} reaches "
+                      f"{_reach(worst):.3g} rad, far beyond its limits: "
+                      "positions are probably in degrees: add --set "
+                      "log.unit=deg", severity="fatal", joints=[m.joint for m in far],
                       evidence={"reach": each([_reach(m) for m in far])})
 
 
@@ -92,9 +96,10 @@ def encoders_stuck(case: Case) -> Iterator[Finding]:
             seconds = sum(float(log.t[one.stop - 1] - log.t[one.start]) for one in own)
             start = float(log.t[own[0].start])
             yield suspect("encoder-stuck", "stuck encoder", joint_label(names[j]),
-                          f"the position of {joint_label(names[j])} hangs for {seconds:.2g} s from t = {start:.4g} s "
-                          f"on while the joint moves: check the encoder and its bus; these rows of {log.source} were "
-                          "left out", joints=[names[j]], logs=[log.source],
+                          f"the position of {joint_label(names[j])} is stuck "
+                          f"for {seconds:.2g} s from t = {start:.4g} s on while "
+                          "the joint moves: check the encoder and its bus; "
+                          f"these rows of {log.source} are not used", joints=[names[j]], logs=[log.source],
                           evidence={"seconds": seconds, "start": start, "times": float(len(own))})
 
 
@@ -107,9 +112,11 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
         for j in np.flatnonzero(share > _AT_LIMIT):
             limit = float(upper[j] if np.isfinite(upper[j]) else lower[j])
             yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
-                          f"the torque of {joint_label(names[j])} is cut off at {limit:.4g} in "
-                          f"{100 * share[j]:.2g} % of {log.source}: the drive or its log is at its limit; these rows "
-                          "were left out, move slower or with less load", joints=[names[j]], logs=[log.source],
+                          f"the torque of {joint_label(names[j])} is cut off at "
+                          f"{limit:.4g} in {100 * share[j]:.2g} % of "
+                          f"{log.source}: the drive or its log is at its limit; "
+                          "these rows are not used; move more slowly or with "
+                          "less load", joints=[names[j]], logs=[log.source],
                           evidence={"share": float(share[j]), "limit": limit})
 
 
@@ -119,9 +126,9 @@ def rows_held(case: Case) -> Iterator[Finding]:
         share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if share > _HELD:
             yield suspect("rows-repeated", "repeated rows", log.source,
-                          f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the row before in every "
-                          f"signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as it was "
-                          "measured, so standard deviations are too small; write each measurement once",
+                          f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the previous row in "
+                          f"every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as it "
+                          "was measured, so standard deviations are too small; write each measurement once",
                           logs=[log.source], evidence={"share": share})
 
 
@@ -131,9 +138,10 @@ def log_in_itself(case: Case) -> Iterator[Finding]:
         again = repeated_stretch(log.t[:_LOOKED_AT], log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if again is not None:
             yield suspect("log-repeated", "repeated stretch", log.source,
-                          f"{again.rows} rows of {log.source} come again {again.after:.4g} s later to the last digit: "
-                          "a part of the log was probably copied, so standard deviations are too small; leave the copy "
-                          "out, with log.stop for one", logs=[log.source],
+                          f"{again.rows} rows of {log.source} occur again {again.after:.4g} s "
+                          "later to the last digit: a part of the log was probably copied, so "
+                          "standard deviations are too small; remove the copy, for example with "
+                          "--stop", logs=[log.source],
                           evidence={"rows": float(again.rows), "after_s": again.after})
 
 
@@ -169,9 +177,30 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         unit = min(abs(factor * _DEGREES - 1.0), abs(factor / _DEGREES - 1.0)) < _CLOCK
         if abs(factor - 1.0) > _CLOCK and factor > 0 and not unit:
             yield suspect("time-scale", "time stamps", log.source,
-                          f"time stamps of {log.source} are wrong by a factor: positions change {factor:.3g} times as "
-                          "fast as the measured velocity says; check time_unit and rate", logs=[log.source],
+                          f"time stamps of {log.source} are probably wrong by a factor: positions "
+                          f"change {factor:.3g} times as fast as the measured velocity; check the "
+                          "unit of the time (--set log.time_unit=ms) and the rate", logs=[log.source],
                           evidence={"factor": factor})
+
+
+def cutoff_too_high(case: Case) -> Iterator[Finding]:
+    """A cut-off that lets more acceleration through that is noise of the positions than motion."""
+    for log in case.problem.data:
+        cutoff = log.settings.get("cutoff")
+        spectra = [*log.spectrum.values()]
+        if not isinstance(cutoff, float | int) or len(spectra) != log.dof or log.settings.get("velocity") == "measured":
+            continue
+        wanted = [one["cutoff"] for one in spectra if one.get("cutoff") is not None]
+        noise = np.array([one.get("noise_floor") or 0.0 for one in spectra])
+        # A white noise of positions, differentiated twice, up to the cut-off.
+        share = noise * (2.0 * np.pi) ** 4 * cutoff ** 5 / 5.0 / np.maximum(np.mean(log.ddq ** 2, axis=0), 1e-300)
+        if wanted and cutoff > max(wanted) and float(np.median(share)) > NOISE_ACCELERATION:
+            yield suspect("cutoff-too-high", "cut-off", f"{cutoff:g} Hz",
+                          f"the cut-off of {cutoff:g} Hz is too high for {log.source}: about "
+                          f"{100 * min(float(np.median(share)), 1.0):.0f} % of the power of its accelerations is noise "
+                          f"of the positions, and the motion ends at about {np.median(wanted):.2g} Hz; leave --cutoff "
+                          f"out, or give --cutoff {np.median(wanted):.2g}", severity="fatal", logs=[log.source],
+                          evidence={"cutoff": float(cutoff), "noise_share": each(np.minimum(share, 1.0))})
 
 
 def _reach(motion: JointMotion) -> float:
@@ -192,4 +221,5 @@ SUSPICIONS = (Suspicion("data", joints_at_rest), Suspicion("data", silent_torque
               Suspicion("data", degrees_for_radians), Suspicion("data", beyond_limits),
               Suspicion("data", encoders_stuck), Suspicion("data", torques_saturated),
               Suspicion("data", clock_against_velocity), Suspicion("data", rows_held),
-              Suspicion("data", log_in_itself), Suspicion("data", positions_rounded))
+              Suspicion("data", log_in_itself), Suspicion("data", positions_rounded),
+              Suspicion("data", cutoff_too_high))

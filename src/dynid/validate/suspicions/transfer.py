@@ -22,7 +22,7 @@ _NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
 
 
 def other_logs(case: Case) -> Iterator[Finding]:
-    """Other logs that are met far worse than the fitted one, and why."""
+    """Other logs that are predicted far worse than the fitted one, and why."""
     own = case.reconstruction
     for other in case.validations:
         if other.relative_error > max(_WORSE * own.relative_error, own.relative_error + 1.0):
@@ -30,25 +30,30 @@ def other_logs(case: Case) -> Iterator[Finding]:
 
 
 def _why(case: Case, other: Reconstruction) -> Finding:
-    """The finding on a log that is met worse: what changed, or that too little was known."""
-    problem, estimate, own = case.problem, case.estimate, case.reconstruction
+    """The finding on a log that is predicted worse: what changed, that too little was known, or what it may be."""
+    own, names = case.reconstruction, case.problem.regression.joints
     evidence: dict[str, float | tuple[float, ...]] = {"relative_error": other.relative_error,
                                                       "fitted": own.relative_error}
-    found = what_changed(problem, estimate.values, other.samples) if estimate.base is problem.base else None
-    log, much = other.source, f"{other.relative_error:.1f} % on {other.source}, {own.relative_error:.1f} % on its own"
-    if found is None or found.what == "noise":
+    plain = case.plain
+    found = what_changed(plain.problem, plain.estimate.values, other.samples) if plain.problem.data else None
+    log = other.source
+    much = f"the torque error is {other.relative_error:.1f} % on {log} and {own.relative_error:.1f} % on its own log"
+    if found is None or found.what in ("noise", "unexplained"):
+        evidence |= {} if found is None else {"excess": found.excess, "honest_excess": found.honest}
+        some = "" if found is None or found.what == "noise" else \
+            "; one of: another load, other friction, another drive gain, or another machine"
         return suspect("does-not-carry-over", "validation error", log,
-                       f"the error on {log} is {other.relative_error:.1f} %, on the fitted data "
-                       f"{own.relative_error:.1f} %: the estimate does not carry over", logs=other.sources,
-                       evidence=evidence)
-    evidence |= {"both": found.errors[1], "alone": found.errors[2], **found.explained}
+                       f"{much}: the estimate does not carry over{some}", logs=other.sources, evidence=evidence)
+    evidence |= {"both": found.errors[1], "alone": found.errors[2], "excess": found.excess,
+                 "honest_excess": found.honest,
+                 **{name.replace(" ", "_"): value for name, value in found.explained.items()}}
     if found.what == "overfit":
         return suspect("overfit", "overfit", log,
-                       f"the estimate overfits its log: it errs by {much}, yet one set of parameters meets both logs "
+                       f"the estimate overfits its log: {much}, yet one set of parameters predicts both logs "
                        f"({found.errors[1]:.1f} % on {log}): its motion does not show all parameters; identify from "
                        "both, from a richer motion, or by a pc- method", logs=other.sources, evidence=evidence)
     if found.what == "gain" and found.joint is not None and found.gain is not None:
-        name = problem.regression.joints[found.joint]
+        name = names[found.joint]
         return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
                        f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted one: its "
                        "drive gain or its load has changed", joints=[name], logs=other.sources,
@@ -57,19 +62,22 @@ def _why(case: Case, other: Reconstruction) -> Finding:
     if found.what == "load":
         slopes = f" ({listed([f'{x:.2f}' for x in scaled.values()])} times the predicted torque)" if scaled else ""
         return suspect("load-changed", "load", log,
-                       f"on {log} the robot carries another load: ten numbers of the last body explain "
-                       f"{100 * found.explained['load']:.0f} % of the difference, seen by "
+                       f"on {log} the robot probably carries another load: the "
+                       "inertial parameters of the last body explain "
+                       f"{100 * found.explained['load']:.0f} % of the "
+                       "difference, affecting "
                        f"{joints_listed([*scaled] or list(own.names))}{slopes}", joints=[*scaled] or list(own.names),
                        logs=other.sources, evidence={**evidence, "slope": each([*scaled.values()])})
     if found.what == "friction":
         return suspect("friction-changed", "friction", log,
-                       f"on {log} friction is another one (temperature, lubrication, wear): it explains "
+                       f"on {log} friction differs (temperature, lubrication, wear): it explains "
                        f"{100 * found.explained['friction']:.0f} % of the difference between the logs",
                        logs=other.sources, evidence=evidence)
     return suspect("another-machine", "another machine", log,
-                   f"{log} is not of the same machine, or of one that was rebuilt: it is met to {much}, no one set of "
-                   "parameters meets both logs, and neither a load nor a drive gain nor friction alone explains the "
-                   "difference", logs=other.sources, evidence=evidence)
+                   f"{log} is not of the same machine, or of one that was rebuilt: {much}, and one set of parameters "
+                   f"for both logs leaves {found.excess:.2g} times more than one set each, friction free to differ, "
+                   f"where parts of one log differ by at most {found.honest:.2g}", logs=other.sources,
+                   evidence=evidence)
 
 
 def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:
@@ -123,10 +131,12 @@ def odd_block(case: Case) -> Iterator[Finding]:
         which, span = f"block {worst + 1}", block.spans[0]
         evidence = {"block": float(worst + 1), "error": float(most), "typical": float(typical),
                     "start": span.start, "end": block.spans[-1].stop}
-        yield suspect("odd-block", "odd block of time", which,
-                      f"{which} of {len(blocks)} ({block}) is predicted to {most:.1f} % of the torques by the others, "
-                      f"{most / typical:.1f} times the usual: its motion is found nowhere else, or there was a contact "
-                      "or disturbance", logs=[span.source], evidence=evidence)
+        yield suspect("odd-block", "unusual block of time", which,
+                      f"{which} of {len(blocks)} ({block}) is predicted from "
+                      f"the others with an error of {most:.1f} %, "
+                      f"{most / typical:.1f} times the usual: its motion "
+                      "occurs nowhere else, or there was a contact or "
+                      "disturbance", logs=[span.source], evidence=evidence)
 
 
 def logs_differ(case: Case) -> Iterator[Finding]:
@@ -137,11 +147,12 @@ def logs_differ(case: Case) -> Iterator[Finding]:
     odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_itself, one.from_itself + 1.0)]
     if odd:
         names = [one.source for one in odd]
-        what = listed([f"{one.source} to {one.from_others:.1f} % (its own other blocks: {one.from_itself:.1f} %)"
+        what = listed([f"{one.source} with an error of {one.from_others:.1f} % (from its own other blocks: "
+                       f"{one.from_itself:.1f} %)"
                        for one in odd])
         yield suspect("logs-differ", "logs differ", listed(names),
-                      f"the other logs predict {what}: the robot changed between them (temperature, load, drift), or "
-                      "their motions have little in common",
+                      f"the other logs predict {what}: the robot probably changed between them (temperature, load, "
+                      "drift), or their motions have little in common",
                       logs=names, evidence={"from_others": each([one.from_others for one in odd]),
                                             "from_itself": each([one.from_itself for one in odd])})
 
@@ -151,8 +162,8 @@ def parameters_not_constant(case: Case) -> Iterator[Finding]:
     cross = case.cross
     if cross is not None and cross.mean >= _ROUNDING and cross.ratio is not None and cross.ratio > _NOT_CONSTANT:
         yield suspect("parameters-not-constant", "parameters not constant", "parameters",
-                      f"between blocks of time parameters move {cross.ratio:.1f} times as far as their stated "
-                      "deviations: the model is too simple or the robot changes (temperature, load)",
+                      f"between blocks of time, parameters vary by {cross.ratio:.1f} times their standard errors: the "
+                      "model is too simple or the robot changes (temperature, load)",
                       evidence={"ratio": cross.ratio})
 
 

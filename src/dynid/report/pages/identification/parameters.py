@@ -31,8 +31,8 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     source = nominal_values(estimate)
     std, relative = estimate.std, estimate.relative_std
     units, expressions = estimate.base.units, estimate.base.expressions
-    rows = [{"name": name, "part": estimate.base.parameters.items[estimate.base.independent[k]].part,
-             "value": float(estimate.values[k]), "std": float(std[k]), "relative": float(relative[k]),
+    rows = [{"name": name, "meaning": estimate.base.meanings[k], "value": float(estimate.values[k]),
+             "std": float(std[k]), "relative": float(relative[k]),
              "known": bool(estimate.identified[k]), "unit": typeset(units[k]), "expression": expressions[k],
              "grade": grade(float(relative[k])),
              "nominal": None if source is None else float(source[k]),
@@ -92,7 +92,7 @@ def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
     """All other parameters, where the method gives them."""
     if estimate.theta is None:
         return []
-    return [{"name": item.name, "part": item.part, "value": float(value), "unit": typeset(item.unit)}
+    return [{"name": item.name, "meaning": item.meaning, "value": float(value), "unit": typeset(item.unit)}
             for item, value in zip(estimate.model.parameters, estimate.theta, strict=True) if item.body is None]
 
 
@@ -121,21 +121,21 @@ def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) 
     if source is not None:
         traces.append({"type": "scatter", "mode": "markers", "x": list(range(len(names))),
                        "y": numbers(symmetric_log(source[shown], linear)),
-                       "name": "robot's file", "marker": {"symbol": "line-ew-open", "size": 12, "color": GREY,
+                       "name": "nominal", "marker": {"symbol": "line-ew-open", "size": 12, "color": GREY,
                                                           "line": {"width": 2}},
                        "text": [f"{name} = {number(v, 5)}" for name, v in zip(names, source[shown], strict=True)],
-                       "hovertemplate": "%{text}<extra>robot's file</extra>"})
+                       "hovertemplate": "%{text}<extra>nominal</extra>"})
     ticks = symmetric_log_ticks(estimate.values[shown], linear)
     layout = {"xaxis": axis("base parameter", tickangle=-90 if len(names) > 12 else 0, anchor="y2", zeroline=False,
                             tickfont={"size": 10 if len(names) > 12 else 13}, tickvals=list(range(len(names))),
                             ticktext=names, range=[-0.7, len(names) - 0.3]),
               "yaxis": axis("value, SI units", domain=[0.42, 1.0], tickvals=numbers(symmetric_log(ticks, linear), 6),
                             ticktext=[tick_text(v) for v in ticks]),
-              "yaxis2": axis("deviation, %", domain=[0.0, 0.34], type="log", exponentformat="none", dtick=1),
+              "yaxis2": axis("standard error, %", domain=[0.0, 0.34], type="log", exponentformat="none", dtick=1),
               "shapes": [{**level(value, GREY, "dot"), "yref": "y2"} for value in (GOOD, POOR)],
               "legend": {"x": 0, "xanchor": "left"}}  # in sight also where the chart is wider than the window
     width = 120 + _PER_NAME * len(names)
-    return Figure(traces, layout, "Values of the base parameters with their deviations", 560, width)
+    return Figure(traces, layout, "Values of the base parameters with their standard errors", 560, width)
 
 
 def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], units: list[str],

@@ -33,9 +33,9 @@ class Group:
 
 GROUPS = (
     Group("suspicious", "Suspicious", "poor", "warning"),
-    Group("not-excited", "What the data did not excite", "fair", "gap"),
-    Group("identified", "What is identified", "good", "check"),
-    Group("validation", "How well it predicts", "plain", "chart"),
+    Group("not-excited", "Not excited by the data", "fair", "gap"),
+    Group("identified", "Identified parameters", "good", "check"),
+    Group("validation", "Prediction", "plain", "chart"),
 )
 
 
@@ -62,7 +62,7 @@ def remedies(data: ReportData) -> list[MissingParameters]:
     """What the data did not excite, grouped by the motion that would help, the one that helps most parameters first."""
     groups: dict[str, dict[Status, list[str]]] = {}
     for one in data.verdict.excitation.missing:
-        advice = one.remedy.advice.text if one.remedy else "no larger motion of one joint helps" if (
+        advice = one.remedy.advice.text if one.remedy else "a larger motion of a single joint does not help" if (
             one.status == "not-excited") else LONGER_LOG
         groups.setdefault(advice, {}).setdefault(one.status, []).append(one.name)
     order = sorted(groups, key=lambda advice: -sum(map(len, groups[advice].values())))
@@ -80,25 +80,25 @@ def cards(data: ReportData) -> list[Card]:
     """The numbers one looks for first."""
     total, estimate = data.reconstruction.total, data.estimate
     found = [Card("relative error", percent(total.relative_error),
-                  f"on the data it was identified from: {data.reconstruction.counted_text}")]
+                  f"on the fitted data: {data.reconstruction.counted_text}")]
     others = [one for one in data.validations if one.total.relative_error is not None]
     if others:
         worst = max(others, key=lambda one: one.relative_error)
-        words = "not seen before" if len(others) == 1 else f"the worst of {len(others)} logs not seen before"
+        words = "unseen" if len(others) == 1 else f"the worst of {len(others)} unseen logs"
         found.append(Card("validation error", percent(worst.relative_error),
                           f"on {', '.join(map(data.log_name, worst.sources))}, {words}: {worst.moving.text}"))
     elif data.cross_validation is not None:
         found.append(Card("validation error", percent(data.cross_validation.mean),
-                          "on blocks of time left out, on average"))
+                          "in cross-validation, on average"))
     count = len(estimate.values)
     sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 10.0)))
     found.append(Card("base parameters", f"{int(estimate.well_determined.sum())} of {count}",
                       f"well determined: standard error at most {WELL_DETERMINED:g} %; {sharp} to better than 10 %"))
     inflation = estimate.uncertainty.facts.get("deviation_inflation")
     if inflation is not None:
-        words = ("wider than naive ones: rows are not independent" if float(inflation) > 1.05
-                 else "rows are as good as independent")
-        found.append(Card("deviations", f"\u00d7 {float(inflation):.2g}", words))
+        words = ("times those for independent rows, because residuals are autocorrelated" if float(inflation) > 1.05
+                 else "rows are almost independent")
+        found.append(Card("standard errors", f"\u00d7 {float(inflation):.2g}", words))
     return found
 
 

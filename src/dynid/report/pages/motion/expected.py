@@ -18,7 +18,7 @@ _PER_NAME = 14  # px a parameter needs on the axis
 
 def gather(data: MotionData) -> Mapping[str, Any]:
     found, base = data.excitation, data.excitation.base
-    rows = [{"name": name, "part": base.parameters.items[base.independent[k]].part, "value": float(data.values[k]),
+    rows = [{"name": name, "meaning": base.meanings[k], "value": float(data.values[k]),
              "std": float(found.deviations[k]), "relative": float(data.relative[k]),
              "before": None if data.before is None else float(data.before[k]), "unit": typeset(base.units[k]),
              "expression": base.expressions[k],

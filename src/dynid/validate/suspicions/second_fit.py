@@ -1,0 +1,75 @@
+"""Second fits: the data as they would be without a fault, and the data with plain friction.
+
+Flexible friction terms absorb faults of the data: a delay, a wrong sign or a wrong scale. So hypotheses about faults
+are tested on a model with viscous and Coulomb friction, offsets and rotors alone, on the excerpt that hypotheses use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate import Problem, identify
+from dynid.estimate.friction_choice import REPLACED
+from dynid.model import LinearModel, Model, Term, term_from_table
+from dynid.recording import Samples
+from dynid.regression import TorqueEquations, fold
+from dynid.validate.gains import drive_gains
+from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.hypotheses.trial import BLOCKS
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt
+from dynid.validate.reconstruct import reconstruct
+from dynid.validate.residual_tests import residual_tests
+from dynid.validate.suspicions.case import Case
+
+METHOD = "wls"  # of second fits: it works on the compressed regression alone and is fast
+_PLAIN = ("viscous", "coulomb", "offset")
+
+
+def without(case: Case, hypothesis: Hypothesis) -> Case:
+    """Return the case as it would be without a fault, identified anew by weighted least squares.
+
+    Estimate, reconstruction, residual tests and gains are those of the second fit; what is known of the excitation and
+    of other logs stays.
+    """
+    model, samples = hypothesis.change(case.problem.model, case.problem.data)
+    return _fitted_again(case, model, samples)
+
+
+def plain_case(case: Case) -> Case:
+    """Return the case with plain friction; the case itself where its friction is plain, or no robot's."""
+    model = case.problem.model
+    if not isinstance(model, Model) or not case.problem.data:
+        return case
+    kinds = [getattr(term, "kind", "") for term in model.terms]
+    if set(kinds) >= {*_PLAIN, "rotor"} and not set(kinds) & set(REPLACED) - set(_PLAIN):
+        return case
+    core: list[Term] = [term for term, kind in zip(model.terms, kinds, strict=True) if kind not in REPLACED]
+    core += [term_from_table({"kind": kind}) for kind in (*_PLAIN, *(() if "rotor" in kinds else ("rotor",)))]
+    return _fitted_again(case, Model(model.robot, tuple(core)), hypothesis_excerpt(case.problem.data))
+
+
+def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) -> Case:
+    """The case with another model or other samples, identified by weighted least squares."""
+    problem = case.problem
+    base = problem.base if model is problem.model else None
+    same = len(model.parameters) == len(problem.model.parameters)
+    anew = fold(TorqueEquations.of(model, samples, base), blocks=BLOCKS, threads=problem.threads)
+    prior = problem.regression.prior if base is not None else None
+    second = Problem(model, replace(anew, prior=prior), samples,
+                     problem.nominal if same else _renamed(problem, model), problem.threads)
+    estimate = identify(second, method=METHOD)
+    reconstruction = reconstruct(estimate, samples, for_tests=True)
+    return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
+                   tests=residual_tests(reconstruction), gains=drive_gains(second, estimate))
+
+
+def _renamed(problem: Problem, model: LinearModel) -> Array | None:
+    """Nominal values of another model's parameters (parameters,), by name; those that the problem does not have are
+    the model's own, or zero."""
+    if problem.nominal is None:
+        return None
+    known = dict(zip(problem.model.parameters.names, problem.nominal.tolist(), strict=True))
+    return np.array([known.get(one.name, one.nominal or 0.0) for one in model.parameters])

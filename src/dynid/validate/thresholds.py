@@ -1,0 +1,31 @@
+"""The thresholds of the verdict: name, value, unit, and what each decides.
+
+Every value was chosen on the robots and seeds that `reproductions/_faulty_machines.py` lists as chosen on, or on the
+real machines that `reproductions/verdict.py` names so, and judged on others. A threshold that changes no outcome there
+does not belong here.
+"""
+
+from __future__ import annotations
+
+# -- another log -----------------------------------------------------------------------------------------
+# Excess: share of the misfit of one set of parameters for each part that one set for both parts leaves above it.
+SAME_MACHINE_EXCESS = 0.5  # share: excess between two logs up to which one machine explains both
+OTHER_MACHINE_EXCESS = 2.0  # share: excess, friction free, from which the logs are of different machines; logs of one
+#                             real machine reach 1.1
+OTHER_MACHINE_RATIO = 5.0  # times the excess between contiguous parts of one log that it has to exceed besides
+CHANGE_EXPLAINED = 0.8  # share of the excess that a load, a gain or friction has to explain to be named
+OVERFIT_RATIO = 2.0  # times, in squares, that the estimate's error on the other log is above that of both logs' fit
+MIN_BLOCKS_FOR_STEP = 6  # blocks of time that a log needs for a load that changes within it to be looked for
+
+# -- faults beside flexible friction ---------------------------------------------------------------------
+EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations nearer than that are not distinguished
+UNRELATED_SHARE = 0.3  # share of a torque's variation, on blocks left out, that its own equations leave where torques
+#                        and motion do not belong together
+DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported
+
+# -- signals -----------------------------------------------------------------------------------------------
+NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of the positions where a cut-off is too
+#                           high
+
+# -- certainty ---------------------------------------------------------------------------------------------
+RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."

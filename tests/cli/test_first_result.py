@@ -1,0 +1,132 @@
+"""The first screen of a result: grade, causes first, what to type, exit codes; tables and help of 80 columns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from motions import fourier
+
+from dynid.cli.main import COMMANDS
+from dynid.cli.output import table
+from dynid.cli.plain_console import PlainConsole
+from dynid.cli.tables import simulation_sentence
+from dynid.cli.warmup import STEPS
+from dynid.model import Model, make_terms
+from dynid.recording import Recording
+from dynid.recording.write import write_csv
+from dynid.robot import Robot
+
+QUICK = ("--method", "wls", "--friction", "viscous,coulomb,offset", "--no-simulation")
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """A log of the three-joint arm, and one whose second torque has the wrong sign."""
+    monkeypatch.chdir(tmp_path)
+    model = Model(Robot.builtin("arm3r"), make_terms(Robot.builtin("arm3r"), friction=("viscous", "coulomb", "offset")))
+    q, dq, ddq = fourier(3, seconds=20.0)
+    tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    tau += 0.01 * np.random.default_rng(0).normal(size=tau.shape)
+    t = np.linspace(0.0, 20.0, len(q), endpoint=False)
+    for name, sign in (("good.csv", 1.0), ("sign.csv", np.array([1.0, -1.0, 1.0]))):
+        write_csv(Recording(t, q, tau * sign, joints=model.robot.joint_names), name)
+    return tmp_path
+
+
+def test_a_good_model_is_called_good_first(dynid, log):
+    shown = dynid("identify", "arm3r", "good.csv", *QUICK, "--strict")
+    assert shown.code == 0 and shown.out.startswith("Good model: the torque error is ")
+    assert shown.out.splitlines()[1].split()[1:3] == ["of", "24"]
+
+
+def test_a_wrong_sign_is_not_usable_named_first_and_corrected_by_what_is_typed(dynid, log):
+    shown = dynid("identify", "arm3r", "sign.csv", *QUICK)
+    assert shown.code == 0 and shown.out.startswith("Not usable: ") and "All " not in shown.out.splitlines()[0]
+    findings = [line for line in shown.out.splitlines() if line.startswith("- ")]
+    assert "joint 2" in findings[0] and len(findings) <= 5
+    assert dynid("identify", "arm3r", "sign.csv", *QUICK, "--strict").code == 3
+    [typed] = [line.partition("command: ")[2] for line in shown.out.splitlines() if "Add to the command" in line]
+    again = dynid("identify", "arm3r", "sign.csv", *QUICK, "--strict", *shlex.split(typed))
+    assert again.code == 0 and again.out.startswith("Good model: ")
+
+
+def test_json_has_the_grade_and_no_poor_parameter_is_identified(dynid, log):
+    said = json.loads(dynid("identify", "arm3r", "good.csv", *QUICK, "--json").out)
+    assert said["verdict"]["summary"]["grade"] == "good"
+    for one in said["parameters"].values():
+        assert one["identified"] == (one["rel_std"] is not None and one["rel_std"] <= 50.0)
+
+
+def test_an_open_loop_drift_is_explained():
+    text = simulation_sentence(70.0, 0.5)
+    assert "70 %" in text and "feed-forward" in text and "not for simulation" in text and "integrated twice" in text
+    assert "not for" not in simulation_sentence(2.0, 0.5)
+
+
+def test_a_second_demonstration_replaces_the_first_but_no_other_folder(dynid, log):
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine")
+    refused = dynid("demo", "-o", "mine")
+    assert refused.code == 2 and "choose another folder" in refused.err
+    for _ in range(2):
+        shown = dynid("demo", "-o", "demo")
+        assert shown.code == 0, shown.err
+    assert Robot.from_urdf(Path("demo/result/robot.urdf").read_text()).dof == 7
+    assert Path("demo/result/report.html").is_file() and "dynid identify ROBOT.urdf LOG.csv" in shown.out
+    errors = [line.split()[-3:] for line in shown.out.splitlines() if line.strip().startswith(("wls", "ols"))]
+    assert len(errors) == 2 and errors[0] != errors[1] and "Good model" in shown.out
+
+
+@pytest.mark.parametrize("words", [("panda_joint1", "acceleration", "velocity", "position", "revolute", "effort"),
+                                   ("a", "acceleration of every joint of the robot", "panda_joint1")])
+def test_tables_split_no_word_at_80_columns(words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    console = PlainConsole()
+    with console.capture() as captured:
+        console.print(table(["", *words], [(1, *words), (2, *reversed(words))], numbers=[""]))
+    shown = captured.get()
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert {word for text in words for word in text.split()} <= set(shown.split())
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("reproduce", "bench")])
+def test_help_has_no_type_beside_a_flag(dynid, command):
+    shown = dynid(command, "--help")
+    assert shown.code == 0 and "<bool>" not in shown.out
+
+
+@pytest.mark.parametrize(("words", "place", "found"), [("dynid ide", 1, "identify"),
+                                                       ("dynid identify --str", 2, "--strict")])
+def test_a_shell_completes_commands_and_options(words, place, found):
+    environment = {**os.environ, "_DYNID_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    shown = subprocess.run([sys.executable, "-m", "dynid"], env=environment, capture_output=True, text=True, check=True)
+    assert found in shown.stdout.split()
+
+
+def test_a_warm_up_is_of_commands_that_exist():
+    assert {step[0] for step in STEPS} <= set(COMMANDS)
+    assert {"excite", "simulate", "identify", "payload", "contact", "watch"} <= {step[0] for step in STEPS}
+
+
+@pytest.mark.slow
+def test_after_a_warm_up_nothing_is_compiled(tmp_path):
+    """In a cache of its own; kernels of a run on another robot than those of the warm-up come from there."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "200"}
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "dynid", *words], env=environment, cwd=tmp_path, text=True,
+                              capture_output=True, check=False)
+
+    warm = call("warmup")
+    assert warm.returncode == 0 and f"{len(STEPS)} of {len(STEPS)}" in warm.stdout, warm.stderr
+    demo = call("demo", "-o", "demo")
+    assert demo.returncode == 0 and "Compiling" not in demo.stderr
+    contact = call("contact", "demo/result", "demo/other.csv")
+    assert contact.returncode == 0 and "Compiling" not in contact.stderr

@@ -1,0 +1,150 @@
+"""Texts for users are in standard terms: no private words in messages, help, reports, studio and documentation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from documentation import DOCS, ROOT
+
+from dynid.cli.methods import RECOMMENDED
+from dynid.estimate import methods
+from dynid.model import FlexibleModel, Model, RigidBodies
+from dynid.model.kinds import SYMBOLS
+from dynid.model.registry import KINDS
+from dynid.robot import Robot
+
+SOURCE = ROOT / "src" / "dynid"
+
+# A private word as a pattern, and the standard term to write.
+PRIVATE = {
+    r"can(not)? exist": "physically consistent",
+    r"(?<!standard )(?<!tandard )\bdeviations?\b": "standard deviation, or standard error of a parameter",
+    r"hardly[ -]known": "poorly determined",
+    r"(told|tell|tells) (\w+ ){0,3}apart": "distinguished",
+    r"blocks? (of time )?(that (was|were) )?left out|left-out blocks?": "cross-validation",
+    r"\b(is|are|be) met to\b|\bmissed by\b": "the error is",
+    r"\bpull(s|ed)? (\w+ )?to(ward)?\b|\bleans? on\b": "regularised toward",
+    r"\bstands? (in|for|at|twice|under|beside|elsewhere|there)\b": "is, is listed",
+    r"\bthe folds?\b|\bfolded\b": "the compressed regression",
+    r"joints? that follows?\b": "dependent joint",
+    r"\bbent\b": "deflected",
+    r"\bby way\b|\bby together\b": "method, jointly",
+    r"friction would push": "friction would add energy",
+    r"\bcoloured\b": "autocorrelated",
+    r"\bsuspicious\b": "warning",
+    r"(file|log|mapping)s? (says?|tells?)\b": "states, specifies",
+    r"what a robot's file": "the nominal model",
+    r"\bone a (joint|robot|core)\b|\ba (row|line) a (sample|joint)\b": "one per joint",
+}
+
+# Texts in which a pattern is right: the rest of the sentence gives the word its ordinary meaning.
+RIGHT = (
+    "standard deviation", "standard error",
+    "deviation, ratio, f-test",  # values of --essential
+    "residuals-coloured",  # the stable code of a finding
+)
+
+
+def visible(path: Path) -> Iterator[tuple[int, str]]:
+    """Texts of a Python module with their lines: string literals of two words or more that are no docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skip = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            skip.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            skip.update(id(part) for part in ast.walk(node) if part is not node)
+    for node in ast.walk(tree):
+        if id(node) in skip:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(part.value if isinstance(part, ast.Constant) else "0" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        if len(text.split()) > 1:
+            yield node.lineno, text
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of a Markdown page outside its code."""
+    fenced = False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    "):
+            yield number, re.sub(r"`[^`]*`|\]\([^)]*\)", "", line)
+
+
+def page(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of a template or of the studio's page, without tags, placeholders and comments."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.lstrip().startswith(("//", "*", "/*", "{#")):
+            texts = re.sub(r"<[^>]*>|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", " ", line) if path.suffix == ".html" else \
+                " ".join(re.findall(r'"([^"]* [^"]*)"|`([^`]* [^`]*)`', line) and
+                         [a or b for a, b in re.findall(r'"([^"]* [^"]*)"|`([^`]* [^`]*)`', line)])
+            yield number, re.sub(r"\$\{[^}]*\}", " ", texts)
+
+
+def found(texts: Iterator[tuple[int, str]], path: Path) -> list[str]:
+    wrong = []
+    for line, text in texts:
+        plain = text
+        for words in RIGHT:
+            plain = re.sub(rf"\b{re.escape(words)}s?\b", "", plain)
+        wrong += [f"{path.relative_to(ROOT)}:{line}: write '{better}' in {text[:100]!r}"
+                  for pattern, better in PRIVATE.items() if re.search(pattern, plain)]
+    return wrong
+
+
+def test_messages_and_help_have_no_private_words():
+    assert [one for path in sorted(SOURCE.rglob("*.py")) for one in found(visible(path), path)] == []
+
+
+def test_reports_and_the_studio_have_no_private_words():
+    pages = [*SOURCE.rglob("*.html"), *SOURCE.rglob("*.js")]
+    assert len(pages) > 50
+    assert [one for path in sorted(pages) for one in found(page(path), path)] == []
+
+
+def test_the_documentation_has_no_private_words():
+    pages = [*DOCS.rglob("*.md"), ROOT / "CHANGELOG.md", ROOT / "README.md"]
+    assert [one for path in sorted(pages) for one in found(prose(path), path)] == []
+
+
+@pytest.mark.parametrize("text", ["a body that cannot exist", "3 deviations", "met to", "torques are met to 1 %",
+                                  "one a joint", "as the log says"])
+def test_the_check_finds_private_words(text, tmp_path):
+    (tmp_path / "a.py").write_text(f'"""Doc: deviations."""\nraise ValueError("{text}")\n')
+    hits = [pattern for _, one in visible(tmp_path / "a.py") for pattern in PRIVATE if re.search(pattern, one)]
+    assert bool(hits) == (text != "met to")
+
+
+def test_every_symbol_of_a_parameter_is_in_the_glossary():
+    glossary = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    for symbol, words in SYMBOLS.items():
+        assert re.search(rf"^\| `{symbol}` \| `{symbol}[\d_]+` \| {re.escape(words.replace('{k}', 'k'))} \|", glossary,
+                         re.MULTILINE), symbol
+    robot = Robot.load("ur10")
+    terms = [KINDS[kind](joint=1, **({} if kind.endswith("spring") and kind != "gas-spring" else
+                                     {"base": 0.2, "link": 0.1}))
+             for kind in ("spring", "polynomial-spring", "gas-spring", "counterbalance")]
+    terms += [term() for kind, term in KINDS.items()
+              if kind not in ("spring", "polynomial-spring", "gas-spring", "counterbalance", "payload", "motor-side")]
+    items = [item for term in terms for item in term.parameters(robot)]
+    items += FlexibleModel(Model(robot, [RigidBodies()]), skew=True).parameters.items
+    for item in items:
+        stem = re.sub(r"\d*_$", "", item.symbol)
+        assert f"| `{stem}`" in glossary or f"`{item.symbol}`" in glossary, item.symbol
+        assert item.meaning.endswith(f", {item.part}") and not item.meaning.startswith(("friction,", "parameter,"))
+
+
+def test_recommended_methods_are_registered_and_explained():
+    assert set(RECOMMENDED) <= set(methods()) and len(RECOMMENDED) <= 12
+    advice = (DOCS / "howto" / "method.md").read_text(encoding="utf-8")
+    assert [name for name in RECOMMENDED if f"`{name}`" not in advice] == []

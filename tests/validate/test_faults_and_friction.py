@@ -1,0 +1,138 @@
+"""Faults that flexible friction hides, torques of another log, loads in mid-log, and the certainty of a cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from dynid.estimate import Problem, identify
+from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset
+from dynid.recording import Samples
+from dynid.validate import reconstruct, verdict
+from dynid.validate.hypotheses.motions import refined, time_scale
+from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
+from dynid.validate.hypotheses.trial import fold_logs, posterior_weights, try_out
+
+
+def flexible(model: Model) -> Model:
+    """The robot with all friction terms that a run may choose, delay and cable among them."""
+    return Model(model.robot, (*(term for term in model.terms if term.kind not in ("viscous", "coulomb", "offset")),
+                               FrictionCurve(asymmetric=True), Offset(), LoadFriction(), Cable(), Delay()))
+
+
+def codes(model, samples, others=()) -> list[str]:
+    problem = Problem.of(model, samples)
+    estimate = identify(problem, method="wls")
+    return [one.code for one in verdict(problem, estimate, reconstruct(estimate, samples, for_tests=True), [
+        reconstruct(estimate, one) for one in others]).of("suspicious")]
+
+
+def test_a_wrong_sign_is_named_where_flexible_friction_could_absorb_it(simulate):
+    log = simulate("arm3r")
+    wrong = replace(log.samples, tau=log.samples.tau * [1.0, -1.0, 1.0])
+    assert codes(flexible(log.model), wrong)[:1] == ["torque-sign"]
+    assert "torque-sign" not in codes(flexible(log.model), log.samples)
+
+
+def test_a_delay_is_reported_where_the_model_has_a_term_for_it(simulate):
+    log = simulate("arm3r", noise=0.005)
+    s = log.samples
+    late = np.column_stack([np.interp(s.t - 0.02, s.t, s.tau[:, j]) for j in range(3)])
+    assert "residual-follows-delay" in codes(flexible(log.model), replace(s, tau=late))
+    assert "residual-follows-delay" not in codes(flexible(log.model), s)
+
+
+def test_torques_of_another_log(simulate):
+    log, other = simulate("kuka-lwr4"), simulate("kuka-lwr4", seed=5, source="other.csv")
+    mixed, rest = replace(log.samples, tau=other.samples.tau), replace(other.samples, tau=log.samples.tau)
+    assert codes(log.model, mixed) == ["torques-unrelated"]
+    assert codes(log.model, mixed, [rest])[0] == "torques-exchanged"
+
+
+def test_a_load_taken_up_in_mid_log_is_dated(simulate):
+    log = simulate("kuka-lwr4", noise=0.01)
+    loaded = simulate("kuka-lwr4", noise=0.01, changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09})
+    at = 2300  # of 4000 rows at 200 Hz: 11.5 s
+    tau = np.vstack([log.samples.tau[:at], loaded.samples.tau[at:]])
+    problem = Problem.of(log.model, replace(log.samples, tau=tau), blocks=8)
+    found = load_taken_up(problem, try_out(problem.regression).noise())
+    assert found is not None and found.start <= 11.5 <= found.stop and found.explained > 0.95
+    healthy = log.problem(blocks=8)
+    assert load_taken_up(healthy, try_out(healthy.regression).noise()) is None
+    assert "load-changed" in codes(log.model, problem.data[0])
+
+
+def test_the_excess_between_parts_is_that_of_their_own_fits(simulate):
+    """Against least squares on the rows themselves."""
+    log = simulate("arm3r")
+    problem = log.problem(blocks=4)
+    fold, s, base = problem.regression, problem.data[0], problem.base
+    noise = try_out(fold).noise()
+    y = problem.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent] / noise[None, :, None]
+    tau = s.tau / noise
+
+    def left(rows):
+        x, target = y[rows].reshape(-1, len(base)), tau[rows].ravel()
+        return float(np.sum((target - x @ np.linalg.lstsq(x, target, rcond=None)[0]) ** 2))
+
+    halves = np.array_split(np.arange(len(s)), 2)
+    parts = [type(fold).of(base, blocks, fold.joints) for blocks in (fold.blocks[:2], fold.blocks[2:])]
+    expected = left(np.arange(len(s))) / sum(map(left, halves)) - 1.0
+    assert excess_between(parts, noise) == pytest.approx(expected, rel=1e-5, abs=1e-9)
+    assert largest_excess([fold], noise) >= expected - 1e-9
+
+
+def test_halves_of_one_log_are_one_machine_whatever_the_model_lacks(simulate):
+    """A log with friction that the model has no term for: its halves differ, yet no other machine is stated."""
+    log = simulate("arm3r", noise=0.01)
+    plain, s = log.model, log.samples
+    whole = replace(s, tau=s.tau + 0.15 * s.tau.std(axis=0) * np.sin(5.0 * s.q) * np.sign(s.dq))
+    first, second = (whole.select([rows]) for rows in ((0, 2000), (2000, 4000)))
+    problem = Problem.of(plain, first, blocks=8)
+    found = what_changed(problem, try_out(problem.regression).beta, (second,))
+    assert found.what not in ("machine", "load", "gain")
+
+
+def test_posterior_weights_are_the_chances_of_a_further_block():
+    rng = np.random.default_rng(0)
+    best = np.exp(rng.normal(size=8))
+    close, far = best * np.exp(0.05 + 0.1 * rng.normal(size=8)), best * np.exp(3.0 + 0.1 * rng.normal(size=8))
+    weights = posterior_weights([best, close, far])
+    assert sum(weights) == pytest.approx(1.0) and weights[2] < 1e-5
+    behind = np.log(close / best)
+    chance = student.sf(behind.mean() / (behind.std(ddof=1) / np.sqrt(8)), 7)
+    assert weights[1] / weights[0] == pytest.approx(chance / (1.0 - chance), rel=0.15)
+    assert posterior_weights([best, best.copy()]) == pytest.approx([0.5, 0.5])
+
+
+def test_a_number_is_refined_to_the_vertex_of_a_parabola():
+    found = refined(time_scale(1.25), lambda one: (np.log(one.values[0]) - np.log(1.4)) ** 2, 3)
+    assert found.values[0] == pytest.approx(1.4, rel=1e-6)
+
+
+def test_stretched_time_stretches_the_filter_too(simulate):
+    samples = replace(simulate("arm3r").samples, settings={"cutoff": 50.0, "torque_cutoff": "same"})
+    _, (slow,) = time_scale(16.0).change(simulate("arm3r").model, (samples,))
+    assert slow.settings["cutoff"] < 0.5 * slow.rate and slow.settings["torque_cutoff"] == "same"
+
+
+def test_a_fold_of_the_same_rows_has_the_excess_of_none(simulate):
+    log = simulate("arm3r")
+    fold = fold_logs(log.model, (log.samples,), log.problem().base, 1)
+    assert excess_between([fold, fold], try_out(fold).noise()) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_cutoff_that_lets_noise_through_is_refused(simulate):
+    log = simulate("arm3r")
+    rng = np.random.default_rng(0)
+    rate, cutoff, size = 200.0, 50.0, 1e-3
+    spectrum = {name: {"f": [], "psd": [], "noise_floor": 2.0 * size ** 2 / rate, "cutoff": 4.0}
+                for name in log.model.robot.joint_names}
+    noise = size * np.sqrt((2 * np.pi) ** 4 * cutoff ** 5 / 5 * 2.0 / rate) * rng.normal(size=log.samples.ddq.shape)
+    noisy: Samples = replace(log.samples, ddq=log.samples.ddq + noise, spectrum=spectrum,
+                             settings={"cutoff": cutoff, "velocity": "differentiate"})
+    assert codes(log.model, noisy) == ["cutoff-too-high"]
+    assert "cutoff-too-high" not in codes(log.model, replace(noisy, settings={"cutoff": 4.0}))
