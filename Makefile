@@ -21,7 +21,7 @@ studio: $(VENV)/.studio
 	$(BIN)/dynid studio
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m slow || test $$? -eq 5  # 5: there is no slow test

@@ -41,10 +41,15 @@ def total(pair, matrix, count, is_negative):
 
 @njit(cache=True)
 def both(x):
-    return x, x + 1
+    return x, x + 1.5
+
+@njit(cache=True)
+def ends(x):
+    return len(x), x.shape[0] + 1
 """
 CALLS = """
 a, matrix = np.array([1.0]), np.arange(12.0).reshape(4, 3)
+assert ends(a) == (1, 2)
 found = [total(Pair(a, 2.0), matrix, 3, True), a[0], total(Pair(a, 2.0), matrix.T.copy().T[:, ::-1], 1, False)]
 print(*found, "numba" in sys.modules)
 """
@@ -76,7 +81,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 def test_a_second_process_does_not_load_numba(folder: Path) -> None:
-    assert len(kept(folder)) == 2  # two layouts of the matrix
+    assert len(kept(folder)) == 3  # `ends`, and two layouts of the matrix
     assert outcome(folder) == ["-399.0", "133.0", "265.0", "False"]
 
 
@@ -88,7 +93,7 @@ def test_an_error_is_raised_as_numba_raises_it(folder: Path) -> None:
 
 def test_a_result_that_is_not_kept_comes_from_numba(folder: Path) -> None:
     before = kept(folder)
-    assert outcome(folder, "print(*both(1), *both(np.arange(2.0))[1])") == ["1", "2", "1.0", "2.0"]
+    assert outcome(folder, "print(*both(1), *both(np.arange(2.0))[1])") == ["1", "2.5", "1.5", "2.5"]
     assert kept(folder) == before
 
 
@@ -115,6 +120,27 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file where the folder should be")
     code = "import dynid.kernel_cache as cache; cache._without_cache()\n" + CALLS
     assert outcome(tmp_path, code) == ["-399.0", "133.0", "265.0", "True"]
+
+
+def test_curves_of_dynid_are_kept_and_those_of_a_user_are_not(tmp_path: Path) -> None:
+    """Every curve, at its address and in Python: from numba in the first process, from a file in the second."""
+    code = """
+import ctypes
+from dynid.model import curve, friction, friction_curve, harmonics, shaped_friction, springs
+from dynid.model.elements import CurveFunction
+kind, worst, count = ctypes.CFUNCTYPE(*[ctypes.c_double] * 3, ctypes.c_void_p), 0.0, 0
+for module in (friction, friction_curve, harmonics, shaped_friction, springs):
+    for one in (found for found in vars(module).values() if isinstance(found, CurveFunction)):
+        values = np.array([0.7, 0.3, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
+        for q, dq in ((0.2, 0.5), (-0.4, -1.3)):
+            worst = max(worst, abs(kind(one.address)(q, dq, values.ctypes.data) - one(q, dq, values)))
+            count += 1
+print(worst < 1e-12, count >= 12, "numba" in sys.modules)
+own = curve(lambda q, dq, values: q)
+print(kind(own.address)(3.0, 0.0, values.ctypes.data), "numba" in sys.modules)
+"""
+    assert outcome(tmp_path, code) == ["True", "True", "True", "3.0", "True"]
+    assert outcome(tmp_path, code) == ["True", "True", "False", "3.0", "True"]
 
 
 def test_flattened_arguments_are_those_of_numba() -> None:

@@ -31,7 +31,7 @@ from dynid.kernel_cache import VARIABLE, cache_folder, forgive_unkept_kernels
 SUFFIX = ".kernel"
 _SOURCES_OF_CALLED_FUNCTIONS = ("dynamics", "model", "simulation")  # folders of functions that kernels elsewhere call
 _RESULT_TYPES: dict[str, Any] = {"none": None, "bool": ctypes.c_bool, "int64": ctypes.c_int64,
-                                 "float64": ctypes.c_double}
+                                 "float64": ctypes.c_double, "UniTuple(int64 x 2)": ctypes.c_int64 * 2}
 _STATUS_OK = (0, -2)  # numba's codes of a function that has returned, and of one that has returned nothing
 # Calls of one kernel after which numba's own call, some 10 us faster, is worth having: where numba is loaded already,
 # and where it is not, which takes half a second.
@@ -65,6 +65,19 @@ define void @NRT_MemInfo_call_dtor(ptr %header) {
   call void @free(ptr %header)
   ret void
 }
+"""
+# A curve f(q, dq, values) that numba has compiled, as a function of C; not a number where it raises an error.
+_CURVE = """
+declare i32 @"{symbol}"(ptr, ptr, double, double, ptr)
+define double @"{name}"(double %q, double %dq, ptr %values) {{
+  %result = alloca double
+  %error = alloca ptr
+  %status = call i32 @"{symbol}"(ptr %result, ptr %error, double %q, double %dq, ptr %values)
+  %is_good = icmp eq i32 %status, 0
+  %found = load double, ptr %result
+  %value = select i1 %is_good, double %found, double 0x7FF8000000000000
+  ret double %value
+}}
 """
 _HEADER_OF_NUMBA = "{i64, i8*, i8*, i8*, i64}"  # what `_ALLOCATION` imitates, as numba prints it
 
@@ -120,7 +133,7 @@ class Kernel:
         """How these kinds of arguments are run: from a file, or by numba, whose code is then kept for other processes.
         """
         file = _file(self.py_func, kinds) if os.name == "posix" else None
-        found = file and _read(file, self._key)
+        found = _read(file, self._key) if file else None
         if found:
             return self._native(*found, words)
         if file:
@@ -137,23 +150,49 @@ class Kernel:
         kind = _RESULT_TYPES[result]
 
         def run(words: list[Any], arguments: tuple[Any, ...]) -> Any:
-            returned, error = (kind or ctypes.c_int64)(), ctypes.c_int64()
+            returned: Any = (kind or ctypes.c_int64)()
+            error = ctypes.c_int64()
             if function(ctypes.addressof(returned), ctypes.addressof(error), *words) not in _STATUS_OK:
                 return self.dispatcher(*arguments)  # which raises the error
-            return returned.value if kind is not None else None
+            if kind is None:
+                return None
+            return returned.value if hasattr(returned, "value") else tuple(returned)
 
         return run
 
     @cached_property
     def _key(self) -> str:
-        """All that the code of this kernel depends on besides its arguments."""
-        own = os.stat(self.py_func.__code__.co_filename)
-        return f"{own.st_size} {own.st_mtime_ns} {self.py_func.__code__.co_firstlineno} {_common_key()}"
+        return _key(self.py_func)
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """As `numba.njit`, without loading numba: the decorated function is a `Kernel`."""
     return lambda function: Kernel(function, options)
+
+
+def curve_address(function: Callable[..., Any], signature: str, options: dict[str, Any]) -> int | None:
+    """Address of a function f(q, dq, values) -> torque of dynid as a function of C, from an earlier process.
+
+    Args:
+        function: What `numba.cfunc` would compile.
+        signature: Its types in numba's words.
+        options: Options of `numba.cfunc`.
+
+    Returns:
+        The address, or None where numba has to compile; the code is then kept for later processes.
+    """
+    if os.name != "posix" or not function.__module__.startswith("dynid.") or function.__closure__:
+        return None  # the code of a user's function may depend on what no key holds
+    with _lock:
+        file = _file(function, (signature,))
+        found = _read(file, _key(function))
+        if found is None:
+            numba = load_numba()
+            types = numba.core.sigutils.normalize_signature(signature)[0]
+            kernel = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+            kernel.compile(types)
+            _keep(file, _key(function), kernel.overloads[types], _CURVE)
+        return found[0] if found else None
 
 
 def load_numba() -> Any:
@@ -201,11 +240,16 @@ def _flatten(words: list[Any], value: Any) -> Any:
     raise TypeError
 
 
-def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path | None:
-    """Where the code of a kernel for such arguments is kept; None where nothing can be kept."""
-    folder = cache_folder()
+def _key(function: Callable[..., Any]) -> str:
+    """All that the code of a function depends on besides its arguments."""
+    own = os.stat(function.__code__.co_filename)
+    return f"{own.st_size} {own.st_mtime_ns} {function.__code__.co_firstlineno} {_common_key()}"
+
+
+def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
+    """Where the code of a function for such arguments is kept."""
     name = hashlib.sha256(repr((kinds, _processor())).encode()).hexdigest()[:16]
-    return Path(folder, f"{function.__module__}.{function.__name__}-{name}{SUFFIX}") if folder else None
+    return Path(cache_folder(), f"{function.__module__}.{function.__name__}-{name}{SUFFIX}")
 
 
 def _read(file: Path, key: str) -> tuple[int, str] | None:
@@ -227,8 +271,11 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
     return engine.get_function_address(facts["symbol"]), facts["result"]
 
 
-def _keep(file: Path, key: str, compiled: Any) -> None:
-    """Write the machine code of what numba has compiled; nothing where it needs numba to run, or on a full disk."""
+def _keep(file: Path, key: str, compiled: Any, adapter: str = "") -> None:
+    """Write the machine code of what numba has compiled; nothing where it needs numba to run, or on a full disk.
+
+    adapter: LLVM code of a function {name} that calls {symbol}, in whose place it is kept.
+    """
     import llvmlite.binding as llvm
     from numba.core.runtime import nrtdynmod
 
@@ -237,6 +284,9 @@ def _keep(file: Path, key: str, compiled: Any) -> None:
         return
     module = llvm.parse_bitcode(compiled.library._get_module_for_linking().as_bitcode())
     module.link_in(llvm.parse_assembly(_ALLOCATION))
+    if adapter:
+        symbol, inner = file.stem, symbol
+        module.link_in(llvm.parse_assembly(adapter.format(name=symbol, symbol=inner)))
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "external" if function.name == symbol else "internal"
@@ -252,9 +302,10 @@ def _keep(file: Path, key: str, compiled: Any) -> None:
     head = {"key": key, "digest": hashlib.sha256(code).hexdigest(), "symbol": symbol, "result": result, "calls": calls}
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as part:
-            part.write(json.dumps(head).encode() + b"\n" + code)
-        os.replace(part.name, file)
+        with tempfile.TemporaryDirectory(dir=file.parent) as folder:  # on the same disk, and gone in any case
+            part = Path(folder, file.name)
+            part.write_bytes(json.dumps(head).encode() + b"\n" + code)
+            os.replace(part, file)
     except OSError:
         return
 

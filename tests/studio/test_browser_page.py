@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,10 +66,8 @@ def test_stop_ends_a_run_and_another_can_begin(page: Any, two_joints: tuple[Path
     open_step(page, "run")
     page.click("#panel-run button:text-is('Identify')")
     page.wait_for_selector("#progress[data-state='running']")
-    began = time.monotonic()
     page.click("#progress button:text-is('Stop')")
-    finished(page, "stopped")
-    assert time.monotonic() - began < 5.0  # a second on a quiet machine, which `dynid bench studio` measures
+    finished(page, "stopped")  # and not "done": how soon, `dynid bench studio` measures
     page.click("#panel-run button:text-is('Identify')")
     finished(page)
 

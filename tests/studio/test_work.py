@@ -197,9 +197,7 @@ def test_a_stream_of_datagrams_is_watched(client: Client) -> None:
             stream.close()
         assert len(look["q"]) == 2
         assert client.state()["job"]["share"] is None
-        began = time.monotonic()
         assert client.delete("/api/jobs/current").json()["state"] == "stopped"
-        assert time.monotonic() - began < 1.0
     finally:
         over.set()
         sender.join(5.0)

@@ -18,7 +18,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.dynamics.bodies import axis_in_base, inertia_in_base, momentum, placed, pose_in_parent
 from dynid.dynamics.compiled import BORROWING, INLINED, INNER_BORROWING
-from dynid.dynamics.tiles import JOINT, TILE, joint_tile
+from dynid.dynamics.tiles import JOINT, TILE, angle_tile
 from dynid.dynamics.tree import Tree
 from dynid.dynamics.vectors import (
     Matrix,
@@ -56,7 +56,7 @@ def pack(tree: Tree, ten: Array) -> Array:
         column = rows[i // LANES, :, i % LANES]
         for first, values in ((_TEN, ten[i]), (_POSE, tree.pose[i]), (_AXIS, tree.axis[i])):
             column[first // LANES:first // LANES + len(values)] = values
-    # Sines and cosines of a block are made by `joint_tile`, whose own space follows behind the blocks.
+    # Sines and cosines of a block are made by `angle_tile`, whose own space follows behind the blocks.
     return np.concatenate([rows.ravel(), np.zeros(JOINT * TILE)])
 
 
@@ -73,8 +73,9 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
         block = w[b * BLOCK:(b + 1) * BLOCK]
         for t in range(min(LANES, n - b * LANES)):
             block[_CS + 2 * LANES + t] = q[b * LANES + t]
-        column = block[_CS + 2 * LANES:_CS + 3 * LANES].reshape(LANES, 1)
-        joint_tile(column, column[:0], column[:0], 0, 0, LANES, joint)
+        for t in range(LANES):
+            joint[2 * TILE + t] = block[_CS + 2 * LANES + t]
+        angle_tile(joint, LANES)
         for t in range(LANES):
             block[_CS + t], block[_CS + LANES + t] = joint[t], joint[TILE + t]
         _poses(block)

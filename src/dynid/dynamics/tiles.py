@@ -58,18 +58,11 @@ def cos_sin(x: float) -> tuple[float, float]:
 
 
 @njit(**INNER_BORROWING)
-def joint_tile(q, dq, ddq, i, lo, m, joint):
-    """Rows of a joint (5): cos q, sin q, q, dq, ddq, from columns i of (samples, joints) arrays.
-
-    dq and ddq may be empty (0, joints), and are zero then. (A flag would be compiled anew for each of its values.)
-    """
-    far, moving, accelerating = False, len(dq) > 0, len(ddq) > 0
+def angle_tile(joint, m):
+    """Rows cos q and sin q of a joint from its row q."""
+    far = False
     for t in range(m):
-        x = q[lo + t, i]
-        joint[2 * TILE + t] = x
-        joint[3 * TILE + t] = dq[lo + t, i] if moving else 0.0
-        joint[4 * TILE + t] = ddq[lo + t, i] if accelerating else 0.0
-        far = far or abs(x) > EXACT_ANGLE
+        far = far or abs(joint[2 * TILE + t]) > EXACT_ANGLE
     if far:
         for t in range(m):
             joint[t] = math.cos(joint[2 * TILE + t])
@@ -77,6 +70,20 @@ def joint_tile(q, dq, ddq, i, lo, m, joint):
         return
     for t in range(m):
         joint[t], joint[TILE + t] = cos_sin(joint[2 * TILE + t])
+
+
+@njit(**INNER_BORROWING)
+def joint_tile(q, dq, ddq, i, lo, m, joint):
+    """Rows of a joint (5): cos q, sin q, q, dq, ddq, from columns i of (samples, joints) arrays.
+
+    dq and ddq may be empty (0, joints), and are zero then. (A flag would be compiled anew for each of its values.)
+    """
+    moving, accelerating = len(dq) > 0, len(ddq) > 0
+    for t in range(m):
+        joint[2 * TILE + t] = q[lo + t, i]
+        joint[3 * TILE + t] = dq[lo + t, i] if moving else 0.0
+        joint[4 * TILE + t] = ddq[lo + t, i] if accelerating else 0.0
+    angle_tile(joint, m)
 
 
 @njit(**INNER)

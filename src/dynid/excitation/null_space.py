@@ -16,7 +16,7 @@ from dynid.excitation.postures import home_posture, ranges
 from dynid.excitation.trajectories.polynomial import Piecewise
 from dynid.robot import Robot
 
-_STEP = 0.01  # rad along the way
+SELF_MOTION_STEP = 0.01  # rad along the way
 MAX_PATH_ANGLE = 4.0 * np.pi  # rad, where a way that goes round ends
 _SINGULAR = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
 _ROUNDS = 8  # of Newton's method
@@ -85,14 +85,14 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
     """Postures (points, dof) after `start` on the way that holds the frame, first along `wish`, until it ends."""
     found: list[Array] = []
     q, ahead = start, wish
-    for _ in range(int(MAX_PATH_ANGLE / _STEP)):
+    for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):
         direction = _tangent(robot, frame, q, ahead)
         if direction is None:
             break
-        after = _held(robot, frame, aim, q + _STEP * direction)
+        after = _held(robot, frame, aim, q + SELF_MOTION_STEP * direction)
         if after is None or np.any((after < bounds[0]) | (after > bounds[1])):
             break
-        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * _STEP:  # round and back again
+        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # round and back again
             break
         found.append(after)
         q, ahead = after, direction

@@ -18,7 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.kernel_store import load_numba
+from dynid.kernel_store import curve_address, load_numba
 from dynid.model.sign import Sign
 
 _SIGNATURE = "float64(float64, float64, CPointer(float64))"
@@ -40,8 +40,11 @@ class CurveFunction:
     def address(self) -> int:
         """Address of the compiled function."""
         with _COMPILING:
-            cfunc = load_numba().cfunc
             options = {"error_model": "numpy"}
+            kept = curve_address(self.function, _SIGNATURE, options)
+            if kept is not None:
+                return kept
+            cfunc = load_numba().cfunc
             try:
                 made = cfunc(_SIGNATURE, cache=True, **options)(self.function)
             except RuntimeError:  # typed in at a prompt: there is no file beside which the code could be kept

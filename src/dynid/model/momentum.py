@@ -25,7 +25,7 @@ from dynid.model.model import Model
 from dynid.model.term import HasHistory, Informed, Loaded, Motion, Term, fill_entries, probing_motion
 from dynid.robot import Robot
 
-_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
+MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
 _WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
 TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBES = 6
@@ -103,7 +103,7 @@ def _fill(part: _Part, q: Array, dq: Array, place: Ints, momentum: Array, force:
     if not part.varying:
         return
     # Along the motion, with a step of the same length in posture however fast it is.
-    step = _STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
+    step = MOMENTUM_STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
     for k, weight in _WEIGHTS:
         ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, dense, len(rows), memory)
                          for sign in (1.0, -1.0))

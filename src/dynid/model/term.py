@@ -59,7 +59,7 @@ Slopes = Iterator[tuple[int, int, int, int, Array | float]]
 Place = Ints
 
 Q, DQ, DDQ = 0, 1, 2  # signals of a slope
-_STEP = 1e-4  # of differences, rad, rad/s, rad/s^2: rounding below 1e-11, and a sign of width 0.01 to 1e-8
+TERM_STEP = 1e-4  # of differences, rad, rad/s, rad/s^2: rounding below 1e-11, and a sign of width 0.01 to 1e-8
 
 
 class Term(Protocol):
@@ -283,10 +283,10 @@ def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -
             total = np.zeros(len(q))
             for steps, factor in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
                 moved = motion[signal].copy()
-                moved[:, joint] += steps * _STEP
+                moved[:, joint] += steps * TERM_STEP
                 values = entries(*(moved if k == signal else x for k, x in enumerate(motion)))
                 total += factor * np.einsum("rs,rs->s", values, weights)
-            out[signal, :, joint] = total / (12.0 * _STEP)
+            out[signal, :, joint] = total / (12.0 * TERM_STEP)
     return out
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 
-_STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
+ANGLE_GRID_STEP = math.pi / 12  # of the grid that holds all multiples of 45 and of 30 degrees
 _BELOW_MACHINES = 1e-5  # rad: a hundredth of a millimetre on a metre, less than arms are built to
 MAX_ANGLE_ROUNDING = 2e-3  # rad: pi printed as 3.14 is off by 1.6e-3
 _FEWEST_DIGITS = 3
@@ -29,7 +29,7 @@ def exact_angle(angle: float) -> float:
     """
     if not math.isfinite(angle):
         return angle  # refused with the robot, by the name of its row
-    count = round(angle / _STEP)
+    count = round(angle / ANGLE_GRID_STEP)
     if count % 2 and count % 3:
         return angle
     exact = count * math.pi / 12
@@ -45,7 +45,7 @@ def exact_axis(axis: Sequence[float]) -> Array:
     unit /= np.linalg.norm(unit)
     used = np.flatnonzero(unit)
     if len(used) == 2:
-        turn = _STEP * round(math.atan2(unit[used[1]], unit[used[0]]) / _STEP)
+        turn = ANGLE_GRID_STEP * round(math.atan2(unit[used[1]], unit[used[0]]) / ANGLE_GRID_STEP)
         exact = np.array([math.cos(turn), math.sin(turn)])
         if exact_angle(turn) == turn and all(_prints(axis[int(i)], x) for i, x in zip(used, exact, strict=True)):
             unit[used] = exact

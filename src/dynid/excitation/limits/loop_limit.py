@@ -11,7 +11,7 @@ from dynid.dynamics.following import chain_of, closure_conditions
 from dynid.robot import Robot
 
 FACTOR = 10.0  # of the condition number in the posture of the loops, by default
-_STEP = 1e-5  # rad or m, of differences
+LOOP_LIMIT_STEP = 1e-5  # rad or m, of differences
 _NOT_CLOSED = 1e6  # times the largest condition number, where there is none
 
 
@@ -46,8 +46,9 @@ class LoopLimit:
         out = np.zeros((len(q), 3, q.shape[1]))
         for j in range(q.shape[1]):
             step = np.zeros(q.shape[1])
-            step[j] = _STEP
-            out[:, 0, j] = (self.values(q + step, dq, ddq) - self.values(q - step, dq, ddq))[:, 0] / (2.0 * _STEP)
+            step[j] = LOOP_LIMIT_STEP
+            change = self.values(q + step, dq, ddq) - self.values(q - step, dq, ddq)
+            out[:, 0, j] = change[:, 0] / (2.0 * LOOP_LIMIT_STEP)
         return out
 
     @property

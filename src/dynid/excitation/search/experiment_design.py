@@ -26,7 +26,7 @@ from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 
 _SAMPLES_A_WAVE = 40  # of the highest frequency
-_FEWEST, _MOST = 160, 500
+MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
 _OF_DEVIATIONS = ("a", "largest")  # criteria in which the torques' noise has a say
 _SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
 
@@ -159,7 +159,7 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
 def _problem(family: Family, information: Information, criterion: Criterion, limits: Limits,
              torque: TorqueLimit | None) -> MotionProblem:
     """What the search works on: signs of velocities are smooth, so that everything has a slope."""
-    t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, _FEWEST, _MOST)))
+    t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, MIN_SAMPLES, MAX_SAMPLES)))
     speed = limits.velocity[np.isfinite(limits.velocity)]
     width = _SIGN_WIDTH * float(np.median(speed)) if len(speed) else 0.03
     model = complete(information.layout.model).with_smooth_signs(width)
