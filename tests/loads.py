@@ -50,6 +50,27 @@ class Arm:
         wrong = 0.5 * _NOISE * noise * (slow / slow.std(axis=0) + rng.normal(size=tau.shape))
         return Recording(t, along.q, tau + wrong, joints=self.model.joint_names, source=f"log {seed}")
 
+    def stream(self, seed: int, theta: Array | None = None, *, seconds: float = 60.0, noise: float = 1.0,
+               rate: float = 100.0, change: tuple[float, Array] | None = None) -> Recording:
+        """A motion that never repeats, slows down and stops now and then. change: the time, s, and the parameters from
+        then on."""
+        rng, t = np.random.default_rng(seed), np.arange(0.0, seconds, 1.0 / rate)
+        pace = 0.9 + 0.9 * np.sin(2.0 * np.pi * t / rng.uniform(40, 90) + rng.uniform(0, 6)) \
+            + 0.3 * np.sin(2.0 * np.pi * t / rng.uniform(13, 25))
+        along = sosfilt(butter(2, 1.0, fs=rate, output="sos"), np.cumsum(np.clip(pace, 0.0, 1.5)) / rate)
+        speed, phase = rng.uniform(0.05, 0.4, (7, 5)), rng.uniform(0, 6.28, (7, 5))
+        size = 0.25 * rng.normal(size=(7, 5))
+        q = np.array([0, 0.5, 0, -1.2, 0, 0.8, 0]) + np.stack(
+            [np.sin(2.0 * np.pi * np.outer(along, speed[j]) + phase[j]) @ size[j] for j in range(7)], axis=1)
+        dq = np.gradient(q, 1.0 / rate, axis=0)
+        motion = q, dq, np.gradient(dq, 1.0 / rate, axis=0)
+        tau = self.model.inverse_dynamics(self.theta if theta is None else theta, *motion)
+        if change is not None:
+            tau = np.where((t < change[0])[:, None], tau, self.model.inverse_dynamics(change[1], *motion))
+        slow = sosfilt(butter(1, 1.0, fs=rate, output="sos"), rng.normal(size=(len(t) + 500, 7)), axis=0)[500:]
+        tau += 0.5 * _NOISE * noise * (slow / slow.std(axis=0) + rng.normal(size=tau.shape))
+        return Recording(t, q, tau, joints=self.model.joint_names, source=f"stream {seed}")
+
     def log(self, seed: int, theta: Array | None = None, **options: float) -> Samples:
         return prepare(self.recording(seed, theta, **options), cutoff=8.0)
 

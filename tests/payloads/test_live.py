@@ -170,6 +170,35 @@ def test_equations_without_accelerations_find_it_too(estimate, recording):
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.4
 
 
+def changes_with_gains_off(machine: Arm, seed: int, off: float, noise: float, seconds: float, rate: float = 100.0,
+                           change: tuple[float, np.ndarray] | None = None) -> list[float]:
+    """Times, s, at which a load is called changed, on a machine whose drive gains are off by a share, one-sigma."""
+    gains = 1.0 + off * np.random.default_rng(777 + seed).normal(size=7)
+    log = machine.log(20_000 + seed, noise=noise)
+    estimate = identify(Problem.of(machine.model, replace(log, tau=log.tau * gains)), method="wls")
+    stream = machine.stream(30_000 + seed, machine.loaded(LOAD), seconds=seconds, noise=noise, rate=rate, change=change)
+    live = LivePayload(estimate, FRAME, feeding=FeedOptions(cutoff=0.08 * rate, rate=rate))
+    fed(live, replace(stream, tau=stream.tau * gains), 20)
+    return [one.t for one in live.events if one.code == "payload-changed"]
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.1])
+def test_gains_off_by_ten_percent_are_no_change_of_the_load(machine, noise):
+    """Such gains make the load of one window differ from that of another; a change by 40 % is still seen in time."""
+    assert changes_with_gains_off(machine, 300, 0.1, noise, 120.0) == []
+    called = changes_with_gains_off(machine, 301, 0.1, noise, 120.0, change=(60.0, machine.loaded(0.6 * LOAD)))
+    assert called  # a second time where the first window held both loads
+    assert 60.0 < min(called) <= max(called) < 66.0
+
+
+@pytest.mark.slow
+def test_no_constant_load_is_called_changed_in_ten_hours(machine):
+    """60 streams of ten minutes, at 50 Hz and with a cut-off of 4 Hz to be short; half with gains 10 % off."""
+    called = [changes_with_gains_off(machine, 400 + k, 0.1 * (k % 2), (1.0, 0.3, 0.1)[k % 3], 600.0, 50.0)
+              for k in range(60)]
+    assert called == [[]] * 60
+
+
 @pytest.mark.slow
 def test_intervals_hold(machine, estimate):
     """Mass and centre of mass after ten seconds, robot, noise and motion anew each time; 95 % hold in 88 to 95 %."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from loads import LOAD, Arm, arm
 from unnamed_friction import write_arm
 
 from dynid.estimate import Problem, identify
@@ -81,3 +83,40 @@ def test_a_run_that_names_auto_chooses_too(case: tuple[RunSettings, Robot, Recor
     live.finish()
     assert "friction-chosen" in [one.code for one in live.online.events]
     assert np.isfinite(live.online.estimate().std[live.online.estimate().identified]).all()
+
+
+def watched(machine: Arm, log: Recording, rest: float = 20.0) -> LiveModel:
+    """A robot that stands for some seconds before it moves, with noise of its encoders and torques."""
+    rng, count = np.random.default_rng(1), round(rest * log.rate)
+    still = np.repeat(log.q[:1], count, axis=0)
+    holding = machine.model.inverse_dynamics(machine.theta, still, 0.0 * still, 0.0 * still)
+    whole = replace(log, t=np.concatenate([np.arange(count) / log.rate, log.t + rest]),
+                    q=np.vstack([still, log.q]) + 1e-5 * rng.normal(size=(count + len(log), 7)),
+                    tau=np.vstack([holding + 0.3 * rng.normal(size=holding.shape), log.tau]))
+    settings = RunSettings.of({"robot": "kuka-iiwa14", "logs": ["-"],
+                               "model": {"friction": ["viscous", "coulomb", "offset"]}})
+    live = fed(LiveModel(settings, machine.model.robot, LiveOptions()), whole)
+    live.finish()
+    return live
+
+
+def test_a_watch_waits_for_motion_and_does_not_restart_as_it_begins() -> None:
+    machine = arm()
+    log = machine.stream(1, noise=0.3, seconds=40.0)
+    still, moving = watched(machine, log).online, watched(machine, log, rest=0.1).online
+    assert still.filter == moving.filter  # not that of a robot at rest
+    assert still.restarts == () and still.events == ()
+    assert abs(still.samples - moving.samples) < 0.1 * moving.samples
+
+
+@pytest.mark.parametrize(("cause", "words"), [("load", "the load"), ("friction", "friction of joint2")])
+def test_a_change_is_an_event_with_its_likely_cause(cause: str, words: str) -> None:
+    machine = arm()
+    theta = machine.loaded(LOAD) if cause == "load" else machine.theta.copy()
+    if cause == "friction":
+        theta[[machine.model.parameters.index(name) for name in ("Fc2", "Fv2")]] *= 2.5
+    live = watched(machine, machine.stream(2, noise=0.3, seconds=60.0, change=(30.0, theta)))
+    (event,) = live.online.events
+    assert event.code == "model-changed" and words in event.text
+    # The samples come in blocks of 2.6 s, the first of which is mostly from before the change.
+    assert 50.0 < float(event.text.partition("about ")[2].partition(" s")[0]) < 56.0

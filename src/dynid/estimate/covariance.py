@@ -20,18 +20,21 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
-from dynid.regression import BaseParameters, Equations, Factor, Regression
+from dynid.regression import BaseParameters, Equations, Factor, Regression, equations_of, fold
 from dynid.regression.correlation import Correlation, correlation
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
 _MATERIAL = 0.7  # share of the whole deviation: as much as all other noise
 _NAMED = 6  # parameters of a note
+REVERSAL_SHARE = 0.05  # of a joint's top speed, below which the sign of a velocity from positions may be wrong
+REVERSAL_LEFT = 0.3  # share of what is known of a direction that rows away from reversals must show
 _LEFT = 1e-9  # share of what is known of a direction that must be left without a block
 
 
@@ -100,6 +103,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
+            found = replace(found, middle=found.middle + reversal_matrix(problem, solution, scale))
     elif chosen == "blocks":
         found = block_noise(regression, solution, scale)
     else:
@@ -170,6 +174,37 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> N
     covariance = (n - 1) / n * moves.T @ moves
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
     return Noise(h @ covariance @ h, "blocks", float(n - 1))
+
+
+def reversal_matrix(problem: Problem, solution: Solution, weights: Array) -> Array:
+    """Square of the shift (base, base) by rows about the reversals of the joints, as noise of the equations.
+
+    Near a reversal the sign of a velocity is uncertain, most so with coarse encoders in a closed loop, which sticks
+    between two counts. Dry friction is then too small and viscous friction too large. The shift is the difference to
+    the estimate without these rows; it counts as a standard deviation, since a part of it is noise.
+    """
+    known = solution.excited
+    if problem.filtered is not None or not dry_columns(problem.model, problem.base).any():
+        return np.zeros((len(solution.beta),) * 2)
+    top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
+    fast = tuple(replace(samples, keep=samples.keep & (np.abs(samples.dq) >= REVERSAL_SHARE * top))
+                 for samples in problem.data)
+    normal, score = np.zeros_like(solution.inverse), np.zeros(len(solution.beta))
+    for weight, factor in zip(weights, fold(equations_of(problem.model, fast, problem.base),
+                                            threads=problem.threads).factors, strict=True):
+        own = weight * factor.r[:, :-1]
+        normal[np.ix_(factor.columns, factor.columns)] += own.T @ own
+        score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])
+    # Relative to H, in whose units the two estimates are alike: a direction that only slow rows show has no shift.
+    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    left, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
+    seen = left > REVERSAL_LEFT
+    moved = turn[:, seen] @ ((turn[:, seen].T @ (half.T @ score[known])) / left[seen])
+    shift = np.zeros(len(score))
+    shift[known] = half @ moved
+    back = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15) @ shift
+    return np.outer(back, back)
 
 
 def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: Array) -> Array:

@@ -12,7 +12,7 @@ MAX_EVENTS_KEPT = 1000  # events kept; a stream may have one at every sample
 class StreamEvent:
     """Something in a stream that was skipped or ended a stretch. t: time stamp, s. code: gap, pause, repeated-stamp,
     backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line, lost-samples or source-ended;
-    payload-changed of a live payload; friction-chosen or friction-not-chosen of a watch."""
+    payload-changed of a live payload; friction-chosen, friction-not-chosen or model-changed of a watch."""
 
     t: float
     code: str

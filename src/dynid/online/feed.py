@@ -24,6 +24,9 @@ _BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the lo
 _AT_ONCE = 4096  # raw samples prepared at a time
 _RUN_GAP = 50.0  # periods of the samples: a longer interval ends the stretch whose spectrum is taken
 _LAGS = 8  # more samples than its order that the shortest kernel holds
+REST_SECONDS = 5.0  # s of a robot that has not moved yet that are kept, and looked at for the beginning of a motion
+MOTION_CHECKS = 0.25  # s between two looks for it
+ONSET_SHARE = 0.02  # of a joint's range so far: what it has left its first position by where its motion begins
 
 Take = Callable[[TimedRows], None]
 
@@ -91,6 +94,8 @@ class Feed:
         self._rows: CausalRows | None = None
         self._run, self._top = -1, np.zeros(len(joints)) if top is None else top.copy()
         self._first: list[tuple[float, Array, Array]] = []  # raw samples from which the filter is to be learnt
+        # Rows at rest say nothing where friction is dry; without it they do, and nothing is waited for.
+        self.has_moved, self._looked = slow is not None, -np.inf
 
     @property
     def delay(self) -> float:
@@ -100,16 +105,36 @@ class Feed:
     def push(self, t: Array, q: Array, tau: Array) -> int:
         """Raw samples (m,), (m, dof), (m, dof); how many rows they completed."""
         samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
-        if not self._ready():
+        if not self._ready() or not self.has_moved:
             self._first += samples
-            if not self._learn():
+            if not self._moves() or not (self._ready() or self._learn()):
                 return 0
             samples, self._first = self._first, []
         return self._go(samples)
 
+    def _moves(self) -> bool:
+        """Whether the robot has moved; samples long before its motion are dropped."""
+        if self.has_moved or not self._first:
+            return self.has_moved
+        last = self._first[-1][0]
+        if 0.0 <= last - self._looked < MOTION_CHECKS:
+            return False
+        self._looked = last
+        good = [one for one in self._first if usable(*one)]
+        q = np.array([one[1] for one in good])
+        moving = moving_joints(q) if len(good) else np.zeros(0, dtype=bool)
+        if moving.any():
+            away = np.abs(q - q[0]) > ONSET_SHARE * np.ptp(q, axis=0)
+            onset = good[int(np.argmax(away[:, moving].any(axis=1)))][0]
+            self.has_moved = True
+        else:
+            onset = last - REST_SECONDS + 1.0
+        self._first = [one for one in self._first if not one[0] < onset - 1.0]
+        return self.has_moved
+
     def finish(self) -> int:
         """The source has ended: what is still waiting for a filter is prepared with what can be learnt from it."""
-        if self._ready() or not self._learn(ended=True):
+        if not self._first or not (self._ready() or self._learn(ended=True)):
             return 0
         samples, self._first = self._first, []
         return self._go(samples)

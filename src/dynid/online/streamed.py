@@ -24,6 +24,11 @@ class Streamed:
         return self._feed.rate, self._feed.cutoff
 
     @property
+    def has_moved(self) -> bool:
+        """Whether a motion has begun; before that no rate, cut-off or model is chosen."""
+        return self._feed.has_moved
+
+    @property
     def last_stamp(self) -> float:
         """The last time stamp that was fed, s; nan before the first."""
         return self._feed.stamps.last_stamp

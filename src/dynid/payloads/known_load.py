@@ -21,7 +21,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Payload
 from dynid.recording import Samples
-from dynid.recording.drive_gains import LEAST_DEVIATION, DriveGains
+from dynid.recording.drive_gains import DriveGains
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.factor import triangular
 from dynid.robot import inertia as ten
@@ -79,7 +79,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     each = np.array([_likeliest(_sum(blocks[:k] + blocks[k + 1:]), noise, found) for k in range(len(blocks))])
     gains, n = 1.0 / found, len(blocks)
     moved = (1.0 / each - gains) / gains
-    covariance = (n - 1) / n * moved.T @ moved + (LEAST_DEVIATION ** 2) * np.eye(model.dof) + load.deviation ** 2
+    covariance = (n - 1) / n * moved.T @ moved + load.deviation ** 2
     relative = np.sqrt(np.diag(covariance))
     known = carries & (relative < MAX_GAIN_UNCERTAINTY)
     reasons = {name: f"its uncertainty from the logs is {100 * share:.0f} %" if loaded_ else

@@ -70,8 +70,9 @@ class LivePayload(Streamed):
         if not (noise > 0.0).any():
             raise NotPossibleError("the estimate without load has no torque error, so "
                                    "the rows of a live payload cannot be weighted", "identify the robot from logs")
-        self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold)
         self._gains, self._given = gain_covariance(gain_deviation, robot.dof), gain_deviation is not None
+        self._load = LoadRecursion(self._layout, self.joint_names, unknowns, noise, memory, window, threshold,
+                                   np.diag(self._gains))
         self._dry = bool(dry_columns(estimate.model, estimate.base).any())
         self._slow = slow if slow is not None or self._dry else 0.0
         self.left_out, self._paused = 0, False

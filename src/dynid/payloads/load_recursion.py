@@ -9,6 +9,11 @@ here, and never fires where loads change every 7 s: in `dynid reproduce payload-
 first window: its innovations, in units of the standard deviations they were predicted with, have a mean square above a
 threshold, and a new load from some block of the window on explains them. The recursion restarts from these blocks. What
 no load explains, such as a hand or a contact, is no change of the load: such blocks are left out.
+
+The model of the robot and its drive gains are never exact, so that the load which one window suggests differs from that
+of another by more than noise. How much another load explains in windows in which nothing changed is learnt from the
+stream itself (`UsualGain`); before that, the stated uncertainty of the drive gains predicts it. A change explains a
+multiple of that.
 """
 
 from __future__ import annotations
@@ -40,17 +45,22 @@ RING_SAMPLES = 1024  # of innovations that are kept
 FIRST_INFLATION, FIRST_SAMPLES = 4.0, 50  # of autocorrelated noise before it is known, and samples this guess is worth
 CHANCE_SPREADS = 6.0  # of the mean squared innovation, beyond which it is no chance
 MIN_GAIN = 40.0  # squares that another load must explain: of its ten numbers alone, one window in 10^5 has more
+USUAL_MULTIPLE = 3.0  # of what another load explains at most while nothing changes, beyond which the load changed
+PREDICTED_WINDOWS = 48.0  # after which the prediction from the drive gains counts half: a minute, in which motions vary
+PEAK_WINDOWS = 480.0  # windows after which a peak counts e times less: ten minutes
 
 
 @dataclass
 class RowBlock:
     """A few samples: entries (layout.rows, m), keep (m, dof), innovations (m, dof) in units of their standard
-    deviation, zero where a row does not count; is_doubtful: they are too large."""
+    deviation, zero where a row does not count; is_doubtful: they are too large; by_gains: the sum of their squares that
+    drive gains off by one standard deviation cause."""
 
     entries: Array
     keep: Bools
     innovations: Array
     is_doubtful: bool = False
+    by_gains: float = 0.0
 
     @property
     def misfit(self) -> float:
@@ -59,6 +69,33 @@ class RowBlock:
     @property
     def rows(self) -> int:
         return int(self.keep.sum())
+
+
+@dataclass
+class UsualGain:
+    """How many squares another load explains in a window in which the load did not change, at most.
+
+    Attributes:
+        peak: The largest value so far, which decays over `PEAK_WINDOWS`.
+        windows: How many windows were seen.
+        latest: Of the last window, which counts once no change was seen in the next one either.
+    """
+
+    peak: float = 0.0
+    windows: int = 0
+    latest: float | None = None
+
+    def add(self, value: float) -> None:
+        """Take a window in which no change was seen."""
+        if self.latest is not None:
+            self.peak = max(self.latest, math.exp(-1.0 / PEAK_WINDOWS) * self.peak)
+            self.windows += 1
+        self.latest = value
+
+    def limit(self, predicted: float) -> float:
+        """Squares beyond which a load has changed. predicted: those that errors of the drive gains cause."""
+        unknown = PREDICTED_WINDOWS / (PREDICTED_WINDOWS + self.windows)
+        return max(MIN_GAIN, USUAL_MULTIPLE * (self.peak + unknown * predicted))
 
 
 class LoadRecursion:
@@ -72,10 +109,11 @@ class LoadRecursion:
         memory: Samples after which data count e times less.
         window: Samples of the test for a change.
         threshold: Of the mean squared innovation.
+        gains: Variance of the relative drive gains (dof,).
     """
 
     def __init__(self, layout: Layout, joints: tuple[str, ...], unknowns: Unknowns, noise: Array, memory: float,
-                 window: int, threshold: float) -> None:
+                 window: int, threshold: float, gains: Array) -> None:
         for name, value in (("memory", memory), ("window", window), ("threshold", threshold)):
             if not value > 0:
                 raise ModelError(f"{name} of a live payload must be above zero, got {value}")
@@ -88,6 +126,7 @@ class LoadRecursion:
         self.samples, self.restarts = 0, list[int]()
         self._last: deque[RowBlock] = deque()
         self._ring: deque[Array] = deque(maxlen=RING_SAMPLES)
+        self._gains, self._usual, self._blocks = gains, UsualGain(), 0  # blocks since the last restart
         self._doubts = 0  # looks in a row at which only the last block was of another load
         self._former: Recursion | None = None  # the data before the last restart
         self.recursion = self._fresh()
@@ -119,16 +158,23 @@ class LoadRecursion:
         rows, innovations = self._weighted(entries, keep), np.zeros(keep.shape)
         spread = 1.0 + np.sum(solve_triangular(r[:b, :b], rows[:, :b].T, trans=1) ** 2, axis=0)
         innovations.T[keep.T] = (rows[:, b] - rows[:, :b] @ self.recursion.beta) / np.sqrt(spread)
-        now = RowBlock(entries, keep, innovations)
+        load = rows[:, self.unknowns.load] @ self.recursion.beta[self.unknowns.load]
+        now = RowBlock(entries, keep, innovations,
+                       by_gains=float(np.repeat(self._gains, keep.sum(axis=0)) @ load ** 2))
         now.is_doubtful = now.misfit > self.threshold * now.rows
         if not now.is_doubtful:
             self._take(self.recursion, entries, keep)
         self._last.append(now)
         if len(self._last) > WINDOW_BLOCKS:
             self._learn(self._last.popleft())
+        self._blocks += 1
         start = self._change()
         if start is not None:
             self._restart(start)
+        elif self._blocks % WINDOW_BLOCKS == 0:
+            blocks = list(self._last)
+            explained = sum(block.misfit for block in blocks) - self._with(self._prior, blocks)[-1, -1] ** 2
+            self._usual.add(explained / self.inflation)
 
     def _take(self, recursion: Recursion, entries: Array, keep: Bools) -> None:
         """Samples among the data; the part of the prior that fades meanwhile is added again."""
@@ -178,7 +224,8 @@ class LoadRecursion:
         left = [before[k] + self._with(self._prior, blocks[k:])[-1, -1] ** 2 for k in later]
         best = int(np.argmin(left))
         gain = mean * rows[0] - left[best]
-        if mean <= self.threshold * max(left[best] / rows[0], 1.0) or gain < MIN_GAIN * inflation:
+        limit = self._usual.limit(sum(block.by_gains for block in blocks) / inflation)
+        if mean <= self.threshold * max(left[best] / rows[0], 1.0) or gain < limit * inflation:
             return None
         # The last block may hold both loads: the next one tells.
         self._doubts = self._doubts + 1 if later[best] == len(blocks) - 1 else 0
@@ -201,7 +248,7 @@ class LoadRecursion:
             self._take(self.recursion, block.entries, block.keep)
         self.restarts.append(self.samples - sum(len(block.keep) for block in kept))
         self._last.clear()
-        self._doubts = 0
+        self._doubts, self._blocks, self._usual.latest = 0, 0, None
 
     # -- what it says ----------------------------------------------------------------------------
     @property

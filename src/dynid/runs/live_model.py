@@ -8,6 +8,7 @@ choice is another model or another cut-off, the estimate is restarted from the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from dynid.estimate.recursive.start import PriorLike, prior_of_file
 from dynid.model import LinearModel, Model, complete
 from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
-from dynid.online.excerpt import Excerpt
+from dynid.online.excerpt import STRETCH_SECONDS, Excerpt
 from dynid.online.motion_rows import fed_samples
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, base_parameters
@@ -32,6 +33,7 @@ from dynid.runs.models import AUTO, first_model, make_model, make_robot, names_f
 from dynid.runs.results import load
 from dynid.runs.settings import ModelSettings, RunSettings
 
+CAUSE_SECONDS = 5.0  # s of data after a change from which its cause is told: several motions of an arm
 FIRST_CHOICE, NEXT_CHOICE = 10.0, 4.0  # s after which friction is first chosen, and how many times later again
 CHOSEN = "model"  # under which the [model] table is kept in the state of a stream
 
@@ -114,6 +116,7 @@ class LiveModel:
         self._excerpt = Excerpt(complete(model).joint_names) if is_unnamed and known is None and found is None else None
         self._chosen: StreamChoice | None = None
         self._due, self._done = FIRST_CHOICE, 0.0
+        self._named, self._changed_at = len(self.online.restarts), float("nan")  # restarts with an event; s of the next
 
     @property
     def last_stamp(self) -> float:
@@ -122,7 +125,10 @@ class LiveModel:
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
         """Learn from raw samples, see `Online.feed`."""
         rows, excerpt = self.online.feed(t, q, tau), self._excerpt
+        self._name_changes(CAUSE_SECONDS)
         if excerpt is not None:
+            if not self.online.has_moved and excerpt.seconds > STRETCH_SECONDS:
+                excerpt = self._excerpt = Excerpt(excerpt.joints)  # nothing is chosen from a robot at rest
             excerpt.add(*fed_samples(t, q, tau, self.robot.dof))
             if excerpt.seconds >= self._due:
                 self._due = NEXT_CHOICE * excerpt.seconds
@@ -132,6 +138,7 @@ class LiveModel:
     def finish(self) -> int:
         """The source has ended: choose the model from all of it; how many rows that completed."""
         rows = self.online.finish()
+        self._name_changes(0.0)
         if self._excerpt is not None and self._excerpt.seconds > self._done:
             self._choose()
             rows += self.online.finish()
@@ -139,6 +146,21 @@ class LiveModel:
 
     def remark(self, code: str, text: str) -> None:
         self.online.remark(code, text)
+
+    def _name_changes(self, seconds: float) -> None:
+        """Remark a restart of the estimate with its likely cause, once `seconds` of data after it are there."""
+        count, now = len(self.online.restarts), self.online.last_stamp
+        if count == self._named:
+            return
+        if math.isnan(self._changed_at):
+            self._changed_at = now
+        if 0.0 <= now - self._changed_at < seconds:
+            return
+        causes = [change.cause for change in self.online.changes()[self._named - count:]]
+        for cause in causes or ["something else"]:
+            self.remark("model-changed", f"the robot changed at about {self._changed_at:.1f} s; the likely cause is "
+                                         f"{cause}; the estimate restarts from there")
+        self._named, self._changed_at = count, float("nan")
 
     def _new(self, settings: RunSettings, model: LinearModel, base: BaseParameters, feeding: FeedOptions) -> Online:
         prior: PriorLike | None = None
@@ -175,6 +197,7 @@ class LiveModel:
         for block in excerpt.blocks():
             self.online.feed(*block)
         self.online.take_events(old)
+        self._named, self._changed_at = len(self.online.restarts), float("nan")
 
 
 def _base(model: LinearModel) -> BaseParameters:

@@ -10,6 +10,7 @@ from dynid.errors import DynidError
 from dynid.online import FeedOptions
 from dynid.payloads import LivePayload, PayloadEstimate
 from dynid.plain import finite
+from dynid.recording.mapping import per_joint
 from dynid.runs.arguments import WINDOW
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
@@ -50,7 +51,10 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
-    live = LivePayload(estimate, frame or None,
+    stated = settings.log.get("gain_deviation")
+    if isinstance(stated, dict):
+        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_deviation", "[log]")
+    live = LivePayload(estimate, frame or None, gain_deviation=stated,
                        feeding=FeedOptions(cutoff, options.rate, equations=options.equations))
     follow(live, settings, options, robot, lambda: show(look_at_payload(live)))
     return look_at_payload(live)
