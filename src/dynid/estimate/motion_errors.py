@@ -253,7 +253,8 @@ def _unseen_score(problem: Problem, unseen: tuple[Array, ...], beta: Array, weig
         full, one.q, one.dq + more, one.ddq) for one, more in zip(problem.data, unseen, strict=True)]
     out = np.zeros(len(beta))
     for piece in plain.pieces(unit=PIECE):
-        rows, found = plain.rows(piece), piece_entries(problem.data[piece.log], piece, partial(_columns, away[piece.log]))
+        rows = plain.rows(piece)
+        found = piece_entries(problem.data[piece.log], piece, partial(_columns, away[piece.log]))
         for j, own in enumerate(plain.layout.columns):
             out[own] += _weighted(rows, j, weights) @ (weights[j] * found[j])
     return out
