@@ -39,6 +39,7 @@ from dynid.recording.prepare import prepare
 from dynid.regression import Regression
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
+LEAST_TIMES_MOTION_BAND = 1.77  # of a candidate: a filter of fourth order there leaves 99 % of motion in the band
 LOWEST_YARDSTICK_HZ = 4.0  # however slow the motion is: torques of friction change faster than the motion
 CANDIDATES_BY_YARDSTICK = (0.5, 1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
 UNRANKED_ERRORS = 0.5  # standard errors of the difference from the best, within which candidates are not ranked
@@ -121,7 +122,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     rate = min(log.grid.rate for log in folds.logs)
     yardstick = _yardstick(band, rate)
     try:
-        tried, losses = _compared(folds, yardstick, rate)
+        tried, losses = _compared(folds, yardstick, LEAST_TIMES_MOTION_BAND * band, rate)
     except NotPossibleError as problem:
         cutoff = min(yardstick, spectrum) if folds.torques(min(yardstick, spectrum)) is not None else spectrum
         return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, np.zeros(0), np.zeros(0),
@@ -161,15 +162,16 @@ def _yardstick(band: float, rate: float) -> float:
     return float(f"{2.0 ** (0.5 * np.round(2.0 * np.log2(wanted))):.2g}")
 
 
-def _compared(folds: CutoffFolds, yardstick: float, rate: float) -> tuple[Array, Array]:
-    """Compare cut-offs about the yardstick (Hz) and far below the rate (Hz) by cross-validation.
+def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) -> tuple[Array, Array]:
+    """Compare cut-offs about the yardstick (Hz), from the lowest (Hz) to far below the rate (Hz), by cross-validation.
 
     Returns:
         Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block, in shares of
         the mean torque of all blocks.
     """
     highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
-    candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK if share * yardstick <= highest]
+    candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK
+                  if share == 1.0 or lowest <= share * yardstick <= highest]
     judge = folds.torques(yardstick)
     seconds = sum(len(log.grid.q) / log.grid.rate for log in folds.logs)
     if judge is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(judge.blocks):
