@@ -12,8 +12,8 @@ are weighted by their residuals there, as weighted least squares does. In shares
 any torque would decide alone.
 
 Candidates whose excess error over the best is within half a standard error or 1 % are not ranked, and errors far below
-one percent of the torques are alike. The middle candidate of those is taken, of two the one nearer to the yardstick: it is
-the furthest from both faults, and changes least when the log is halved.
+one percent of the torques are alike. The middle candidate of those is taken: it is the furthest from both faults, and
+changes least when the log is halved.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
                                "check units and known values, or give the cut-off with --cutoff")
     _, excess, error = _excess(losses)
     unranked = np.flatnonzero(excess <= np.maximum(UNRANKED_ERRORS * error, np.log1p(UNRANKED_EXCESS)))
-    middle = [tried[(unranked[0] + unranked[-1] + k) // 2] for k in (0, 1)]
-    cutoff = float(min(middle, key=lambda one: abs(np.log(one / yardstick))))
+    cutoff = float(tried[(unranked[0] + unranked[-1]) // 2])  # of two in the middle the lower: it passes less noise
     alike = excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))
     low, high = np.flatnonzero(alike)[[0, -1]]
     alike[low:high + 1] = True  # one between two that are as good as the best only had bad luck
