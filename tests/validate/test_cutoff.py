@@ -178,7 +178,7 @@ def test_dependence_in_json_and_report(tmp_path: Path, rate: float, exact: bool)
 
 @pytest.mark.parametrize("friction", [("viscous", "coulomb"), ("coulomb", "offset", "asymmetric-viscous"),
                                       ("viscous", "coulomb", "offset", "asymmetric-coulomb")], ids=str)
-def test_the_chosen_model_is_compared_whatever_model_chose_the_cutoff(tmp_path: Path, friction: tuple[str, ...]) -> None:
+def test_the_model_of_the_run_is_compared_at_other_cutoffs(tmp_path: Path, friction: tuple[str, ...]) -> None:
     """The cut-off is chosen with the usual friction, the run may choose another. Columns of the first model read by the
     numbers of the second gave changes of 149 % where 0.3 % was true."""
     _, _, log, choice = chosen(tmp_path, rate=60.0)

@@ -70,7 +70,7 @@ class Noise:
             return ()
         shift, std = np.abs(self.motion.shift[:len(base)]), np.sqrt(np.maximum(np.diag(covariance), 0.0))
         far = np.flatnonzero(shift > _MATERIAL * std)
-        far = far[np.argsort(-shift[far] / std[far])]
+        far = far[np.argsort(-shift[far] / np.maximum(std[far], 1e-300))]  # a standard error may be zero
         if not len(far):
             return ()
         names = ", ".join(base.names[k] for k in far[:_NAMED]) + (", ..." if len(far) > _NAMED else "")

@@ -11,8 +11,9 @@ with the fifth power of the frequency. A lower one would favour low cut-offs, wh
 are weighted by their residuals there, as weighted least squares does. In shares of its own torque, a joint with hardly
 any torque would decide alone.
 
-Candidates whose excess error over the best is within half a standard error cannot be ranked. The middle one of them is
-taken: it is the furthest from both faults, and changes least when the log is halved.
+Candidates whose excess error over the best is within half a standard error or 1 % are not ranked, and errors far below
+one percent of the torques are alike. The middle candidate of those is taken: it is the furthest from both faults, and
+changes least when the log is halved.
 """
 
 from __future__ import annotations
@@ -38,9 +39,12 @@ from dynid.recording.prepare import prepare
 from dynid.regression import Regression
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
+LEAST_TIMES_MOTION_BAND = 1.77  # of a candidate: a filter of fourth order there leaves 99 % of motion in the band
 LOWEST_YARDSTICK_HZ = 4.0  # however slow the motion is: torques of friction change faster than the motion
 CANDIDATES_BY_YARDSTICK = (0.5, 1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
 UNRANKED_ERRORS = 0.5  # standard errors of the difference from the best, within which candidates are not ranked
+UNRANKED_EXCESS = 0.01  # relative excess error within which they are not ranked either
+NEGLIGIBLE_ERROR = 0.005  # of the torques: no machine is modelled so well that less would matter
 SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
 LARGEST_SHARE_OF_RATE = 0.25  # of a slow log, where less would leave nothing to compare
 EQUIVALENT_EXCESS = 0.02  # relative excess error that does not matter, whatever its significance
@@ -118,7 +122,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     rate = min(log.grid.rate for log in folds.logs)
     yardstick = _yardstick(band, rate)
     try:
-        tried, losses = _compared(folds, yardstick, rate)
+        tried, losses = _compared(folds, yardstick, LEAST_TIMES_MOTION_BAND * band, rate)
     except NotPossibleError as problem:
         cutoff = min(yardstick, spectrum) if folds.torques(min(yardstick, spectrum)) is not None else spectrum
         return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, np.zeros(0), np.zeros(0),
@@ -127,13 +131,14 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
         raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
                                "check units and known values, or give the cut-off with --cutoff")
     _, excess, error = _excess(losses)
-    unranked = np.flatnonzero(excess <= UNRANKED_ERRORS * error)
+    unranked = np.flatnonzero(excess <= np.maximum(UNRANKED_ERRORS * error, np.log1p(UNRANKED_EXCESS)))
     cutoff = float(tried[(unranked[0] + unranked[-1]) // 2])  # of two in the middle the lower: it passes less noise
     alike = excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))
     low, high = np.flatnonzero(alike)[[0, -1]]
     alike[low:high + 1] = True  # one between two that are as good as the best only had bad luck
-    return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, tried,
-                        100.0 * np.exp(losses.mean(axis=1)), alike, yardstick, folds)
+    errors = 100.0 * np.sqrt(np.maximum(np.exp(2.0 * losses.mean(axis=1)) - NEGLIGIBLE_ERROR ** 2, 0.0))
+    return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, tried, errors, alike, yardstick,
+                        folds)
 
 
 def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
@@ -157,15 +162,16 @@ def _yardstick(band: float, rate: float) -> float:
     return float(f"{2.0 ** (0.5 * np.round(2.0 * np.log2(wanted))):.2g}")
 
 
-def _compared(folds: CutoffFolds, yardstick: float, rate: float) -> tuple[Array, Array]:
-    """Compare cut-offs about the yardstick (Hz) and far below the rate (Hz) by cross-validation.
+def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) -> tuple[Array, Array]:
+    """Compare cut-offs about the yardstick (Hz), from the lowest (Hz) to far below the rate (Hz), by cross-validation.
 
     Returns:
         Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block, in shares of
         the mean torque of all blocks.
     """
     highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
-    candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK if share * yardstick <= highest]
+    candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK
+                  if share == 1.0 or lowest <= share * yardstick <= highest]
     judge = folds.torques(yardstick)
     seconds = sum(len(log.grid.q) / log.grid.rate for log in folds.logs)
     if judge is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(judge.blocks):
@@ -182,7 +188,7 @@ def _compared(folds: CutoffFolds, yardstick: float, rate: float) -> tuple[Array,
             continue
         tried.append(cutoff)
         misfits = _left_out(fold, judge, blocks) @ squares
-        losses.append(0.5 * np.log(np.maximum(misfits / power, 1e-30)))
+        losses.append(0.5 * np.log(misfits / power + NEGLIGIBLE_ERROR ** 2))
         if _hopeless(np.array(losses)):
             break
     if len(tried) < 2:
