@@ -160,7 +160,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     compared = compare_left_out(seen, judged)
     best = min(compared, key=lambda name: compared[name].behind)
     close = [name for name, one in compared.items() if not one.apart]
-    if "wls" in close and not best.startswith("pc-") and negative_friction(problem, fits["wls"]):
+    if False and "wls" in close and not best.startswith("pc-") and negative_friction(problem, fits["wls"]):
         close = [name for name in close if not name.startswith("pc-")]
     chosen = preferred(close)
     listed = tuple(compared.get(name, Candidate(name, failure=failed.get(name))) for name in names)

@@ -49,6 +49,7 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.regression.factor import triangular
 
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
+PIECES = 4  # of time, of which a block is joined, so that blocks have about as many rows each
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
@@ -161,13 +162,14 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
-    problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS, threads=threads)
-    if sum(block.rows > 0 for block in problem.regression.blocks) < FEWEST_BLOCKS:
+    problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS * PIECES, threads=threads)
+    regression = problem.regression.joined(BLOCKS)  # the smallest neighbours first: stretches at rest have no rows
+    if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         raise NotPossibleError("the data have too few stretches of time to leave out in turn for a choice of friction",
                                "name the friction with --friction, or record a longer motion")
     base = problem.base
     groups = _groups(base, has_rotor)
-    search = Search.of(problem.regression, groups)
+    search = Search.of(regression, groups)
     ridges = search.run()
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
         ridges = {**ridges, ROTOR: _ABSENT}
