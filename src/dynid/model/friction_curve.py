@@ -236,7 +236,7 @@ class FrictionCurve:
             if self.shape == "spline":
                 points = [0.0, *widths]
                 yield Curve(axis(n, j), hats_above_first,
-                            [_SIGNS.index(sign.kind), sign.width, len(points), *points, dry, *heights])
+                            [_SIGNS.index(sign.kind), sign.one_width, len(points), *points, dry, *heights])
                 continue
             for width, height in zip(widths, heights, strict=True):
                 yield Dry(axis(n, j), height, height, Sign("tanh", width), widened=True)

@@ -40,7 +40,8 @@ class Sign:
         return Sign(self.kind, self.width[j])
 
     @property
-    def _one_width(self) -> float:
+    def one_width(self) -> float:
+        """The width, where it is the same for all joints."""
         if isinstance(self.width, tuple):
             raise ModelError("this term takes a smooth sign with one width for all joints")
         return self.width
@@ -49,14 +50,14 @@ class Sign:
         if self.kind == "hard":
             return np.sign(velocity)
         if self.kind == "tanh":
-            return np.tanh(velocity / self._one_width)
-        return (2.0 / np.pi) * np.arctan(velocity / self._one_width)
+            return np.tanh(velocity / self.one_width)
+        return (2.0 / np.pi) * np.arctan(velocity / self.one_width)
 
     def slope(self, velocity: Array) -> Array:
         """Derivative by the velocity; a hard sign is flat but for its jump."""
-        x = velocity / self._one_width
+        x = velocity / self.one_width
         if self.kind == "tanh":
-            return (1.0 - np.tanh(x) ** 2) / self._one_width
+            return (1.0 - np.tanh(x) ** 2) / self.one_width
         if self.kind == "arctan":
-            return (2.0 / np.pi) / (self._one_width * (1.0 + x * x))
+            return (2.0 / np.pi) / (self.one_width * (1.0 + x * x))
         return np.zeros_like(velocity)
