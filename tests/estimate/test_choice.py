@@ -13,7 +13,7 @@ from motions import arm, motion
 from scipy import stats
 
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate import Problem, identify
+from dynid.estimate import Problem, choice, identify
 from dynid.estimate.choice import compare_left_out, preferred
 from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.reference_errors import acceleration_noise
@@ -59,9 +59,10 @@ def test_methods_are_compared_by_a_paired_test_over_blocks() -> None:
         other = [x + shift + 0.5 * y for x, y in zip(least, stats.zscore(rng.normal(size=10), ddof=1), strict=True)]
         seen = {"wls": left_out("wls", least), "pc-wls": left_out("pc-wls", other)}
         found = compare_left_out(seen, {name: one.errors for name, one in seen.items()})["pc-wls"]
-        paired = stats.ttest_rel(other, least, alternative="greater")
-        assert found.behind / found.deviation == pytest.approx(paired.statistic)
-        assert found.apart == (paired.pvalue < 0.05)
+        plain = stats.ttest_rel(other, least)
+        t = plain.statistic / np.sqrt(1.0 + 10.0 / 9.0)  # variance s^2 (1/n + 1/(n-1)) instead of s^2 / n
+        assert found.behind / found.deviation == pytest.approx(t)
+        assert found.apart == (stats.t.sf(t, 9) < 0.05)
     assert found.apart
 
 
@@ -99,6 +100,16 @@ def test_least_squares_is_chosen_where_no_robot_that_can_exist_has_these_torques
     [samples] = problem.data
     wrong = Problem.of(problem.model, replace(samples, tau=samples.tau * [-1.0, 1.0, 1.0]))
     assert identify(wrong).method == "wls"
+
+
+def test_no_consistent_method_is_taken_where_the_data_contradict_pc_wls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks on which pc-wls is clearly worse than wls, and pc-ridge too uneven to tell."""
+    errors = {"wls": np.full(10, 1.0), "pc-wls": np.linspace(1.9, 2.1, 10), "pc-ridge": np.array([1.0] * 9 + [40.0])}
+    monkeypatch.setattr(choice, "leave_out_each", lambda problem, name, *_: left_out(name, list(errors[name])))
+    fits = dict.fromkeys(errors, identify(noisy(12), method="wls"))
+    assert choice.choose(noisy(12), fits, {}, {}, tuple(errors)).method == "wls"
+    errors["pc-wls"] = np.array([1.0] * 9 + [30.0])
+    assert choice.choose(noisy(12), fits, {}, {}, tuple(errors)).method == "pc-wls"
 
 
 def test_a_candidate_that_fails_is_listed_and_does_not_end_the_choice() -> None:

@@ -34,8 +34,8 @@ SMOOTH = {"kind": "tanh", "width": 0.05}
 
 
 def _log(kinds, seed, noise=0.05, seconds=20.0, rate=200.0, stribeck=0.0, **values):
-    """Samples of a known machine with white noise on its torques; values by symbol, stribeck: N m that friction falls by
-    with a speed of 0.15 rad/s."""
+    """Samples of a known machine with white noise on its torques; values by symbol, stribeck: N m by which friction
+    falls with a speed of 0.15 rad/s."""
     rng = np.random.default_rng(seed)
     tables = [kind if isinstance(kind, dict) else {"kind": kind} for kind in kinds]
     model = Model(ROBOT, make_terms(ROBOT, extra=tables))
@@ -160,7 +160,7 @@ def test_a_model_without_rotor_must_win_clearly(monkeypatch):
 
 
 def test_a_function_of_position_alone_is_not_chosen():
-    """A cable that one pass over each position cannot distinguish from gravity, and one in the model that is replaced."""
+    """Neither a cable that the machine has, nor one that the model has."""
     samples = _log(["viscous", "coulomb", {"kind": "cable", "joints": [3]}], 9, Fv=0.8, Fc=0.6, Cs2_=0.5, Cc2_=0.3)
     for certain in (CERTAIN, Model(ROBOT, (RigidBodies(), Cable()))):
         found = choose_terms(certain, samples)

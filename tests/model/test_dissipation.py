@@ -28,7 +28,7 @@ from dynid.validate import free_fall, reconstruct, verdict
 
 MAPPINGS = Path(__file__).parents[2] / "reproductions" / "mappings"
 ROBOT = Robot.builtin("arm3r")
-CHANGES = ("drift", "temperature")  # of friction that another term has: less of it is no push
+CHANGES = ("drift", "temperature", "viscous-difference")  # of friction that another term has: less of it is no push
 KINDS = [kind for kind, term in FRICTION.items()
          if kind not in CHANGES and any(item.kind.group == "friction" for item in term().parameters(ROBOT))]
 BOUNDED = ["curve", "polynomial", "exponential-stribeck", "asymmetric-viscous", "load", "dahl", "lugre"]

@@ -269,8 +269,8 @@ def test_friction_that_nobody_names_is_chosen(unnamed):
     ({"model": ModelSettings(friction=("none",))}, set()),
     ({"model": ModelSettings(own_terms=False)}, set()),
     ({"model": ModelSettings(friction=("viscous",))}, {"viscous"}),
-    ({"gravity": "estimate"}, {"viscous", "coulomb", "offset"}),
-    ({"prepare": {"equations": "kernel"}}, {"viscous", "coulomb", "offset"})],
+    ({"gravity": "estimate"}, {"viscous", "coulomb", "offset", "rotor"}),
+    ({"prepare": {"equations": "kernel"}}, {"viscous", "coulomb", "offset", "rotor"})],
     ids=["none", "no-terms", "named", "gravity", "kernel"])
 def test_friction_that_is_not_chosen(unnamed, changes, kinds):
     """None where that is asked for, what is named, and the usual one where it cannot be chosen."""

@@ -22,7 +22,6 @@ CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
 _MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
 _NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
 MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
-CONTRADICTING_ERRORS = 5.0  # standard errors below zero: more than many parameters and optimistic intervals explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +78,11 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
 
     Each candidate is fitted without each block of the fold in turn and tried on it; blocks are stretches of each log.
     Candidates are compared by the mean of the relative errors in a paired test over the blocks: two differ where the
-    mean difference is above a hundredth of the error and beyond its standard error times Student's t of 95 %. Of those
-    that do not differ from the best, the physically consistent one is taken: left-out blocks lie between others, and
-    other motions do not. Where friction of the unconstrained fit is clearly below zero, the data contradict that
-    constraint, and a consistent method must be the best in cross-validation to be taken.
+    mean difference is above a hundredth of the error and beyond its standard error times Student's t of 95 %, with the
+    variance s^2 (1/n + 1/(n-1)) since the fits share most of their data (Nadeau and Bengio, 2003). Of those that do not
+    differ from the best, the physically consistent one is taken: left-out blocks lie between others, and other motions
+    do not. Where pc-wls is worse than the best, the data contradict its constraints (negative friction, for one), and
+    no other method with these constraints is taken either.
     A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
     bodies pc-wls, pc-ridge where the robot's file has inertias, and iv with a known control law and noisy positions;
     where iv takes part, errors are compared as the references see them (`dynid.estimate.reference_errors`). options:
@@ -161,26 +161,11 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     compared = compare_left_out(seen, judged)
     best = min(compared, key=lambda name: compared[name].behind)
     close = [name for name, one in compared.items() if not one.apart]
-    if "wls" in close and not best.startswith("pc-") and negative_friction(problem, fits["wls"]):
-        close = [name for name in close if not name.startswith("pc-")]
+    if "pc-wls" in compared and "pc-wls" not in close:  # the data contradict what every consistent method asks for
+        close = [name for name in close if not name.startswith("pc-")] or close
     chosen = preferred(close)
     listed = tuple(compared.get(name, Candidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
-
-
-def negative_friction(problem: Problem, free: Estimate) -> bool:
-    """Whether friction of an unconstrained estimate adds energy, by `CONTRADICTING_ERRORS` of its standard errors."""
-    from dynid.estimate.consistent import dissipating_rows
-
-    items, base = problem.model.parameters.items, problem.base
-    alone = np.count_nonzero(base.matrix, axis=0) == 1  # standard parameters that are no part of another's
-    alone[[c for c in range(len(items)) if c not in base.independent]] = False
-    rows = [np.eye(len(items))[c] for c, item in enumerate(items) if item.positive and item.kind.group == "friction"]
-    rows += [row for some in dissipating_rows(problem).values() for row in some]
-    own = np.array([row for row in rows if np.all(alone[row != 0])]).reshape(-1, len(items))[:, base.independent]
-    known = np.all((own == 0) | free.identified, axis=1)
-    size, spread = own[known] @ free.values, np.einsum("ki,ij,kj->k", own[known], free.covariance, own[known])
-    return bool(np.any(size < -CONTRADICTING_ERRORS * np.sqrt(np.maximum(spread, 0.0))))
 
 
 def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
@@ -196,13 +181,13 @@ def compare_left_out(seen: Mapping[str, LeftOut], judged: Mapping[str, Array]) -
 
 
 def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, bool]:
-    """Mean of the paired differences, its standard error, and whether the two differ."""
+    """Mean of the paired differences, its standard error (Nadeau and Bengio), and whether the two differ."""
     from scipy.special import stdtrit
     loss = (errors - least)[np.isfinite(errors) & np.isfinite(least)]
     n, behind = len(loss), float(loss.mean())
     if n < 2:
         return behind, 0.0, False
-    deviation = float(loss.std(ddof=1) / np.sqrt(n))
+    deviation = float(loss.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
     return behind, deviation, behind > max(float(stdtrit(n - 1, CHOICE_CONFIDENCE)) * deviation, _MATERIAL * mean)
 
 

@@ -57,6 +57,9 @@ SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below whi
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
+# Share of a column's squares: a joint that hardly ever turns back shows only the sum of Coulomb friction and offset,
+# and the offset is then the smaller one. Where it turns back often, this takes a ten-thousandth of the offset.
+OFFSET_RIDGE = 1e-4
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
@@ -156,18 +159,19 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     has_rotor = any(getattr(term, "kind", "") in _HAVE_ROTORS for term in core)
     sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top_speeds(logs)))
     rotors = () if has_rotor else (RotorInertia(),)
-    wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign), Offset(),
-                              LoadFriction(sign=sign), ViscousDifference()))
+    wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
+                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference()))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
     problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS, threads=threads)
-    if sum(block.rows > 0 for block in problem.regression.blocks) < FEWEST_BLOCKS:
+    regression = problem.regression
+    if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         raise NotPossibleError("the data have too few blocks of time for a choice of friction by cross-validation",
                                "name the friction with --friction, or record a longer motion")
     base = problem.base
     groups = _groups(base, has_rotor)
-    search = Search.of(problem.regression, groups)
+    search = Search.of(regression, groups)
     ridges = search.run()
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
         ridges = {**ridges, ROTOR: _ABSENT}
@@ -200,7 +204,7 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign, load
     else:
         yield {"kind": "viscous"}
         yield {"kind": "coulomb", "sign": smooth}
-    yield {"kind": "offset"}
+    yield {"kind": "offset", "ridge": OFFSET_RIDGE}
     if ridges[LOAD] < _ABSENT and loaded:
         where = {} if len(loaded) == len(joints) else {"joints": [joints[j] for j in loaded]}
         yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where}

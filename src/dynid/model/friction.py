@@ -93,14 +93,18 @@ class Coulomb:
 
 @dataclass(frozen=True)
 class Offset:
-    """Fo: a constant, from the current amplifier or from friction that differs between directions."""
+    """Fo: a constant, from the current amplifier or from friction that differs between directions.
+
+    ridge: share of a column's own squares by which Fo is regularised toward zero.
+    """
 
     kind = "offset"
     joints: tuple[str | int, ...] | None = None
+    ridge: float = 0.0
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N"), kind=OFFSET)
-                     for j in chosen(robot, self.joints))
+        return tuple(replace(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N"), kind=OFFSET),
+                             ridge=self.ridge) for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
