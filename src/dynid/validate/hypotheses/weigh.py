@@ -229,7 +229,7 @@ def _gravity(problem: Problem, screen: Screen) -> Gravity | None:
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
         return None
-    found = estimate_gravity(problem, screen.logs, screen.noise)
+    found = estimate_gravity(problem, screen.logs, screen.noise, _HOPED)
     return found if found.angle > _TURNED and found.misfit < _HOPED * found.given else None
 
 
