@@ -20,6 +20,7 @@ MIN_BLOCKS_FOR_STEP = 6  # blocks of time that a log needs for a load that chang
 
 # -- faults beside flexible friction ---------------------------------------------------------------------
 EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations nearer than that are not distinguished
+SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
 UNRELATED_SHARE = 0.3  # share of a torque's variation, on blocks left out, that its own equations leave where torques
 #                        and motion do not belong together
 DELAYED_JOINTS = 0.5  # share of the moving joints whose torques have to be late for the log to be: they share a bus,
@@ -32,3 +33,5 @@ NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of
 
 # -- certainty ---------------------------------------------------------------------------------------------
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
+EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
+UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from which that nothing explains it is reported
