@@ -254,10 +254,11 @@ def payload_in_mid_log(machine: Machine, rng: Rng) -> Put | None:
     """The robot takes up a load while the log runs."""
     if not np.any(machine.model.robot.gravity):
         return None
-    empty, loaded = machine.record(), machine.changed(payload_theta(machine, rng)).record()
-    at = int(rng.uniform(0.3, 0.7) * len(empty.t))
-    return Put(replace(empty, dq=None, q=np.vstack([empty.q[:at], loaded.q[at:]]),
-                       tau=np.vstack([empty.tau[:at], loaded.tau[at:]])))
+    log = machine.record()
+    dq = _speed(log)
+    ddq, at = np.gradient(dq, 1.0 / log.rate, axis=0), int(rng.uniform(0.3, 0.7) * len(log.t))
+    more = machine.model.inverse_dynamics(payload_theta(machine, rng) - machine.theta, log.q, dq, ddq)
+    return Put(replace(log, tau=log.tau + np.where(np.arange(len(log.t))[:, None] >= at, more, 0.0)))
 
 
 def exchanged(machine: Machine, rng: Rng) -> Put:

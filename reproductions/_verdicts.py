@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from _faults import FAULTS, Fault, Put
 from _faulty_machines import RealMachine, bare, machine, model_of
-from _open_machines import open_machine
+from _real_logs import open_machine
 
 from dynid.datasets import Dataset
 from dynid.errors import DynidError

@@ -14,7 +14,7 @@ from typing import Any
 
 from _data import DATA
 from _faulty_machines import CHOSEN_ON, JUDGED_ON
-from _open_machines import OPEN
+from _real_logs import OPEN
 from _verdicts import DEFAULTS, NAMED, Outcome, Task, in_turn, percent, tried
 from scipy.stats import binom
 

@@ -36,7 +36,7 @@ def test_machines_meet_all_faults_in_turn() -> None:
 
 
 def test_a_smaller_study_is_held_to_what_so_few_logs_can_tell() -> None:
-    """One false alarm of 16 healthy logs and three wrong causes of 30 are no proof against the bars; five and six are."""
+    """One false alarm of 16 healthy logs and three wrong causes of 30 do not refute the bars; five and six do."""
     def held(named: float, wrong: int, false: int, whole: bool) -> bool:
         total = {"faulty": 30, "healthy": 16, "named": named, "wrong": 100.0 * wrong / 30, "false": 100.0 * false / 16}
         return all(verdict._checks({"judged on": total}, whole).values())

@@ -109,7 +109,8 @@ def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], 
             short, long = (current.sources[lengths.index(size)].path for size in (shortest, max(lengths)))
             text = f"{short} ends after {done + shortest} samples, but {long} continues"
             if current.mapping.bad_rows == "error":
-                raise RecordingError(f"{text}; add --set log.bad_rows=drop to use only the rows that both have")
+                raise RecordingError(f"{text}; add --set log.bad_rows=drop to use only the rows that both have, but "
+                                     "check first that both are of the same log")
             if shortest:
                 yield [block.cut(0, shortest) for block in blocks], (f"{text}; the remaining rows are ignored",)
             return

@@ -10,17 +10,21 @@ from __future__ import annotations
 # -- another log -----------------------------------------------------------------------------------------
 # Excess: share of the misfit of one set of parameters for each part that one set for both parts leaves above it.
 SAME_MACHINE_EXCESS = 0.5  # share: excess between two logs up to which one machine explains both
-OTHER_MACHINE_EXCESS = 2.0  # share: excess, friction free, from which the logs are of different machines; logs of one
-#                             real machine reach 1.1
+OTHER_MACHINE_EXCESS = 2.0  # share: excess, friction free, from which the logs are of different machines, and excess
+#                             from which a load or a gain changed; logs of one real machine reach 1.1
 OTHER_MACHINE_RATIO = 5.0  # times the excess between contiguous parts of one log that it has to exceed besides
-CHANGE_EXPLAINED = 0.8  # share of the excess that a load, a gain or friction has to explain to be named
+CHANGE_EXPLAINED = 0.9  # share of the excess that a load, a gain or friction has to explain to be named; a load on
+#                         two logs of one real double pendulum explains 0.86
 OVERFIT_RATIO = 2.0  # times, in squares, that the estimate's error on the other log is above that of both logs' fit
 MIN_BLOCKS_FOR_STEP = 6  # blocks of time that a log needs for a load that changes within it to be looked for
 
 # -- faults beside flexible friction ---------------------------------------------------------------------
 EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations nearer than that are not distinguished
+SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
 UNRELATED_SHARE = 0.3  # share of a torque's variation, on blocks left out, that its own equations leave where torques
 #                        and motion do not belong together
+DELAYED_JOINTS = 0.5  # share of the moving joints whose torques have to be late for the log to be: they share a bus,
+#                       and what one joint's term for a delay takes up is friction
 DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported
 
 # -- signals -----------------------------------------------------------------------------------------------
@@ -29,3 +33,5 @@ NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of
 
 # -- certainty ---------------------------------------------------------------------------------------------
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
+EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
+UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from which that nothing explains it is reported

@@ -24,6 +24,7 @@ from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
+from dynid.validate.thresholds import UNEXPLAINED_MISFIT
 from dynid.validate.untold_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -127,7 +128,7 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_untold(case),
-                *_swinging(case))
+                *_swinging(case), *(() if cause.findings else _unexplained(cause.weighed)))
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, reconstruction, case.validations, cross, wrong, corrected, case.excitation)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
@@ -245,6 +246,18 @@ def _untold(case: Case) -> Iterator[Finding]:
             tuple(name for one in own for name in one.parameters), evidence={
                 "gain_percent": tuple(one.worth.gain for one in own),
                 "standard_error": tuple(one.worth.error for one in own)})
+
+
+def _unexplained(weighed: Sequence[Weighed]) -> Iterator[Finding]:
+    """Joints that contradict each other, where no fault that was tested explains most of it."""
+    if not weighed or weighed[0].without < UNEXPLAINED_MISFIT:
+        return
+    best = weighed[0]
+    yield Finding("unexplained-misfit", "validation", "info", sentence(
+        f"One set of parameters for all joints leaves {best.without:.2g} times the squares that each joint's own fit "
+        f"leaves, and no fault that was tested explains most of it; the likeliest, '{best.cause}', explains "
+        f"{100 * best.explained:.0f} %"), "unexplained misfit", best.joints,
+        evidence={"misfit": best.without, "explained": best.explained, "weight": best.weight})
 
 
 def _swinging(case: Case) -> Iterator[Finding]:

@@ -114,11 +114,13 @@ def _under(normal: Array, gravity: Array) -> Array:
     return np.einsum("a,aibj,b->ij", parts, normal, parts, optimize=True)
 
 
-def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None) -> Gravity:
+def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None,
+                     worth: float = 1.0) -> Gravity:
     """The direction of gravity that explains the problem's logs, its size that of the robot's own.
 
     The axes, the directions between them and the given one are tried, the best is refined by Newton's steps on the
-    sphere, and where it and its opposite fit alike, bodies that can exist decide.
+    sphere, and where it and its opposite fit alike, bodies that can exist decide. worth: share of the misfit with the
+    gravity given, above which a direction is not worth that question.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
@@ -139,7 +141,7 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}
-    if min(opposite, misfit) > max(opposite, misfit) / MAX_MISFIT_RATIO:
+    if min(opposite, misfit) > max(opposite, misfit) / MAX_MISFIT_RATIO and misfit <= worth * given:
         exists = {sign: _exists(problem, data, sign * size * direction) for sign in (1.0, -1.0)}
         if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / MAX_MISFIT_RATIO):
             direction, misfit = -direction, opposite

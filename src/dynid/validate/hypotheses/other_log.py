@@ -95,7 +95,8 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here
     honest = largest_excess((here, there), noise, friction)
     simple: tuple[Change, ...] = ("gain", "friction", "load")
     what = max(simple, key=lambda name: explained[name])
-    if explained[what] >= CHANGE_EXPLAINED and left_by[what] < max(SAME_MACHINE_EXCESS, honest):
+    least = SAME_MACHINE_EXCESS if what == "friction" else OTHER_MACHINE_EXCESS
+    if excess > least and explained[what] >= CHANGE_EXPLAINED and left_by[what] < max(SAME_MACHINE_EXCESS, honest):
         return Changed(what, explained, errors, left_by["friction"], honest,
                        *((j, gains[j][1]) if what == "gain" else (None, None)))
     differs = max(OTHER_MACHINE_EXCESS, OTHER_MACHINE_RATIO * honest)

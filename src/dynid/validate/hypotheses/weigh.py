@@ -37,7 +37,7 @@ from dynid.validate.hypotheses.trial import (
     score,
     try_out,
 )
-from dynid.validate.thresholds import RIVAL_WEIGHT
+from dynid.validate.thresholds import EXCESS_EXPLAINED, RIVAL_WEIGHT
 
 MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
 _SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
@@ -103,10 +103,10 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
-    if logs is not problem.data:
+    if logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # all are compared on the same blocks
         null = try_out(fold_logs(problem.model, logs, problem.base, problem.threads))
         noise = null.noise()
-        before = score(null, noise)
+        before, own = score(null, noise), own_score(null, noise)
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     judged: list[_Judged] = []
@@ -126,8 +126,9 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                             one.hypothesis.values, one.misfit, before, weight)
                     for one, weight in zip(judged, weights, strict=False))
     least, best = (judged[0].misfit, judged[0].hypothesis) if judged else (np.inf, Hypothesis(""))
-    # Scales have thresholds of their own, which are met.
-    if id(best) in material or (best.cause in _SCALES and least < min(before, terms)):
+    # Scales have thresholds of their own, which are met. Nothing is stated where the data as they are may be right.
+    is_likely = weights[-1] < RIVAL_WEIGHT and before - least > EXCESS_EXPLAINED * (before - min(own, before))
+    if is_likely and (id(best) in material or (best.cause in _SCALES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
         return Balance(best, rivals, weighed, gravity)
@@ -229,7 +230,7 @@ def _gravity(problem: Problem, screen: Screen) -> Gravity | None:
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
         return None
-    found = estimate_gravity(problem, screen.logs, screen.noise)
+    found = estimate_gravity(problem, screen.logs, screen.noise, _HOPED)
     return found if found.angle > _TURNED and found.misfit < _HOPED * found.given else None
 
 

@@ -26,7 +26,7 @@ from dynid.validate.hypotheses.plausible import times_solid_steel
 from dynid.validate.hypotheses.screen import Screen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
-from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, score, try_out
+from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.hypotheses.weigh import (
     MATERIAL,
     Clues,
@@ -39,7 +39,7 @@ from dynid.validate.hypotheses.weigh import (
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
 from dynid.validate.suspicions.second_fit import METHOD, without
-from dynid.validate.thresholds import EQUALLY_EXPLAINED, UNRELATED_SHARE
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, SAME_MISFIT, UNRELATED_SHARE
 from dynid.validate.words import inside, joint_label, joints_listed, listed
 
 _MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
@@ -276,13 +276,12 @@ def _signs(state: Explained) -> Explained:
 
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
-    """Whether joints contradict each other no more with the data as a hypothesis has them."""
-    problem, null = case.problem, case.trial
+    """Whether joints contradict each other no more with the data as a hypothesis has them: where they share nothing,
+    the misfit is the same."""
+    problem, noise = case.problem, case.trial.noise()
     logs = hypothesis_excerpt(problem.data)
-    if logs is not problem.data:
-        null = try_out(fold_logs(problem.model, logs, problem.base, problem.threads))
-    noise = null.noise()
-    return misfit_of(problem, logs, hypothesis, noise) < 1.05 * score(null, noise)
+    as_it_is = misfit_of(problem, logs, Hypothesis(""), noise)
+    return misfit_of(problem, logs, hypothesis, noise) < (1.0 + SAME_MISFIT) * as_it_is
 
 
 def _positions_instead(case: Case, torques: Hypothesis) -> bool:

@@ -10,7 +10,7 @@ from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_tests import COLOURED, JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.thresholds import DELAY_STANDARD_ERRORS
+from dynid.validate.thresholds import DELAY_STANDARD_ERRORS, DELAYED_JOINTS
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
@@ -54,9 +54,9 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
     late = {names[item.owner]: float(estimate.values[i]) for i, c in enumerate(estimate.base.independent)
             if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
             and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
-    if late:
-        ms = [1e3 * x for x in late.values()]
-        way = "later" if min(ms) > 0 else "earlier" if max(ms) < 0 else "later or earlier"
+    ms, moving = [1e3 * x for x in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
+    if late and len(late) >= DELAYED_JOINTS * moving and min(ms) * max(ms) > 0:
+        way = "later" if min(ms) > 0 else "earlier"
         yield suspect("residual-follows-delay", "delay", joints_listed([*late]),
                       f"the torques of {joints_listed([*late])} come {span([abs(x) for x in ms], 'ms')} {way} than the "
                       "motion says; the model has a term for it, but it is a fault of the log: correct the time "

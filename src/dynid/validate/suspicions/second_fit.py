@@ -44,7 +44,7 @@ def plain_case(case: Case) -> Case:
     if not isinstance(model, Model) or not case.problem.data:
         return case
     kinds = [getattr(term, "kind", "") for term in model.terms]
-    if set(kinds) >= {*_PLAIN, "rotor"} and not set(kinds) & set(REPLACED) - set(_PLAIN):
+    if not set(kinds) & set(REPLACED) - set(_PLAIN):
         return case
     core: list[Term] = [term for term, kind in zip(model.terms, kinds, strict=True) if kind not in REPLACED]
     core += [term_from_table({"kind": kind}) for kind in (*_PLAIN, *(() if "rotor" in kinds else ("rotor",)))]
