@@ -11,7 +11,7 @@ from drawing import Panel, write
 
 from dynid.arrays import Array
 from dynid.model import LoadFriction, Model, term_from_table
-from dynid.model.term import Motion, HasHistory
+from dynid.model.term import HasHistory, Motion
 from dynid.robot import Robot
 
 ROBOT = Robot.builtin("arm3r")

@@ -11,7 +11,7 @@ from dynid.errors import ModelError
 from dynid.model import Dahl, Delay, LoadFriction, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous
 from dynid.model.registry import KINDS
 from dynid.model.sign import Sign
-from dynid.model.term import Motion, HasHistory, Stepping
+from dynid.model.term import HasHistory, Motion, Stepping
 from dynid.robot import Robot
 from dynid.symbolic import generate
 
