@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from _machines import Machine
+from _machines import NOMINAL_WRONG, Machine
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate import Problem, identify
+from dynid.estimate import Estimate, Problem, identify
+from dynid.online import Online
+from dynid.recording import Recording
 from dynid.recording.prepare import prepare
 
 
@@ -23,22 +25,43 @@ class Batch:
     closed: bool
     seeds: tuple[int, ...]
     methods: tuple[str, ...]
+    case: str = ""  # of `CASES`, or none for the plain study
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closed or self.case == "15-bit encoder"
+
+
+# What else intervals must hold under, and the methods: "auto" is the default choice, "watch" a stream.
+CASES: dict[str, tuple[str, ...]] = {
+    "15-bit encoder": ("wls", "pc-wls"), "pink noise": ("wls", "iv"), "default": ("auto",), "live": ("watch",),
+    "nominal 30 % off": ("ridge", "pc-ridge"), "nominal 100 % off": ("ridge", "pc-ridge")}
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Whether intervals held the truth (logs, base), NaN where a parameter was not identified; z (logs, base): errors
-    over stated deviations; failures: logs without an estimate; reasons: codes of notes with how many logs had them."""
+    """Whether intervals held the truth in some logs.
+
+    Attributes:
+        held: (logs, base), NaN where a parameter was not identified.
+        z: (logs, base), errors over stated standard errors.
+        failures: Logs without an estimate.
+        reasons: Codes of notes with how many logs had them.
+        width: (logs, base), standard errors over those of the oracle, weighted least squares with the true model; None
+            where it is not asked for.
+    """
 
     held: Array
     z: Array
     failures: int
     reasons: dict[str, int]
+    width: Array | None = None
 
     def __add__(self, other: Held) -> Held:
         codes = {*self.reasons, *other.reasons}
         return Held(np.vstack([self.held, other.held]), np.vstack([self.z, other.z]), self.failures + other.failures,
-                    {code: self.reasons.get(code, 0) + other.reasons.get(code, 0) for code in sorted(codes)})
+                    {code: self.reasons.get(code, 0) + other.reasons.get(code, 0) for code in sorted(codes)},
+                    None if self.width is None or other.width is None else np.vstack([self.width, other.width]))
 
     @property
     def coverage(self) -> Array:
@@ -58,21 +81,35 @@ def cover(_: None, batch: Batch) -> dict[str, Held]:
     truth = machine.base.reduce(machine.theta)
     found: dict[str, Held] = {}
     for seed in batch.seeds:
-        log = machine.record(seed, closed=batch.closed)
-        problem = Problem.of(machine.model, prepare(log), base=machine.base, nominal=machine.nominal(seed),
+        log = machine.record(seed, closed=batch.is_closed, is_coarse=batch.case == "15-bit encoder",
+                             is_pink=batch.case == "pink noise")
+        wrong = {"nominal 30 % off": 0.3, "nominal 100 % off": 1.0}.get(batch.case, NOMINAL_WRONG)
+        problem = Problem.of(machine.model, prepare(log), base=machine.base, nominal=machine.nominal(seed, wrong),
                              recordings=log, controller=machine.law)
+        oracle = identify(problem, method="wls").std if batch.case else None
         for method in batch.methods:
-            one = _tried(problem, method, truth)
-            found[method] = found[method] + one if method in found else one
+            one = _tried(problem, method, truth, log, oracle)
+            name = f"{method}, {batch.case}" if batch.case else method
+            found[name] = found[name] + one if name in found else one
     return found
 
 
-def _tried(problem: Problem, method: str, truth: Array) -> Held:
+def _tried(problem: Problem, method: str, truth: Array, log: Recording, oracle: Array | None) -> Held:
     try:
-        found = identify(problem, method=method)
+        found = _watched(problem, log) if method == "watch" else identify(problem, method=method)
     except NotPossibleError:
-        return Held(np.empty((0, len(truth))), np.empty((0, len(truth))), 1, {})
+        none = np.empty((0, len(truth)))
+        return Held(none, none, 1, {}, None if oracle is None else none)
     low, high = found.conf_int().T
     held = np.where(found.identified, (low <= truth) & (truth <= high), np.nan)
     codes = {note.code for note in found.notes}
-    return Held(held[None], ((found.values - truth) / found.std)[None], 0, dict.fromkeys(sorted(codes), 1))
+    return Held(held[None], ((found.values - truth) / found.std)[None], 0, dict.fromkeys(sorted(codes), 1),
+                None if oracle is None else (found.std / oracle)[None])
+
+
+def _watched(problem: Problem, log: Recording) -> Estimate:
+    """The estimate of a stream that ends with the log."""
+    online = Online(problem.model, base=problem.base)
+    online.feed(log.t, log.q, log.tau)
+    online.finish()
+    return online.estimate()

@@ -20,6 +20,8 @@ RATE, SECONDS, HARMONICS = 500.0, 12.0, 6
 SPEED, SLIDING_SPEED = 1.5, 0.4  # greatest, rad/s and m/s
 BANDWIDTH = 6.0  # Hz
 COUNT, SLIDING_COUNT = 1e-4, 2e-5  # rad and m a step of the encoders, and as much white noise
+COARSE_COUNT = 2.0 * np.pi / 2 ** 15  # rad a step of an encoder of 15 bits on the joint side
+PINK_MEMORIES = (0.02, 0.06, 0.2, 0.7)  # s, of the parts of equal power of noise that is pink in between
 WHITE, COLOURED, MEMORY = 0.02, 0.02, 0.02  # torque noise: shares of each joint's effective torque; s
 NOMINAL_WRONG = 0.2  # share by which the nominal model errs
 _CANDIDATES = 20  # random motions, of which the best conditioned one is taken
@@ -96,36 +98,41 @@ class Machine:
         """The log of the machine without noise."""
         return VirtualRobot(self.model, self.theta, self.law).record(self.path)
 
-    def record(self, seed: int, *, closed: bool) -> Recording:
+    def record(self, seed: int, *, closed: bool, is_coarse: bool = False, is_pink: bool = False) -> Recording:
         """A log with noise: in the closed loop that of the positions goes round through the law into the torques, in
-        the open loop it is only in what was read."""
+        the open loop it is only in what was read. is_coarse: the encoders of turning joints have 15 bits and no noise
+        but their steps. is_pink: the coloured noise is pink up to 0.7 s."""
         rng = np.random.default_rng(seed)
         log = self.quiet
         size = np.sqrt(np.mean(log.tau ** 2, axis=0))
         if closed:
-            machine = VirtualRobot(self.model, self.theta, self.law, encoder=self.count, position_noise=self.count,
-                                   speed="difference")
-            part = self.count * rng.uniform(-0.5, 0.5, self.model.dof)
+            count = COARSE_COUNT / COUNT * self.count if is_coarse else self.count
+            machine = VirtualRobot(self.model, self.theta, self.law, encoder=count,
+                                   position_noise=0.0 * count if is_coarse else count, speed="difference")
+            part = count * rng.uniform(-0.5, 0.5, self.model.dof)
             log = machine.record(replace(self.path, q=self.path.q + part), seed=int(rng.integers(2 ** 31)))
         else:
             read = log.q + self.count * rng.normal(size=log.q.shape)
             log = replace(log, q=self.count * np.round(read / self.count))
-        noise = WHITE * rng.normal(size=log.tau.shape) + COLOURED * coloured(rng, log.tau.shape, MEMORY * RATE)
+        noise = WHITE * rng.normal(size=log.tau.shape)
+        memories = PINK_MEMORIES if is_pink else (MEMORY,)
+        noise += COLOURED / np.sqrt(len(memories)) * np.sum(
+            [coloured(rng, log.tau.shape, memory * RATE) for memory in memories], axis=0)
         return replace(log, tau=log.tau + size * noise)
 
-    def nominal(self, seed: int) -> Array:
-        """Parameters (parameters,) of a robot that can exist and errs by about a fifth: every body's mass density moved
-        by a random affine map, all others multiplied by e^x."""
+    def nominal(self, seed: int, wrong: float = NOMINAL_WRONG) -> Array:
+        """Parameters (parameters,) of a robot that can exist and errs by a share, a fifth by default: every body's
+        mass density moved by a random affine map, all others multiplied by e^x."""
         rng = np.random.default_rng([seed, 1])
-        theta = self.theta * np.exp(NOMINAL_WRONG * rng.normal(size=len(self.theta)))
+        theta = self.theta * np.exp(wrong * rng.normal(size=len(self.theta)))
         for places in self.model.parameters.bodies.values():
             pseudo = ten.pseudo_inertia(self.theta[places])
             size = np.sqrt(np.trace(pseudo[:3, :3]) / pseudo[3, 3])
             units = np.array([size, size, size, 1.0])
             turn = np.eye(4)
-            turn[:3] += 0.5 * NOMINAL_WRONG * rng.normal(size=(3, 4))
+            turn[:3] += 0.5 * wrong * rng.normal(size=(3, 4))
             turn = turn * units[:, None] / units
-            theta[places] = ten.from_pseudo_inertia(np.exp(NOMINAL_WRONG * rng.normal()) * turn @ pseudo @ turn.T)
+            theta[places] = ten.from_pseudo_inertia(np.exp(wrong * rng.normal()) * turn @ pseudo @ turn.T)
         return theta
 
 

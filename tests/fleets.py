@@ -39,11 +39,12 @@ class Fleet:
         loss = ~self.model.parameters.of_group("body", "rotor")
         return np.where(loss, self.theta * np.exp(spread * rng.normal(size=len(self.theta))), self.theta)
 
-    def log(self, theta: Array, seconds: float, seed: int, robot: str = "", date: str = "") -> LogFold:
-        """The fold of one log."""
+    def log(self, theta: Array, seconds: float, seed: int, robot: str = "", date: str = "",
+            machine: Model | None = None) -> LogFold:
+        """The fold of one log. machine: that made the log, where its geometry is another."""
         rng = np.random.default_rng(seed)
         q, dq, ddq = fourier(self.model.dof, seconds=seconds, seed=seed, rate=RATE, period=max(2.0, min(seconds, 10.0)))
-        tau = self.model.inverse_dynamics(theta, q, dq, ddq)
+        tau = (machine or self.model).inverse_dynamics(theta, q, dq, ddq)
         samples = Samples.of(q, dq, ddq, tau + low_passed(rng, tau.shape, self.noise, 10.0, RATE), rate=RATE)
         equations = equations_of(self.model, samples, self.base)
         found = fold(equations, blocks=1, threads=1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from fleets import Fleet
 
 from dynid.arrays import Array
 from dynid.fleet.changes import Series, changes
+from dynid.fleet.cross_prediction import cross_prediction, robots_apart
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.multiple_tests import discoveries
 from dynid.fleet.pooling import Known, pool
@@ -102,3 +105,25 @@ def test_nothing_changes_where_nothing_does() -> None:
     fleet = Fleet.of_arms()
     theta = fleet.own(np.random.default_rng(12))
     assert [changes(*_series(fleet, [theta] * 14, 900 + 20 * k)) for k in range(4)] == [()] * 4
+
+
+def test_one_of_three_robots_with_another_geometry_stands_out_by_its_prediction_error() -> None:
+    fleet, rng = Fleet.of_arms(), np.random.default_rng(12)
+    robot = fleet.model.robot
+    joints = tuple(replace(joint, after=joint.after + longer(joint.after))
+                   for joint in robot.joints)
+    other = replace(fleet.model, robot=replace(robot, joints=joints))
+    for odd in (None, 2):
+        logs = [[fleet.log(theta, 6.0, 10 * k + i, machine=other if k == odd else None) for i in range(3)]
+                for k, theta in enumerate(fleet.own(rng, 0.1) for _ in range(3))]
+        found = robots_apart(cross_prediction(fleet.robots(logs), logs))
+        assert [one.robot for one in found] == ([] if odd is None else ["robot 2"])
+    assert found[0].error > 2.0 * found[0].usual
+    assert "another geometry" in found[0].sentence
+
+
+def longer(pose: Array) -> Array:
+    """What is added to a pose (4, 4) whose distance grows by eight tenths."""
+    more = np.zeros((4, 4))
+    more[:3, 3] = 0.8 * pose[:3, 3]
+    return more

@@ -28,7 +28,7 @@ def test_the_result_is_plain_and_the_table_is_text() -> None:
     result = coverage_.run(lambda words: None, logs=2, machines=("scara2",), workers=Workers(1))
     json.dumps(result, allow_nan=False)
     head, *rows = coverage_.table(result)
-    assert len(rows) == 2 * len(coverage_.METHODS)
+    assert len(rows) == 2 * len(coverage_.METHODS) + sum(map(len, coverage_.CASES.values()))
     assert all(len(row) == len(head) and all(isinstance(cell, str) for cell in row) for row in rows)
 
 

@@ -61,7 +61,8 @@ class Noise:
         """The same with the square of a shift added."""
         if motion is None:
             return self
-        return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=motion)
+        both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
+        return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
         """What to say of an estimate with this covariance (base, base); shapes that were solved for besides stand
@@ -103,7 +104,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
-            found = replace(found, middle=found.middle + reversal_matrix(problem, solution, scale))
+            found = found.shifted(reversal_shift(problem, solution, scale))
     elif chosen == "blocks":
         found = block_noise(regression, solution, scale)
     else:
@@ -176,8 +177,8 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> N
     return Noise(h @ covariance @ h, "blocks", float(n - 1))
 
 
-def reversal_matrix(problem: Problem, solution: Solution, weights: Array) -> Array:
-    """Square of the shift (base, base) by rows about the reversals of the joints, as noise of the equations.
+def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
+    """Return the shift by rows about the reversals of the joints; None where the model has no dry friction.
 
     Near a reversal the sign of a velocity is uncertain, most so with coarse encoders in a closed loop, which sticks
     between two counts. Dry friction is then too small and viscous friction too large. The shift is the difference to
@@ -185,7 +186,7 @@ def reversal_matrix(problem: Problem, solution: Solution, weights: Array) -> Arr
     """
     known = solution.excited
     if problem.filtered is not None or not dry_columns(problem.model, problem.base).any():
-        return np.zeros((len(solution.beta),) * 2)
+        return None
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
     fast = tuple(replace(samples, keep=samples.keep & (np.abs(samples.dq) >= REVERSAL_SHARE * top))
                  for samples in problem.data)
@@ -203,8 +204,7 @@ def reversal_matrix(problem: Problem, solution: Solution, weights: Array) -> Arr
     moved = turn[:, seen] @ ((turn[:, seen].T @ (half.T @ score[known])) / left[seen])
     shift = np.zeros(len(score))
     shift[known] = half @ moved
-    back = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15) @ shift
-    return np.outer(back, back)
+    return MotionShift(shift, np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15) @ shift)
 
 
 def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: Array) -> Array:

@@ -13,6 +13,8 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.linear import solve
 from dynid.fleet.robot_fold import RobotFold
 
+APART_RATIO = 2.0  # of prediction errors: friction of robots of one type differs by a half, geometry by several times
+
 
 @dataclass(frozen=True, eq=False)
 class CrossPrediction:
@@ -35,6 +37,41 @@ class CrossPrediction:
             if own.any():
                 found[:, j] = np.sqrt(np.nanmean(self.errors[:, own] ** 2, axis=1))
         return found
+
+
+@dataclass(frozen=True)
+class ApartRobot:
+    """A robot that the models of all others predict badly, and whose model predicts them badly.
+
+    Attributes:
+        robot: Its name.
+        error: The smallest error between it and another robot, percent of the torque, over all joints.
+        usual: The largest error between two of the others, percent.
+    """
+
+    robot: str
+    error: float
+    usual: float
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        return (f"{self.robot}: models of the other robots predict its torques with an error of at least "
+                f"{self.error:.0f} %, and one another's with at most {self.usual:.0f} %: it may have another geometry, "
+                "tool or mounting, or its log other units")
+
+
+def robots_apart(table: CrossPrediction) -> tuple[ApartRobot, ...]:
+    """The robots whose prediction errors with all others exceed those among the others; needs three robots."""
+    pairs = np.sqrt(np.nanmean(table.between() ** 2, axis=2))
+    count, found = len(table.robots), list[ApartRobot]()
+    for k in range(count if count >= 3 else 0):
+        others = [j for j in range(count) if j != k]
+        among = pairs[np.ix_(others, others)][~np.eye(count - 1, dtype=bool)]
+        error, usual = float(np.min([pairs[k, others], pairs[others, k]])), float(np.max(among))
+        if error > APART_RATIO * usual:
+            found.append(ApartRobot(table.robots[k], error, usual))
+    return tuple(found)
 
 
 def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFold]]) -> CrossPrediction:

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.fleet.changes import Change
 from dynid.fleet.commanded import Commanded
-from dynid.fleet.cross_prediction import CrossPrediction
+from dynid.fleet.cross_prediction import ApartRobot, CrossPrediction, robots_apart
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.pooling import PooledRobot
 from dynid.fleet.robot_fold import RobotFold
@@ -67,9 +67,15 @@ class FleetResult:
     run: RunSettings | None = None
 
     @property
+    def apart(self) -> tuple[ApartRobot, ...]:
+        """The robots that stand out by their prediction errors."""
+        return robots_apart(self.cross)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """What to know, the most certain first."""
-        return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.out.differences),
+        return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.apart),
+                *(one.sentence for one in self.out.differences),
                 *(one.sentence for one in self.changes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,6 +101,7 @@ class FleetResult:
                              {"name": name, "before": before, "after": after, "deviations": sigmas}
                              for name, before, after, sigmas in one.parameters]} for one in self.changes],
             "odd_logs": [{"robot": one.robot, "source": one.source, "ratio": one.ratio} for one in self.odd_logs],
+            "apart": [{"robot": one.robot, "error": one.error, "usual": one.usual} for one in self.apart],
             "cross_prediction": {"robots": list(self.cross.robots), "joints": list(self.cross.joints),
                                  "errors": plain(self.cross.between())},
             "commanded": None if self.commanded is None else self.commanded.to_dict(),

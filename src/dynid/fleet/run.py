@@ -42,6 +42,7 @@ from dynid.workers import Workers
 _TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
 _ODD = 2.0  # times its own residual that a log's is with the model of the robot's others
 MIN_LOGS_FOR_ODD = 3  # logs of a robot from which one of them can be odd
+DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of freedom or more
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,21 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
     except NotPossibleError as problem:
         notes.append(f"no shared estimate is available: {problem}")
     notes += [spread.crossed.sentence] if spread.crossed is not None else []
+    notes += [_undecided(len(robots))] if len(robots) < DECIDING_ROBOTS else []
     cross = _cross(robots, alike, out)
     if len(cross.robots) < len(robots):
         notes.append(f"the table of cross-prediction shows {len(cross.robots)} of {len(robots)} robots")
     return FleetResult(settings, robot, model, folded, robots, logs, spread, out, pooled, shared, cross, changed, odd,
                        tuple(notes))
+
+
+def _undecided(robots: int) -> str:
+    """What a comparison of few robots cannot tell."""
+    if robots < 3:
+        return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which one differs, nor how much robots of this "
+                "type differ naturally; add logs of other robots of the type")
+    return (f"{robots} robots show only differences much larger than those among the others: how much robots of this "
+            f"type differ naturally is known from {DECIDING_ROBOTS} on; add logs of other robots of the type")
 
 
 class _Without(Mapping[str, list[LogFold]]):
