@@ -139,8 +139,8 @@ def test_fits_that_only_predict_go_over_no_data(method: str, monkeypatch: pytest
     assert all(fit.values.shape == found.values.shape and fit.refit is None for fit in quick.fits)
 
 
-def test_a_covariance_goes_over_the_data_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With noise of the positions added and taken off, and dry columns alone once more; rows as they are were kept."""
+def test_a_covariance_goes_over_the_data_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With noise of the positions added and taken off, without the rows about reversals, and dry columns alone."""
     machine = Machine.of("arm3r")
     log = machine.record(0, closed=True)
     whole = Problem.of(machine.model, prepare(log), base=machine.base, recordings=log)
@@ -156,7 +156,7 @@ def test_a_covariance_goes_over_the_data_twice(monkeypatch: pytest.MonkeyPatch) 
     found = identify(whole, method="wls")
     assert sum(filled) == 0.0 and found.cov_type == "correlated"
     assert "noise-in-motion" in {note.code for note in found.notes}  # the shift by the motion is in it
-    assert 1.9 < sum(filled) / samples < 2.5
+    assert 2.9 < sum(filled) / samples < 3.5
 
 
 def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
