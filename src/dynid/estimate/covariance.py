@@ -27,6 +27,7 @@ from dynid.estimate.motion_errors import MotionShift, motion_shift
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
+from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, equations_of, fold
 from dynid.regression.correlation import Correlation, correlation
 
@@ -34,6 +35,8 @@ FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
 _MATERIAL = 0.7  # share of the whole deviation: as much as all other noise
 _NAMED = 6  # parameters of a note
 REVERSAL_SHARE = 0.05  # of a joint's top speed, below which the sign of a velocity from positions may be wrong
+STEP_ROWS = 20_000  # of a log that are looked at for steps of its encoders
+REPEATED_SHARE = 0.01  # of positions equal to the one before: about a reversal alone, more than noise without steps has
 REVERSAL_LEFT = 0.3  # share of what is known of a direction that rows away from reversals must show
 _LEFT = 1e-9  # share of what is known of a direction that must be left without a block
 
@@ -104,7 +107,8 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
-            found = found.shifted(reversal_shift(problem, solution, scale))
+            if found.notes(problem.base, found.covariance(solution)):  # the noise of the positions matters
+                found = found.shifted(reversal_shift(problem, solution, scale))
     elif chosen == "blocks":
         found = block_noise(regression, solution, scale)
     else:
@@ -177,6 +181,12 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> N
     return Noise(h @ covariance @ h, "blocks", float(n - 1))
 
 
+def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
+    """Whether positions repeat from row to row, as those of an encoder do whose steps are coarse for the motion."""
+    return any(float(np.mean(np.diff(np.asarray(log.q[:STEP_ROWS]), axis=0) == 0.0)) > REPEATED_SHARE
+               for log in recordings if len(log) > 1)
+
+
 def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """Return the shift by rows about the reversals of the joints; None where the model has no dry friction.
 
@@ -185,7 +195,8 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
     the estimate without these rows; it counts as a standard deviation, since a part of it is noise.
     """
     known = solution.excited
-    if problem.filtered is not None or not dry_columns(problem.model, problem.base).any():
+    if problem.filtered is not None or not has_encoder_steps(problem.recordings) \
+            or not dry_columns(problem.model, problem.base).any():
         return None
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
     fast = tuple(replace(samples, keep=samples.keep & (np.abs(samples.dq) >= REVERSAL_SHARE * top))
