@@ -99,7 +99,7 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
     if share > _EVERYWHERE:
         text = (f"External forces seem to act on the robot in {100 * share:.0f} % of {log.source}: it may carry a "
                 "load, be another robot, be mounted differently, or be logged in other units than the identified one.")
-        found.append(Finding("contact throughout", "suspicious", "warning", text, "touched all along",
+        found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
     if free.seconds < _SHORT:
         text = (f"Only {free.seconds:.0f} s of free motion are available, too short to calibrate {free.alarms:g} "

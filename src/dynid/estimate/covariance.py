@@ -28,8 +28,9 @@ from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
 from dynid.recording import Recording
-from dynid.regression import BaseParameters, Equations, Factor, Regression, equations_of, fold
+from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
 from dynid.regression.correlation import Correlation, correlation
+from dynid.regression.equations import Selected
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
 _MATERIAL = 0.7  # share of the whole deviation: as much as all other noise
@@ -199,11 +200,9 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
             or not dry_columns(problem.model, problem.base).any():
         return None
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
-    fast = tuple(replace(samples, keep=samples.keep & (np.abs(samples.dq) >= REVERSAL_SHARE * top))
-                 for samples in problem.data)
+    fast = Selected(problem.equations, tuple(np.abs(samples.dq) >= REVERSAL_SHARE * top for samples in problem.data))
     normal, score = np.zeros_like(solution.inverse), np.zeros(len(solution.beta))
-    for weight, factor in zip(weights, fold(equations_of(problem.model, fast, problem.base),
-                                            threads=problem.threads).factors, strict=True):
+    for weight, factor in zip(weights, fold(fast, threads=problem.threads).factors, strict=True):
         own = weight * factor.r[:, :-1]
         normal[np.ix_(factor.columns, factor.columns)] += own.T @ own
         score[factor.columns] += own.T @ (weight * factor.r[:, -1] - own @ solution.beta[factor.columns])

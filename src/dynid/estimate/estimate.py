@@ -58,7 +58,7 @@ class Estimate:
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
     >>> dynid.identify(model, samples, method="wls")
-    <Estimate by wls: 15 of 15 base parameters well determined, relative error ... %>
+    <Estimate by wls: 15 base parameters, relative error ... %>
     """
 
     method: str
@@ -190,8 +190,7 @@ class Estimate:
 
     def __repr__(self) -> str:
         error = self.diagnostics.relative_error
-        return (f"<Estimate by {self.method}: {int(self.well_determined.sum())} of {len(self.values)} base parameters "
-                f"well determined, relative error {error:.3g} %>")
+        return f"<Estimate by {self.method}: {len(self.values)} base parameters, relative error {error:.3g} %>"
 
     def summary(self) -> str:
         """A table that can be pasted into a paper."""

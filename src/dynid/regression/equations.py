@@ -335,6 +335,22 @@ class Kept(Derived):
 
 
 @dataclass(frozen=True, eq=False)
+class Selected(Derived):
+    """Equations of some rows only.
+
+    Attributes:
+        keep: for each log (samples, joints), which of its rows stay.
+    """
+
+    keep: tuple[Bools, ...]
+
+    def rows(self, piece: Piece) -> Rows:
+        found, rows = self.equations.rows(piece), piece.rows
+        stay = self.keep[piece.log][rows.start:rows.stop:rows.step]
+        return Rows(found.layout, found.entries, found.keep & stay, found.known)
+
+
+@dataclass(frozen=True, eq=False)
 class Mixed(Derived):
     """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in the rows where all are
     kept."""
