@@ -26,7 +26,7 @@ def test_old_files_stay_unless_asked(dynid, here):
     assert dynid("generate", "scara2", "-o", ".", "--what", "gravity").code == 0
     before = (here / "scara2.h").read_text()
     shown = dynid("generate", "scara2", "-o", ".", "--what", "inertia")
-    assert shown.code == 2 and "scara2.h is there already" in shown.err and (here / "scara2.h").read_text() == before
+    assert shown.code == 2 and "scara2.h exists already" in shown.err and (here / "scara2.h").read_text() == before
     assert dynid("generate", "scara2", "-o", ".", "--what", "inertia", "--force").code == 0
     assert "scara2_inertia" in (here / "scara2.h").read_text()
 

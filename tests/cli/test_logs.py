@@ -41,7 +41,7 @@ def test_a_window_for_every_command(dynid):
     assert shown.code == 0, shown.err
     assert json.loads(shown.out)["logs"][0]["rows"] == 500
     shown = dynid("compare", "scara2", "log.csv", "--methods", "ols", "--start", "50")
-    assert shown.code == 2 and "log.csv: has no row from 50 s on that can be used; it ends at 9.99 s" in shown.err
+    assert shown.code == 2 and "log.csv: has no row from 50 s on that can be used; the log ends at 9.99 s" in shown.err
     shown = dynid("identify", "scara2", "log.csv", "--start", "3", "--stop", "2")
     assert shown.code == 2 and "the window is empty" in shown.err
 

@@ -95,8 +95,8 @@ def test_contradictory_limits_are_named(limits, named) -> None:
 
 
 def test_limits_without_room_are_named() -> None:
-    with pytest.raises(NotPossibleError, match="no room.*link1"):
+    with pytest.raises(NotPossibleError, match="no interior point.*link1"):
         interior_point(Consistency(bodies(1), masses=(MassLimit(high=0.0, bodies=("link1",)),), margin=0.0))
     flat = Consistency(bodies(1), centres={"link1": Box([0, 0, 0], [0.1, 0.1, 0.0])})
-    with pytest.raises(NotPossibleError, match="no room.*centre of mass of link 'link1'"):
+    with pytest.raises(NotPossibleError, match="no interior point.*centre of mass of link 'link1'"):
         interior_point(flat)

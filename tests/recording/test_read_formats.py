@@ -299,7 +299,7 @@ def test_bag_topics_grippers_and_times_of_receipt(tmp_path: Path, log: SimpleNam
     text = " ".join(gripper.notes)
     assert "300 messages of /joint_states contain none of the joints" in text
     assert "not used: finger" in text and "have no time stamp" in text
-    with pytest.raises(RecordingError, match="no position of joint 'ankle'; it has "):
+    with pytest.raises(RecordingError, match="no position column found for ankle"):
         read(two, robot=Robot("leg", (Joint("ankle", "revolute", -1),), (Body("foot"),)), topic="/left")
 
 

@@ -95,7 +95,7 @@ def test_joints_are_put_into_the_robots_order(two: tuple[Path, np.ndarray, np.nd
         np.testing.assert_array_equal(alone.q, q[:, 1:])
         assert any("not used" in note and note.endswith(": a") for note in alone.notes)
     for rules in (COMMON, {"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"], "joints": ["a", "b"]}):
-        with pytest.raises(RecordingError, match="column found for c"):
+        with pytest.raises(RecordingError, match="joint 'c' of robot 'arm' is not in the log"):
             read(path, rules, arm("a", "b", "c"))
 
 

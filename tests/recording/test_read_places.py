@@ -164,7 +164,7 @@ def test_two_robots_in_a_bag_are_asked_about(tmp_path: Path) -> None:
 
 
 def test_names_that_differ_by_more_than_a_prefix_are_not_matched(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="has no position of joint 'a'"):
+    with pytest.raises(RecordingError, match="no position column found for a"):
         read(bag(tmp_path / "bag", ["x/a", "y/b"]), robot=robot("a", "b"))
 
 
