@@ -45,6 +45,7 @@ CANDIDATES_BY_YARDSTICK = (0.5, 1.0, 2.0, 4.0)  # beyond four times the yardstic
 UNRANKED_ERRORS = 0.5  # standard errors of the difference from the best, within which candidates are not ranked
 UNRANKED_EXCESS = 0.01  # relative excess error within which they are not ranked either
 NEGLIGIBLE_ERROR = 0.005  # of the torques: no machine is modelled so well that less would matter
+SIGNIFICANT_ERRORS = 2.0  # standard errors of a bound on how much worse a cut-off below the yardstick may be
 SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
 LARGEST_SHARE_OF_RATE = 0.25  # of a slow log, where less would leave nothing to compare
 EQUIVALENT_EXCESS = 0.02  # relative excess error that does not matter, whatever its significance
@@ -131,8 +132,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
         raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
                                "check units and known values, or give the cut-off with --cutoff")
     _, excess, error = _excess(losses)
-    unranked = np.flatnonzero(excess <= np.maximum(UNRANKED_ERRORS * error, np.log1p(UNRANKED_EXCESS)))
-    cutoff = float(tried[(unranked[0] + unranked[-1]) // 2])  # of two in the middle the lower: it passes less noise
+    cutoff = float(tried[_middle(losses, tried >= yardstick)])
     alike = excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))
     low, high = np.flatnonzero(alike)[[0, -1]]
     alike[low:high + 1] = True  # one between two that are as good as the best only had bad luck
@@ -208,6 +208,21 @@ def _excess(losses: Array) -> tuple[int, Array, Array]:
     best = int(np.argmin(losses.mean(axis=1)))
     apart = losses - losses[best]
     return best, apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+
+
+def _middle(losses: Array, is_whole: Bools) -> int:
+    """Return the middle one of the candidates that cannot be ranked.
+
+    Those that may not pass the whole motion (is_whole (k,) False) count only where they are shown to be hardly worse
+    than the best of the others: what they remove may matter more in another motion than in the one at hand.
+    """
+    whole = int(np.argmin(np.where(is_whole, losses.mean(axis=1), np.inf)))
+    apart = losses - losses[whole]
+    bound = apart.mean(axis=1) + SIGNIFICANT_ERRORS * apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+    own = np.flatnonzero(is_whole | (bound <= np.log1p(CLEAR_EXCESS)))
+    _, excess, error = _excess(losses[own])
+    unranked = np.flatnonzero(excess <= np.maximum(UNRANKED_ERRORS * error, np.log1p(UNRANKED_EXCESS)))
+    return int(own[(unranked[0] + unranked[-1]) // 2])  # of two in the middle the lower: it passes less noise
 
 
 def _hopeless(losses: Array) -> bool:

@@ -108,7 +108,7 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         return {"grade": self.grade, "reasons": list(self.reasons), "unseen_error": finite(self.error),
                 "unseen": self.unseen, "well_determined": self.well_determined, "parameters": self.parameters,
-                "missing": self.missing,                 "lines": list(self.lines)}
+                "missing": self.missing, "lines": list(self.lines)}
 
 
 def percent(error: float) -> str:
@@ -163,7 +163,9 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
         grade = "usable"
     chosen = ("method",) if "choice" in estimate.diagnostics else ()
     return Summary(grade, tuple(dict.fromkeys(one.title for one in ranked(limits))), error, unseen,
-                   int(estimate.well_determined.sum()), len(estimate.values), len(excitation.missing),
+                   int(estimate.well_determined.sum()), len(estimate.values),
+                   sum(not is_known and one.lacking for is_known, one in
+                       zip(estimate.well_determined, excitation.parameters, strict=True)),
                    tuple(motion.joint for motion in excitation.motions if not motion.moves), estimate.method, chosen)
 
 
