@@ -60,6 +60,10 @@ SIGN_SHARE = 0.005
 # Share of a column's squares: a joint that hardly ever turns back shows only the sum of Coulomb friction and offset,
 # and the offset is then the smaller one. Where it turns back often, this takes a ten-thousandth of the offset.
 OFFSET_RIDGE = 1e-4
+# Shares of a joint's top speed at which its friction must take energy; the last ones are for what lies beyond.
+SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
+                           for sign in (1.0, -1.0)])
+FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of friction that depends on speed alone
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
@@ -178,8 +182,11 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     shares = zip(groups[LOAD], search.values(ridges, LOAD), strict=True)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = tuple(base.parameters.items[base.independent[c]].owner for c, share in shares if 0.0 < share < LARGEST)
-    joints = tuple(_joint_choice(name, j, search, ridges, loaded) for j, name in enumerate(model.robot.joint_names))
-    tables = tuple(_tables(model.robot.joint_names, ridges, sign, loaded))
+    passive = _passive_joints(wide, regression, {k: name for name in groups for k in groups[name]}, ridges,
+                              SPEEDS_CHECKED * top_speeds(logs)[:, None])
+    joints = tuple(_joint_choice(name, j, search, ridges, loaded, passive)
+                   for j, name in enumerate(model.robot.joint_names))
+    tables = tuple(_tables(model.robot.joint_names, ridges, sign, loaded, passive))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridge for name, ridge in ridges.items() if name != ROTOR and np.isfinite(ridge)})
@@ -193,27 +200,58 @@ def _groups(base: BaseParameters, has_rotor: bool) -> dict[str, Ints]:
             for name, own in wanted.items()}
 
 
-def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign, loaded: Sequence[int]
-            ) -> Iterator[dict[str, Any]]:
-    """Tables of the terms that were chosen, as run files have them."""
+def _passive_joints(model: Model, regression: Regression, kinds: Mapping[int, str], ridges: Mapping[str, float],
+                    speeds: Array) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose chosen friction takes energy at all of their speeds (dof, k).
+
+    Elsewhere its shape has more freedom than the data determine, and simulation would gain energy.
+    """
+    ridge = np.array([ridges[kinds[k]] if k in kinds else 0.0 for k in range(len(regression.base))])
+    own = np.flatnonzero(np.isfinite(ridge))
+    stacked = regression.stack(joint_weights(regression))
+    size = np.linalg.norm(stacked.r, axis=0)[own]
+    size[size == 0.0] = 1.0
+    tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], _TRACE)))])
+    values = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
+    found, rest = [], np.zeros((speeds.shape[1], model.dof))
+    for j in range(model.dof):
+        velocity = rest.copy()
+        velocity[:, j] = speeds[j]
+        columns = [k for k, c in enumerate(regression.base.independent[own])
+                   if (one := model.parameters.items[c]).owner == j
+                   and one.symbol.rstrip("0123456789_") in FRICTION_OF_SPEED]
+        entries = model.regressor(rest, velocity, rest)[:, j, regression.base.independent[own[columns]]]
+        if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
+            found.append(j)
+    return tuple(found)
+
+
+def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign, loaded: Sequence[int],
+            passive: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Tables of the terms that were chosen, as run files have them; loaded, passive: joints, counted from 0, that have
+    friction from load, and a shape besides viscous and Coulomb friction."""
+    def where(some: Sequence[int]) -> dict[str, Any]:
+        return {} if len(some) == len(joints) else {"joints": [joints[j] for j in some]}
+
     smooth = {"kind": sign.kind, "width": list(sign.width) if isinstance(sign.width, tuple) else sign.width}
+    curved = passive if ridges[CURVE] < _ABSENT else ()
+    plain = [j for j in range(len(joints)) if j not in curved]
     if ridges.get(ROTOR, _ABSENT) < _ABSENT:
         yield {"kind": "rotor"}
-    if ridges[CURVE] < _ABSENT:
-        yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth}
-    else:
-        yield {"kind": "viscous"}
-        yield {"kind": "coulomb", "sign": smooth}
+    if curved:
+        yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(curved)}
+    if plain:
+        yield {"kind": "viscous", **where(plain)}
+        yield {"kind": "coulomb", "sign": smooth, **where(plain)}
     yield {"kind": "offset", "ridge": OFFSET_RIDGE}
     if ridges[LOAD] < _ABSENT and loaded:
-        where = {} if len(loaded) == len(joints) else {"joints": [joints[j] for j in loaded]}
-        yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where}
-    if ridges[DIFFERENCE] < _ABSENT:
-        yield {"kind": "viscous-difference", "ridge": ridges[DIFFERENCE]}
+        yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where(loaded)}
+    if ridges[DIFFERENCE] < _ABSENT and passive:
+        yield {"kind": "viscous-difference", "ridge": ridges[DIFFERENCE], **where(passive)}
 
 
-def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float], loaded: Sequence[int]
-                  ) -> JointChoice:
+def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float], loaded: Sequence[int],
+                  passive: Sequence[int]) -> JointChoice:
     """Return what each kind of term is worth on a joint, beside the others that were taken."""
     taken, left = list[Worth](), list[Worth]()
     for kind in GROUPS:
@@ -221,7 +259,7 @@ def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float]
         tried = [ridges[kind]] if is_taken else list(RIDGES)
         worths = [search.worth(kind, j, {**ridges, kind: _ABSENT}, {**ridges, kind: ridge}) for ridge in tried]
         best = max(worths, key=lambda one: one.gain)
-        (taken if is_taken and (kind != LOAD or j in loaded) else left).append(best)
+        (taken if is_taken and j in (loaded if kind == LOAD else passive) else left).append(best)
     return JointChoice(name, tuple(taken), tuple(left))
 
 
