@@ -9,6 +9,7 @@ from motions import arm, fourier, low_passed
 
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
+from dynid.estimate import Estimate
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
 from dynid.fleet.robot_fold import RobotFold
@@ -60,3 +61,14 @@ class Fleet:
         q, dq, ddq = fourier(self.model.dof, seconds=20.0, rate=50.0, seed=4711)
         columns = self.model.regressor(q, dq, ddq)[:, :, self.base.independent]
         return float(np.sqrt(np.mean((columns @ (values - self.base.reduce(theta)) / self.noise) ** 2)))
+
+    def new_errors_of(self, found: Estimate, theta: Array) -> float:
+        """The same of an estimate whose model may have more terms than that of the fleet."""
+        q, dq, ddq = fourier(self.model.dof, seconds=20.0, rate=50.0, seed=4711)
+        error = found.predict(q, dq, ddq) - self.model.inverse_dynamics(theta, q, dq, ddq)
+        return float(np.sqrt(np.mean((error / self.noise) ** 2)))
+
+    def truth_of(self, found: Estimate, theta: Array) -> Array:
+        """Base parameters (base,) of such an estimate; its further terms are zero."""
+        own = dict(zip(self.model.parameters.names, theta, strict=True))
+        return found.base.reduce(np.array([own.get(name, 0.0) for name in found.model.parameters.names]))

@@ -165,7 +165,7 @@ def test_people_see_deviations_and_limits(dynid):
     shown = dynid("excite", "arm3r", "-o", "m.npz", *QUICK, "--criterion", "d", "--kind", "fourier+quintic")
     assert shown.code == 0, shown.err
     assert all(part in shown.out for part in ("condition number", "Expected at 100 Hz", "Closest to their limits",
-                                              "typical torque", "kept free", "motion: m.npz"))
+                                              "typical torque", "a margin of 5 %", "motion: m.npz"))
 
 
 @pytest.mark.parametrize(("arguments", "text", "code", "message"), [
@@ -222,7 +222,8 @@ def test_a_margin_is_kept_unless_it_is_not_wanted(dynid):
         assert all(torques[name]["bound"] == pytest.approx((1 - margin) * limit)
                    for name, limit in zip(robot.joint_names, robot.limit("effort"), strict=True) if np.isfinite(limit))
         assert said["margin"] == margin
-        assert any("kept free" in note for note in said["notes"]) == (margin > 0)
+        assert any(f"a margin of {100 * margin:g} % of" in note and "--margin" in note for note in said["notes"]) == (
+            margin > 0)
     for bad in ("0.5", "-0.1", "nan"):
         shown = dynid("excite", "arm3r", "-o", "m.csv", *QUICK, "--force", "--margin", bad)
         assert shown.code == 2 and "margin" in shown.err and shown.err.count("\n") == 1

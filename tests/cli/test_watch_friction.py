@@ -15,8 +15,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_arm(tmp_path_factory.mktemp("arm"))
 
 
-@pytest.mark.parametrize(("log", "friction"), [("log", 9), ("uneven", 16)])
-def test_the_model_is_that_of_identify(dynid, folder: Path, log: str, friction: int) -> None:
+# A free curve of seven parameters at each joint; uneven friction adds Fvd at each, Fl at two and the rotor of the last.
+@pytest.mark.parametrize(("log", "inertial", "friction"), [("log", 15, 21), ("uneven", 16, 26)])
+def test_the_model_is_that_of_identify(dynid, folder: Path, log: str, inertial: int, friction: int) -> None:
     """Same parameters, a torque error below 1 %, and values within the intervals that are stated."""
     source = folder / f"{log}.csv"
     shown = dynid("watch", folder / "arm.toml", "--from", source, "--speed", 0, "--json")
@@ -25,8 +26,9 @@ def test_the_model_is_that_of_identify(dynid, folder: Path, log: str, friction: 
     batch = json.loads(dynid("identify", folder / "arm.toml", source, "--method", "wls", "--no-simulation",
                              "--json").out)
     names = list(found["parameters"])
-    assert names == list(batch["parameters"]) and len(names) == 15 + friction
+    assert names == list(batch["parameters"]) and len(names) == inertial + friction
     assert sum(name.startswith("F") for name in names) == friction
+    assert ("Fvd3" in names) == (log == "uneven") and {f"F{kind}{j}" for kind in "vc" for j in (1, 2, 3)} <= set(names)
     assert found["relative_error"] < 1.0 and found["cutoff"] == batch["cutoff"]["chosen"]["cutoff"]
     codes = [one["code"] for one in found["events"]]
     assert set(codes) == {"friction-chosen", "source-ended"} and codes[-1] == "source-ended"

@@ -85,9 +85,9 @@ def test_the_fleet_is_a_prior_for_a_new_robot(fleet_folder: Path, tmp_path: Path
     found(fleet_folder, tmp_path / "out")
     estimate, settings = load(tmp_path / "out")
     fleet = Fleet.of_arms()
-    errors = (estimate.values - fleet.base.reduce(fleet.theta)) / estimate.std
+    errors = (estimate.values - fleet.truth_of(estimate, fleet.theta)) / estimate.std
     assert settings.robot == "arm3r" and np.sqrt(np.mean(errors ** 2)) < 2.0
-    rows = prior_rows(fleet.base, estimate)
+    rows = prior_rows(estimate.base, estimate)
     assert rows is not None
     assert np.allclose(np.linalg.lstsq(rows.matrix, rows.values, rcond=None)[0], estimate.values, atol=1e-6)
 

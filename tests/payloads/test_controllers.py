@@ -97,7 +97,7 @@ def test_every_format_names_its_frame_and_units():
         entry = controller_entry(BODY, maker)
         assert entry.frame
         assert set(entry.units) == set(entry.values)
-    with pytest.raises(ModelError, match="form of 'fanuc'; there are ur, franka, kuka, abb"):
+    with pytest.raises(ModelError, match="no payload format is known for 'fanuc'; there are ur, franka, kuka, abb"):
         controller_entry(BODY, "fanuc")
     with pytest.raises(ModelError, match="has no centre of mass"):
         controller_entry(np.zeros(10), "ur")

@@ -58,7 +58,7 @@ def test_a_payload_on_an_earlier_result(desk, tmp_path):
     said = json.loads(Path(written["payload"]).read_text())
     assert said["mass"]["value"] == pytest.approx(found.payload.mass)
     page = Path(written["report"]).read_text()
-    assert "What to type in" in page
+    assert "Values for controllers" in page
     assert "set_target_payload(" in page
     with pytest.raises(DynidError, match="there already"):
         save_payload(found, tmp_path / "p")
@@ -136,7 +136,7 @@ def test_commands(desk, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert set(said["controllers"]) == {"ur", "franka", "kuka", "abb"}
     code, out, _ = _call(capsys, "payload", desk / "out", desk / "load.csv", "--way", "residual")
     assert code == 0
-    assert "Drive gains decide" in " ".join(out.split())
+    assert "Drive gains dominate the uncertainty" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(("more", "code", "words"), [
@@ -196,8 +196,8 @@ def test_a_payload_is_watched(desk, capsys):
     code, out, _ = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", "--speed", 0)
     assert code == 0
     assert "mass, kg" in out
-    for more, words in ((("--friction", "viscous"), "apply to the estimation of parameters"),
-                        (("--record", desk / "record"), "apply to the estimation of parameters")):
+    for more, words in ((("--friction", "viscous"), "the model is that of the result: --method, --forgetting, --friction"),
+                        (("--record", desk / "record"), "--record and --prior apply to the estimation of parameters")):
         code, out, err = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", *more)
         assert (code, out) == (2, "")
         assert words in " ".join(err.split())

@@ -100,7 +100,7 @@ def test_a_run_takes_the_folder_of_a_fleet(tmp_path: Path) -> None:
     folded = run(with_fleet, workers=Workers(2))
     alone = run(RunSettings.of({**settings, "model": found.settings.model.model_dump(mode="json", exclude_none=True,
                                                                                       exclude_defaults=True)}))
-    errors = [fleet.new_errors(one.estimate.values, new) for one in (alone, found, folded)]
+    errors = [fleet.new_errors_of(one.estimate, new) for one in (alone, found, folded)]
     assert errors[1] < errors[0] and errors[2] < errors[0] and folded.notes
     with pytest.raises(DynidError, match="combined only with method wls"):
         run(RunSettings.of({**settings, "prior": str(tmp_path / "fleet"), "method": "pc-wls"}))

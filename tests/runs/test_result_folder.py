@@ -144,7 +144,7 @@ def test_files_of_the_user_survive_and_are_not_replaced_unasked(runs, tmp_path):
     (out / "mine").mkdir(parents=True)
     (out / "mine" / "log.csv").write_text("1")
     (out / "run.toml").write_text("# mine")
-    with pytest.raises(DynidError, match="run.toml is there already"):
+    with pytest.raises(DynidError, match="run.toml exists already and does not belong to a result"):
         save(runs[0], out, report=False)
     assert (out / "run.toml").read_text() == "# mine"
     save(runs[0], out, force=True, report=False)

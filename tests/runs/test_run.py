@@ -72,7 +72,8 @@ def test_a_run_file_repeats_to_the_byte(found, tmp_path):
     second = save(again, tmp_path / "second")
     assert Path(first["parameters"]).read_bytes() == Path(second["parameters"]).read_bytes()
     files = sorted(path.name for path in (tmp_path / "first").iterdir())
-    assert files == ["estimate.npz", "manifest.json", "parameters.toml", "regression.npz", "report.html", "run.toml"]
+    assert files == ["estimate.npz", "manifest.json", "parameters.toml", "regression.npz", "report.html", "robot.xml",
+                     "run.toml"]
 
 
 def test_a_folder_can_move_with_its_logs(settings, tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def test_columns_by_number_by_list_and_in_an_array(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("unmeasured", "message"), [
     (["elbow"], "unmeasured lists joint 'elbow'"), (list(ROBOT.joint_names), "no joint torque is measured"),
-    ([], "has no torque of joint")])
+    ([], "no torque column found for joint2")])
 def test_refusals(tmp_path: Path, unmeasured: list[str], message: str) -> None:
     with pytest.raises(RecordingError, match=message):
         read(logs(tmp_path)["absent"], {"unmeasured": unmeasured}, ROBOT)

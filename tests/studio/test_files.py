@@ -134,5 +134,5 @@ def test_requests_have_a_size_and_are_json(client: Client) -> None:
 
 
 def test_two_studios_do_not_share_a_folder(opened: Opened) -> None:
-    with pytest.raises(DynidError, match="another studio works in"):
+    with pytest.raises(DynidError, match="another studio is using"):
         open_studio(opened.studio.workspace.folder)

@@ -94,7 +94,7 @@ def test_a_second_studio_changes_nothing(tmp_path: Path) -> None:
     (space.results / "20260101-000000-run" / "half").write_text("half")
     (space.temporary / "upload").write_text("half")
     before = contents(tmp_path)
-    with pytest.raises(DynidError, match="another studio works in"):
+    with pytest.raises(DynidError, match="another studio is using"):
         open_studio(tmp_path / "a")
     assert contents(tmp_path) == before
     first.socket.close()
