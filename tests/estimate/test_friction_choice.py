@@ -97,7 +97,7 @@ def test_plain_friction_stays_plain_on_short_and_long_logs():
     assert sum(not one.ridges for one in every) >= 8
     found = next(one for one in every if not one.ridges)
     assert _kinds(found) == ["rotor", "viscous", "coulomb", "offset"]
-    assert found.text.startswith("viscous and dry alone on")
+    assert found.text.startswith("viscous and Coulomb only on")
     assert "left: " in str(found.joints[0])
 
 
