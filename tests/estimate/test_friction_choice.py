@@ -98,7 +98,7 @@ def test_plain_friction_stays_plain_on_short_and_long_logs():
     found = next(one for one in every if not one.ridges)
     assert _kinds(found) == ["rotor", "viscous", "coulomb", "offset"]
     assert found.text.startswith("viscous and Coulomb only on")
-    assert "left: " in str(found.joints[0])
+    assert "not used: curve (" in str(found.joints[0])
 
 
 def test_stribeck_friction_is_found_and_its_fall_recovered():
