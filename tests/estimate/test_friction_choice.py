@@ -97,8 +97,8 @@ def test_plain_friction_stays_plain_on_short_and_long_logs():
     assert sum(not one.ridges for one in every) >= 8
     found = next(one for one in every if not one.ridges)
     assert _kinds(found) == ["rotor", "viscous", "coulomb", "offset"]
-    assert found.text.startswith("viscous and dry alone on")
-    assert "left: " in str(found.joints[0])
+    assert found.text.startswith("viscous and Coulomb only on")
+    assert "not used: curve (" in str(found.joints[0])
 
 
 def test_stribeck_friction_is_found_and_its_fall_recovered():

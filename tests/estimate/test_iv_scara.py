@@ -183,5 +183,5 @@ def test_recordings_must_match_samples() -> None:
     with pytest.raises(ModelError, match="2 recordings were given for 1 sets of samples"):
         Problem.of(MODEL, problem(True).data, base=BASE, recordings=(log(), log()))
     half = log().between(0.0, 20.0)
-    with pytest.raises(ModelError, match="the reference runs from 0 s to 20 s, the samples to 39.99 s"):
+    with pytest.raises(ModelError, match="the reference runs from 0 s to 20 s, but the samples to 39.99 s"):
         identify(Problem.of(MODEL, problem(True).data, base=BASE, recordings=half, controller=LAW), method="iv")

@@ -251,7 +251,7 @@ def test_files(tmp_path: Path) -> None:
         write_trajectory(found.trajectory, tmp_path / "a.mat")
     plots = found.plots()
     assert plots["q"].shape == (401, 3) and plots["upper"].shape == (3,)
-    assert found.base.names[0] in found.summary() or "expected deviations" in found.summary()
+    assert found.base.names[0] in found.summary() or "expected standard errors" in found.summary()
 
 
 def test_knots_can_be_searched_for() -> None:

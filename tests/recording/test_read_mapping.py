@@ -94,8 +94,11 @@ def test_joints_are_put_into_the_robots_order(two: tuple[Path, np.ndarray, np.nd
         alone = read(path, rules, arm("b"))
         np.testing.assert_array_equal(alone.q, q[:, 1:])
         assert any("not used" in note and note.endswith(": a") for note in alone.notes)
-    for rules in (COMMON, {"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"], "joints": ["a", "b"]}):
-        with pytest.raises(RecordingError, match="joint 'c' of robot 'arm' is not in the log"):
+    for rules, words in (
+            (COMMON, r"no position column found for c\. Columns: t, q_a, q_b"),
+            ({"time": "t", "position": ["q_a", "q_b"], "torque": ["i_a", "i_b"], "joints": ["a", "b"]},
+             "joint 'c' of robot 'arm' is not in the log, which has a, b")):
+        with pytest.raises(RecordingError, match=words):
             read(path, rules, arm("a", "b", "c"))
 
 

@@ -317,7 +317,7 @@ def test_reference_at_another_rate() -> None:
 def test_what_goes_wrong_is_one_sentence() -> None:
     model, theta = arm(2, seed=7)
     path = wave(2, 0.5)
-    with pytest.raises(NotPossibleError, match="diverged at .* s, first seen in joint.*smaller step"):
+    with pytest.raises(NotPossibleError, match="diverged at .* s, first in joint.*smaller step"):
         simulate(model, theta, PD(1e6, 1e6), path)
     with pytest.raises(NotPossibleError, match="inertia matrix became singular at 0 s"):
         simulate(model, theta * 0.0, PD(1.0, 1.0), path)

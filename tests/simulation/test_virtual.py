@@ -48,7 +48,7 @@ def test_noise_by_its_ratio_to_the_signal() -> None:
     for noisy, signal, ratio in ((rough.q, clean.q, [30.0, 30.0]), (rough.tau, clean.tau, [30.0, 40.0])):
         found = 10.0 * np.log10(np.mean(signal ** 2, axis=0) / np.mean((noisy - signal) ** 2, axis=0))
         assert found == pytest.approx(ratio, abs=0.4)
-    with pytest.raises(ModelError, match="one number or one a joint"):
+    with pytest.raises(ModelError, match="one number or one per joint"):
         VirtualRobot(MODEL, THETA, LAW, torque_snr=[1.0, 2.0, 3.0]).record(reference())
 
 

@@ -148,7 +148,7 @@ def test_wrong_settings_are_refused_in_words(changes, words):
 @pytest.mark.parametrize(("changes", "words"), [
     ({"values": {"Fv9": 1.0}}, "no parameter 'Fv9' for the study's"),
     ({"model": {"friction": ["offset"]}}, "gives no value for Fo1, Fo2, and a study needs the whole truth"),
-    ({"noise": {"torque": [0.1, 0.1, 0.1]}}, "torque noise of the study has 3 numbers; robot 'scara2' needs one, or"),
+    ({"noise": {"torque": [0.1, 0.1, 0.1]}}, "torque noise of the study has 3 values; robot 'scara2' needs one, or"),
     ({"controller": {"kind": "magic"}}, "no controller of kind 'magic'"),
     ({"methods": ["guess"]}, "no method 'guess'"),
     ({"methods": [{"name": "wls", "options": {"luck": 1}}]}, "method 'wls' has no option 'luck'"),

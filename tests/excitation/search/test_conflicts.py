@@ -25,7 +25,7 @@ def contradiction(match: str, kind: str = "fourier", error: type[DynidError] = N
 
 
 def test_too_short_for_the_way() -> None:
-    contradiction("no bspline motion takes joint 'joint1' from -2.5 to 2.5 in 2 s inside its velocity limit 2.175:",
+    contradiction("no bspline motion takes joint 'joint1' from -2.5 to 2.5 in 2 s within its velocity limit 2.175:",
                   "bspline", start=[-2.5, 0, 0], end=[2.5, 0, 0], duration=2.0)
 
 
