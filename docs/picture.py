@@ -49,7 +49,7 @@ def inspect_picture() -> None:
 def report_picture(browser: str) -> None:
     """report.png: the top of the demonstration's report."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        report = demo("dynid-demo").report.resolve()
+        report = Path(demo("dynid-demo").written["report"]).resolve()
         subprocess.run([browser, *QUIET, f"--user-data-dir={folder}/browser", f"--window-size={SIZE}",
                         "--virtual-time-budget=8000", f"--screenshot={IMAGES / 'report.png'}", report.as_uri()],
                        check=True, capture_output=True, timeout=120)
