@@ -96,6 +96,18 @@ def test_tables_split_no_word_at_80_columns(words, monkeypatch):
     assert {word for text in words for word in text.split()} <= set(shown.split())
 
 
+def test_the_last_column_of_a_wide_table_is_not_cut_off(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    head = ["base parameter", "a", "b", "b - a", "in standard errors"]
+    row = ("XX2R_long_name_here + something", "0.1234 ± 0.001", "0.1234 ± 0.00001", "+0.123e-4", "+1.0")
+    console = PlainConsole()
+    with console.capture() as captured:
+        console.print(table(head, [row], numbers=head[1:]))
+    shown = captured.get()
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert {word for text in (*head, *row) for word in text.split()} <= set(shown.split())
+
+
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("reproduce", "bench")])
 def test_help_has_no_type_beside_a_flag(dynid, command):
     shown = dynid(command, "--help")

@@ -101,7 +101,8 @@ def test_kernels_that_cannot_be_kept_are_used_all_the_same(tmp_path):
     code = ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))\n"
             "import dynid.dynamics.compiled, dynid.kernel_cache as cache\n"
             "from kernel import plus\nprint(plus(1), cache.take_note())")
-    (tmp_path / "kernel.py").write_text("from dynid.kernel_store import njit\n@njit(cache=True)\ndef plus(x):\n    return x + 1\n")
+    (tmp_path / "kernel.py").write_text("from dynid.kernel_store import njit\n@njit(cache=True)\n"
+                                        "def plus(x):\n    return x + 1\n")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={
         **os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": str(tmp_path)})
     assert found.stdout == "2 Compiled kernels cannot be kept, so the next run compiles again: File too large.\n", \

@@ -196,7 +196,7 @@ def test_a_payload_is_watched(desk, capsys):
     code, out, _ = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", "--speed", 0)
     assert code == 0
     assert "mass, kg" in out
-    for more, words in ((("--friction", "viscous"), "the model is that of the result: --method, --forgetting, --friction"),
+    for more, words in ((("--friction", "viscous"), "the model is that of the result: --method, --forgetting"),
                         (("--record", desk / "record"), "--record and --prior apply to the estimation of parameters")):
         code, out, err = _call(capsys, "watch", desk / "out", "--payload", FRAME, "--from", desk / "load.csv", *more)
         assert (code, out) == (2, "")

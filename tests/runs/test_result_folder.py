@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +53,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def save_for_ever(runs: tuple[Run, Run], folder: Path) -> None:
+def save_for_ever(runs: tuple[Run, Run], folder: Path, is_warm: Event) -> None:
+    """Save in turn; the first save of a process takes longer than the others, so that it is said when it has ended."""
     for k in range(10**6):
         save(runs[k % 2], folder, force=True, report=False)
+        is_warm.set()
 
 
 def kill_saves(runs: tuple[Run, Run], folder: Path, times: int, own: dict[str, bytes]) -> int:
@@ -66,11 +69,13 @@ def kill_saves(runs: tuple[Run, Run], folder: Path, times: int, own: dict[str, b
         wholes.append(files(folder.parent / f"whole{k}"))
     took = time.perf_counter() - begin
     save(runs[0], folder, force=True, report=False)
-    rng, second = np.random.default_rng(len(own)), 0
+    context, rng, second = multiprocessing.get_context("fork"), np.random.default_rng(len(own)), 0
     for _ in range(times):
-        process = multiprocessing.get_context("fork").Process(target=save_for_ever, args=(runs, folder))
+        is_warm = context.Event()
+        process = context.Process(target=save_for_ever, args=(runs, folder, is_warm))
         process.start()
-        time.sleep(0.02 + rng.uniform(0, took))
+        assert is_warm.wait(60.0)
+        time.sleep(rng.uniform(0, took))
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         if not own:  # exchanged in one step: whole even for those who only look

@@ -89,10 +89,26 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
     widths = [min(max((len(word) for text in (name, *(row[k].plain for row in cells)) for word in text.split()),
                       default=1), MAX_WORD) for k, name in enumerate(head)]
     padding = 1 if sum(widths) + 3 * len(widths) <= console().width else 0
+    room = console().width - len(head) - 1 - 2 * padding * (len(head) - 1)  # without lines and spaces between columns
+    most = _shrunk([max(Text(name).cell_len, *(line.cell_len for row in cells for line in row[k].split("\n")), 1)
+                    for k, name in enumerate(head)], widths, room)
     made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False,
                  padding=(0, padding))
-    for name, width in zip(head, widths, strict=True):
-        made.add_column(name, justify="right" if name in numbers else "left", overflow="fold", min_width=width)
+    for name, width, widest in zip(head, widths, most, strict=True):
+        made.add_column(name, justify="right" if name in numbers else "left", overflow="fold", min_width=width,
+                        max_width=widest)
     for row in cells:
         made.add_row(*row)
     return made
+
+
+def _shrunk(widths: list[int], least: list[int], room: int) -> list[int]:
+    """Widths of columns that together have so much room: the widest give way first, none below its least. A table
+    that is left to Rich levels them without regard to the least, and is then cut off at the right."""
+    found = list(widths)
+    while sum(found) > room:
+        wide = [k for k, width in enumerate(found) if width > least[k]]
+        if not wide:
+            break
+        found[max(wide, key=found.__getitem__)] -= 1
+    return found
