@@ -26,8 +26,9 @@ from dynid.recording.prepare import prepare
 from dynid.report import ReportData, write_report
 from dynid.report.pages.identification import flexibility, friction
 from dynid.robot import Robot
-from dynid.runs.demo import demo
+from dynid.runs.demo import RESULT, demo
 from dynid.runs.inspection import inspect_robot
+from dynid.runs.results import REPORT
 from dynid.simulation import PD, Reference, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict
 
@@ -49,7 +50,8 @@ def inspect_picture() -> None:
 def report_picture(browser: str) -> None:
     """report.png: the top of the demonstration's report."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        report = demo("dynid-demo").report.resolve()
+        found = demo("dynid-demo")
+        report = (found.folder / RESULT / REPORT).resolve()
         subprocess.run([browser, *QUIET, f"--user-data-dir={folder}/browser", f"--window-size={SIZE}",
                         "--virtual-time-budget=8000", f"--screenshot={IMAGES / 'report.png'}", report.as_uri()],
                        check=True, capture_output=True, timeout=120)
