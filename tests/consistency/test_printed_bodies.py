@@ -14,7 +14,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 
 PAGE = (Path(__file__).parents[2] / "docs" / "consistency.md").read_text(encoding="utf-8").split(
-    "## Printed bodies that cannot exist")[1]
+    "## Published bodies that are not consistent")[1]
 
 
 def moments(numbers: np.ndarray) -> np.ndarray:

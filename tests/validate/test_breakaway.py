@@ -84,4 +84,4 @@ def test_a_run_says_what_joints_hold_at_rest(tmp_path):
     assert said["static"] == pytest.approx(DRY + MORE, abs=3.0 * said["deviation"]) and said["starts"] >= 10
     assert said["above"] == pytest.approx(MORE, rel=0.2)
     save(found, tmp_path / "out")
-    assert "held at rest" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Static (breakaway) friction" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

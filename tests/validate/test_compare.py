@@ -64,7 +64,7 @@ def test_another_model_shares_what_has_the_same_expression(simulate):
     s = log.samples
     gap = b.predict(s.q, s.dq, s.ddq) - a.predict(s.q, s.dq, s.ddq)
     assert found.agreement[0] == pytest.approx(100 * np.linalg.norm(gap) / np.linalg.norm(s.tau), rel=1e-6)
-    assert "only by wls: Fo1, Fo2, Fo3" in found.table() and "simulated: relative error" in found.table()
+    assert "only in wls: Fo1, Fo2, Fo3" in found.table() and "simulated: relative error" in found.table()
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -88,13 +88,17 @@ def test_a_method_that_changes_the_model_is_tested_on_samples():
         cross_validate(replace(problem, data=()), "sls", estimate=whole)
 
 
-def test_blocks_without_rows_are_left_out_and_one_is_too_few(simulate):
+def test_blocks_have_equal_numbers_of_kept_rows_and_one_is_too_few(simulate):
+    """A stretch of which nothing is kept leaves no block empty."""
     log = simulate("arm3r", rows=1000)
     keep = log.samples.keep.copy()
     keep[300:400] = False
     problem = Problem.of(log.model, replace(log.samples, keep=keep))
     found = cross_validate(problem, "ols")
-    assert found.blocks == (0, 1, 2, 4, 5, 6, 7, 8, 9)
+    assert found.blocks == tuple(range(10))
+    joints, kept = log.model.dof, int(keep.sum())  # a row per joint
+    assert sum(block.rows for block in problem.regression.blocks) == kept
+    assert all(abs(block.rows - kept / 10) <= joints for block in problem.regression.blocks)
     with pytest.raises(NotPossibleError, match="two blocks"):
         cross_validate(Problem.of(log.model, log.samples, blocks=1), "ols")
 

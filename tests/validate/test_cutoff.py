@@ -193,19 +193,23 @@ def test_the_model_of_the_run_is_compared_at_other_cutoffs(tmp_path: Path, frict
         assert at == pytest.approx(there.values, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize(("cutoff", "depends"), [(4.0, False), (32.0, True)])
-def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: float, depends: bool) -> None:
+@pytest.mark.parametrize(("cutoff", "named"), [(4.0, None), (16.0, "cutoff-dependent"), (32.0, "cutoff-too-high")])
+def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: float, named: str | None) -> None:
+    """Where nearly all of the accelerations are noise, that is the cause, and the dependence its consequence."""
     model, theta = light(tmp_path)
     log = made(model, theta, 6, step=2 * np.pi / 4000, noise=2e-4, corner=100.0)
     samples = prepare(log, cutoff=cutoff)
     problem = Problem.of(model, samples, recordings=log)
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate)
+    assert moves is not None
+    depends = max(moves.torques) > 0.5 * moves.error and max(moves.torques) > 1.0
+    assert depends == (named is not None)
     found = verdict(problem, estimate, reconstruct(estimate, samples), cutoff=moves)
-    named = [finding for finding in found.findings if finding.code == "cutoff-dependent"]
-    assert bool(named) == depends
-    if named:
-        evidence = named[0].evidence
+    about = [finding for finding in found.findings if finding.code.startswith("cutoff")]
+    assert [finding.code for finding in about] == ([] if named is None else [named])
+    if named == "cutoff-dependent":
+        evidence = about[0].evidence
         assert evidence["cutoff"] == cutoff
         assert max(evidence["torque_change"]) > 0.5 * evidence["relative_error"] or min(evidence["percent"]) > 20
 

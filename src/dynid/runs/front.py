@@ -47,6 +47,14 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
 
     Raises:
         ModelError: where the arguments are of other types.
+
+    >>> model = dynid.Model(dynid.Robot.load("arm3r"))
+    >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
+    >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
+    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> estimate = dynid.identify(model, samples, method="ols")
+    >>> bool(np.allclose(estimate.values, estimate.base.reduce(model.parameters.nominal)))
+    True
     """
     if isinstance(source, str | os.PathLike):
         return _identify_files(source, data, method, options)
