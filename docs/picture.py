@@ -26,9 +26,8 @@ from dynid.recording.prepare import prepare
 from dynid.report import ReportData, write_report
 from dynid.report.pages.identification import flexibility, friction
 from dynid.robot import Robot
-from dynid.runs.demo import RESULT, demo
+from dynid.runs.demo import demo
 from dynid.runs.inspection import inspect_robot
-from dynid.runs.results import REPORT
 from dynid.simulation import PD, Reference, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict
 
