@@ -343,3 +343,14 @@ def test_pieces_at_rest_do_not_stop_the_choice(tmp_path: Path) -> None:
     choice = choose_cutoff(model, log)
     assert len(choice.tried) > 1
     assert 0.5 <= choice.cutoff / choose_cutoff(model, moving).cutoff <= 2.0
+
+
+def test_blocks_are_the_same_stretches_of_time_at_every_cutoff() -> None:
+    """A lower cut-off loses more rows at the borders of a log; a block left out must not become known through that."""
+    model, _, log, _ = swinging(3)
+    choice = choose_cutoff(model, log)
+    folds = [choice.folds.at(cutoff) for cutoff in choice.tried]
+    starts = np.array([[block.spans[0].start for block in fold.blocks] for fold in folds if fold is not None])
+    assert len(starts) >= 2 and starts.shape[1] >= 3
+    interval = max(np.median(np.diff(log.t)) * choice.folds.averaged_by(cutoff) for cutoff in choice.tried)
+    assert np.ptp(starts[:, 1:], axis=0).max() <= 1.01 * interval
