@@ -213,7 +213,8 @@ def trouble(units: float = 1.0, nominal: float = 1.0) -> Problem:
      "robot >= 50 kg; mass of link 'link1' <= 6 kg; mass of links 'link2', 'link3' <= 6 kg"),
     ({"masses": [{"equal": 5.0}, {"bodies": ["link1", "link2"], "equal": 5.0}]}, "no interior point.*'link3'.*= 5 kg"),
     ({"masses": [{"bodies": ["link1"], "equal": 0.0}]}, "no interior point.*'link1' = 0 kg"),
-    ({"centres": {"link1": {"low": [0.0, 0.0, 0.0], "high": [0.1, 0.1, 0.0]}}}, "no interior point.*centre.*of link 'link1'"),
+    ({"centres": {"link1": {"low": [0.0, 0.0, 0.0], "high": [0.1, 0.1, 0.0]}}},
+     "no interior point.*centre.*of link 'link1'"),
     ({"margin": 1.0, "masses": [{"bodies": ["link1"], "high": 0.5}]}, "pseudo-inertia of link 'link1'.*<= 0.5 kg"),
 ])
 def test_limits_that_contradict_each_other_are_named(method: str, options: dict, words: str) -> None:
