@@ -15,6 +15,7 @@ from motions import arm, fourier
 from scipy.signal import lfilter
 
 from dynid.arrays import Array
+from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, choose_cutoff
 from dynid.model import Model, make_terms
@@ -343,3 +344,30 @@ def test_pieces_at_rest_do_not_stop_the_choice(tmp_path: Path) -> None:
     choice = choose_cutoff(model, log)
     assert len(choice.tried) > 1
     assert 0.5 <= choice.cutoff / choose_cutoff(model, moving).cutoff <= 2.0
+
+
+def test_blocks_are_the_same_stretches_of_time_at_every_cutoff() -> None:
+    """A lower cut-off loses more rows at the borders of a log; a block left out must not become known through that."""
+    model, _, log, _ = swinging(3)
+    choice = choose_cutoff(model, log)
+    folds = [choice.folds.at(cutoff) for cutoff in choice.tried]
+    starts = np.array([[block.spans[0].start for block in fold.blocks] for fold in folds if fold is not None])
+    assert len(starts) >= 2 and starts.shape[1] >= 3
+    interval = max(np.median(np.diff(log.t)) * choice.folds.averaged_by(cutoff) for cutoff in choice.tried)
+    assert np.ptp(starts[:, 1:], axis=0).max() <= 1.01 * interval
+
+
+@pytest.mark.parametrize("share", [0.25, np.nextafter(0.25, 0.0), 0.25 * (1.0 - 1e-12), 0.2499])
+def test_twice_a_cutoff_that_is_the_nyquist_frequency_is_left_out(tmp_path: Path, share: float) -> None:
+    """Rates are found from time stamps, so that twice the cut-off may lie one rounding below half the rate."""
+    model, theta = light(tmp_path)
+    log = made(model, theta, 6, rate=100.0, seconds=10.0)
+    rate = prepare(log, cutoff=5.0).rate
+    samples = prepare(log, cutoff=share * rate)
+    problem = Problem.of(model, samples, recordings=log)
+    moves = cutoff_dependence(problem, identify(problem, method="wls"))
+    assert moves is not None
+    sides = [0.5 * share * rate] + ([2.0 * share * rate] if share == 0.2499 else [])
+    np.testing.assert_allclose(moves.others, sides, rtol=1e-9)
+    with pytest.raises(NotPossibleError, match="give a lower one"):
+        prepare(log, cutoff=np.nextafter(0.5 * rate, 0.0))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import LinearModel, Model
@@ -24,7 +26,7 @@ from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
-from dynid.regression.equations import Kept
+from dynid.regression.equations import UNIT, Derived, Kept, Piece, Rows, inner_cuts
 from dynid.regression.known import Prior, check_known
 
 _BLOCKS = 8  # stretches of time in all logs together
@@ -40,7 +42,7 @@ class CutoffFolds:
 
     moving: the recordings in which something moves; logs: what is folded of them; whole: whether that is all there is.
     settings: of the preparation, but for the cut-off. Filtered equations have their window from the cut-off; `torques`
-    are those of the same logs as torques.
+    are those of the same logs as torques. starts: of the stretches of each log, s, from the first fold that is made.
     """
 
     model: LinearModel
@@ -51,6 +53,7 @@ class CutoffFolds:
     settings: Preparation
     whole: bool
     made: dict[tuple[float, EquationsKind, int], Regression | None] = field(default_factory=dict)
+    starts: list[Array] = field(default_factory=list)
 
     @staticmethod
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
@@ -135,9 +138,35 @@ class CutoffFolds:
 
     def _fold(self, cutoff: float, equations: EquationsKind, times: int) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
-        parts = [fold(Kept(equations_of(self.model, samples, self.base)), blocks=-(-_BLOCKS // len(self.logs)))
-                 for samples in self.samples(cutoff, equations, times)]
+        count = -(-_BLOCKS // len(self.logs))
+        logs = self.samples(cutoff, equations, times)
+        if not self.starts:
+            self.starts.extend(log.t[inner_cuts(log, count)] for log in logs)
+        parts = [fold(Kept(CutAtTimes(equations_of(self.model, log, self.base), starts)), blocks=count)
+                 for log, starts in zip(logs, self.starts, strict=True)]
         return replace(reduce(add, parts), prior=self.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class CutAtTimes(Derived):
+    """Equations of a log whose stretches begin at given instants, whichever rows its preparation leaves.
+
+    times: (stretches - 1,) s, at which the second and later stretches begin.
+    """
+
+    times: Array
+
+    def rows(self, piece: Piece) -> Rows:
+        return self.equations.rows(piece)
+
+    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
+        found = []
+        for piece in self.equations.pieces(1, unit):
+            t = self.logs[piece.log].t[piece.rows.start:piece.rows.stop:piece.rows.step]
+            at = [0, *np.searchsorted(t, self.times if stretches > 1 else []).tolist(), len(t)]
+            found += [replace(piece, rows=piece.rows[a:b], stretch=k)
+                      for k, (a, b) in enumerate(pairwise(at)) if b > a]
+        return found
 
 
 def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, recordings: Sequence[Recording],

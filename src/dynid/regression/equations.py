@@ -254,9 +254,7 @@ def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = U
     if step is None:
         step = samples.decimated_by
     size = max(1, unit // step)
-    used = np.flatnonzero(samples.keep.any(axis=1)) if stretches > 1 else np.arange(0)
-    inner = [int(used[len(used) * k // stretches]) if len(used) else 0 for k in range(1, stretches)]
-    cuts = [0, *inner, len(samples)]
+    cuts = [0, *inner_cuts(samples, stretches), len(samples)]
     found = []
     for start, stop in samples.segments:
         grid = range(int(start), int(stop), step)
@@ -265,6 +263,12 @@ def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = U
         for k in range(stretches):
             found += Piece(log, (int(start), int(stop)), grid[at[k]:at[k + 1]], k).parts(size)
     return found
+
+
+def inner_cuts(samples: Samples, stretches: int) -> list[int]:
+    """Return the first sample of each stretch of a log but the first one, see `log_pieces`."""
+    used = np.flatnonzero(samples.keep.any(axis=1)) if stretches > 1 else np.arange(0)
+    return [int(used[len(used) * k // stretches]) if len(used) else 0 for k in range(1, stretches)]
 
 
 def span_of(equations: Equations, piece: Piece) -> Span:

@@ -14,6 +14,7 @@ from dynid.recording.preparation.options import Method, Preparation
 from dynid.recording.preparation.smoother import EQUIVALENT_ORDER
 
 _BORDER_PERIODS = 2.0  # of the cut-off: there the signal's image beyond the border still spoils accelerations by 0.3 %
+RATE_ROUNDING = 1e-9  # relative: a rate from time stamps is exact to that; no filter can be designed closer to Nyquist
 _ROWS_LEFT = 400  # at least, where decimation is ours to choose
 _COMPARED = 0.05  # of the rate: cut-off for judging a velocity when nothing is filtered and there is no spectrum
 
@@ -105,6 +106,6 @@ def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> t
 
 
 def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:
-    if cutoff >= 0.5 * rate:
+    if cutoff >= 0.5 * rate * (1.0 - RATE_ROUNDING):
         raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, but "
                                f"the log has {rate:g} Hz; give a lower one")
