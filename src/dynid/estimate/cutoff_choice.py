@@ -42,8 +42,6 @@ TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the veloci
 LEAST_TIMES_MOTION_BAND = 1.77  # of a candidate: a filter of fourth order there leaves 99 % of motion in the band
 LOWEST_YARDSTICK_HZ = 4.0  # however slow the motion is: torques of friction change faster than the motion
 CANDIDATES_BY_YARDSTICK = (0.5, 1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
-UNRANKED_ERRORS = 0.5  # standard errors of the difference from the best, within which candidates are not ranked
-UNRANKED_EXCESS = 0.01  # relative excess error within which they are not ranked either
 NEGLIGIBLE_ERROR = 0.005  # of the torques: no machine is modelled so well that less would matter
 SIGNIFICANT_ERRORS = 2.0  # standard errors of a bound on how much worse a cut-off below the yardstick may be
 SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
@@ -131,11 +129,9 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     if not np.isfinite(losses).all():
         raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
                                "check units and known values, or give the cut-off with --cutoff")
-    _, excess, error = _excess(losses)
-    cutoff = float(tried[_middle(losses, tried >= yardstick)])
-    alike = excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))
+    alike = _alike(losses, tried >= yardstick)
     low, high = np.flatnonzero(alike)[[0, -1]]
-    alike[low:high + 1] = True  # one between two that are as good as the best only had bad luck
+    cutoff = float(tried[(low + high) // 2])  # of two in the middle the lower: it passes less noise
     errors = 100.0 * np.sqrt(np.maximum(np.exp(2.0 * losses.mean(axis=1)) - NEGLIGIBLE_ERROR ** 2, 0.0))
     return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, tried, errors, alike, yardstick,
                         folds)
@@ -210,8 +206,8 @@ def _excess(losses: Array) -> tuple[int, Array, Array]:
     return best, apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
 
 
-def _middle(losses: Array, is_whole: Bools) -> int:
-    """Return the middle one of the candidates that cannot be ranked.
+def _alike(losses: Array, is_whole: Bools) -> Bools:
+    """Return the candidates (k,) that cannot be ranked, all between the lowest and the highest of them included.
 
     Those that may not pass the whole motion (is_whole (k,) False) count only where they are shown to be hardly worse
     than the best of the others: what they remove may matter more in another motion than in the one at hand.
@@ -221,8 +217,10 @@ def _middle(losses: Array, is_whole: Bools) -> int:
     bound = apart.mean(axis=1) + SIGNIFICANT_ERRORS * apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
     own = np.flatnonzero(is_whole | (bound <= np.log1p(CLEAR_EXCESS)))
     _, excess, error = _excess(losses[own])
-    unranked = np.flatnonzero(excess <= np.maximum(UNRANKED_ERRORS * error, np.log1p(UNRANKED_EXCESS)))
-    return int(own[(unranked[0] + unranked[-1]) // 2])  # of two in the middle the lower: it passes less noise
+    near = own[excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))]
+    found = np.zeros(len(losses), dtype=bool)
+    found[near[0]:near[-1] + 1] = True  # one between two that are as good as the best only had bad luck
+    return found
 
 
 def _hopeless(losses: Array) -> bool:
