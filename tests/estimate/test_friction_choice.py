@@ -179,3 +179,19 @@ def test_too_few_stretches_and_models_without_terms_are_refused():
     samples = _log(["viscous", "coulomb"], 10, seconds=0.015)
     with pytest.raises(NotPossibleError, match="--friction"):
         choose_terms(CERTAIN, samples)
+
+
+def test_a_joint_whose_shape_would_add_energy_keeps_plain_friction():
+    """Stribeck friction on two joints; on the third a torque along the slow motion, which no friction has."""
+    samples = _log(["viscous", "coulomb"], 11, seconds=60.0, stribeck=1.5, Fv=0.5, Fc=0.3)
+    slow = np.tanh(samples.dq[:, 2] / 0.02) * np.exp(-np.abs(samples.dq[:, 2]) / 0.15)
+    pushed = np.column_stack([samples.tau[:, :2], samples.tau[:, 2] - 2.5 * slow])
+    found = choose_terms(CERTAIN, samples)
+    (curve,) = (table for table in found.tables if table["kind"] == "curve")
+    assert "joints" not in curve and "viscous" not in _kinds(found)
+    found = choose_terms(CERTAIN, replace(samples, tau=pushed))
+    (curve,) = (table for table in found.tables if table["kind"] == "curve")
+    (viscous,) = (table for table in found.tables if table["kind"] == "viscous")
+    names = list(ROBOT.joint_names)
+    assert curve["joints"] == names[:2] and viscous["joints"] == names[2:]
+    assert [worth.term for worth in found.joints[2].taken] == []
