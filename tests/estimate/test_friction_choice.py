@@ -195,10 +195,3 @@ def test_a_joint_whose_shape_would_add_energy_keeps_plain_friction():
     names = list(ROBOT.joint_names)
     assert curve["joints"] == names[:2] and viscous["joints"] == names[2:]
     assert [worth.term for worth in found.joints[2].taken] == []
-
-
-@pytest.mark.parametrize(("inertia", "is_taken"), [(0.3, True), (-0.3, False)])
-def test_rotor_inertia_that_comes_out_below_zero_is_left_out(inertia, is_taken):
-    """As for torques measured on the side of the links, whatever the fit gains by it."""
-    samples = _log(["rotor", "viscous", "coulomb"], 12, Ia=inertia, Fv=0.5, Fc=0.4)
-    assert ("rotor" in _kinds(choose_terms(CERTAIN, samples))) == is_taken

@@ -11,10 +11,6 @@ Blocks that are left out are contiguous stretches of time, so that they differ f
 row share its position and its noise. A change must win by a standard error of its gain over the blocks. A function of
 position alone is no candidate: one pass over each position cannot distinguish it from anything else.
 
-Rotor inertia is left out where a model without it wins by two standard errors, or where most of its values are below
-zero, as with torques measured on the side of the links. A joint whose friction would add energy at some speed keeps
-viscous and Coulomb friction.
-
 All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
 candidate is then a small unconstrained solve.
 """
@@ -186,11 +182,8 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     shares = zip(groups[LOAD], search.values(ridges, LOAD), strict=True)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = tuple(base.parameters.items[base.independent[c]].owner for c, share in shares if 0.0 < share < LARGEST)
-    values = _fitted_values(regression, groups, ridges)
-    if 2 * np.sum(values[groups[ROTOR]] < 0.0) > len(groups[ROTOR]):  # no rotor has these: torques of the links
-        ridges = {**ridges, ROTOR: _ABSENT}
-        values = _fitted_values(regression, groups, ridges)
-    passive = _passive_joints(wide, base, values, SPEEDS_CHECKED * top_speeds(logs)[:, None])
+    passive = _passive_joints(wide, regression, {k: name for name in groups for k in groups[name]}, ridges,
+                              SPEEDS_CHECKED * top_speeds(logs)[:, None])
     joints = tuple(_joint_choice(name, j, search, ridges, loaded, passive)
                    for j, name in enumerate(model.robot.joint_names))
     tables = tuple(_tables(model.robot.joint_names, ridges, sign, loaded, passive))
@@ -207,33 +200,27 @@ def _groups(base: BaseParameters, has_rotor: bool) -> dict[str, Ints]:
             for name, own in wanted.items()}
 
 
-def _fitted_values(regression: Regression, groups: Mapping[str, Ints], ridges: Mapping[str, float]) -> Array:
-    """Return the values (base,) that all data give with these ridges; zero for kinds that are left out."""
-    ridge = np.zeros(len(regression.base))
-    for name, columns in groups.items():
-        ridge[columns] = ridges[name]
+def _passive_joints(model: Model, regression: Regression, kinds: Mapping[int, str], ridges: Mapping[str, float],
+                    speeds: Array) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose chosen friction takes energy at all of their speeds (dof, k).
+
+    Elsewhere its shape has more freedom than the data determine, and simulation would gain energy.
+    """
+    ridge = np.array([ridges[kinds[k]] if k in kinds else 0.0 for k in range(len(regression.base))])
     own = np.flatnonzero(np.isfinite(ridge))
     stacked = regression.stack(joint_weights(regression))
     size = np.linalg.norm(stacked.r, axis=0)[own]
     size[size == 0.0] = 1.0
     tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], _TRACE)))])
-    values = np.zeros(len(ridge))
-    values[own] = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
-    return values
-
-
-def _passive_joints(model: Model, base: BaseParameters, values: Array, speeds: Array) -> tuple[int, ...]:
-    """Return the joints, counted from 0, whose chosen friction takes energy at all of their speeds (dof, k).
-
-    Elsewhere its shape has more freedom than the data determine, and simulation would gain energy.
-    """
+    values = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
     found, rest = [], np.zeros((speeds.shape[1], model.dof))
     for j in range(model.dof):
         velocity = rest.copy()
         velocity[:, j] = speeds[j]
-        columns = [k for k, c in enumerate(base.independent) if (one := model.parameters.items[c]).owner == j
+        columns = [k for k, c in enumerate(regression.base.independent[own])
+                   if (one := model.parameters.items[c]).owner == j
                    and one.symbol.rstrip("0123456789_") in FRICTION_OF_SPEED]
-        entries = model.regressor(rest, velocity, rest)[:, j, base.independent[columns]]
+        entries = model.regressor(rest, velocity, rest)[:, j, regression.base.independent[own[columns]]]
         if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
             found.append(j)
     return tuple(found)
