@@ -11,6 +11,8 @@ Blocks that are left out are contiguous stretches of time, so that they differ f
 row share its position and its noise. A change must win by a standard error of its gain over the blocks. A function of
 position alone is no candidate: one pass over each position cannot distinguish it from anything else.
 
+A joint whose friction would add energy at some speed keeps viscous and Coulomb friction.
+
 All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
 candidate is then a small unconstrained solve.
 """
