@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from motions import arm, fourier
 
+from dynid.datasets.log_source import LogSource
 from dynid.errors import NotPossibleError
 from dynid.recording import Recording
+from dynid.recording.log_files import LogFile
 from dynid.recording.write import write_npz
 from dynid.runs import Run, RunSettings, run
 from dynid.runs.results import facts, load, save
@@ -25,7 +27,8 @@ FRICTION = {"friction": ["viscous", "coulomb", "offset"]}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs of the 3R arm, a file that is none, and a copy."""
-    place = tmp_path_factory.mktemp("logs")
+    place = tmp_path_factory.mktemp("many") / "arms" / "data"  # the draw depends on these names
+    place.mkdir(parents=True)
     model, theta = arm()
     for k in range(_LOGS):
         rng = np.random.default_rng(k)
@@ -35,6 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "bad.npz").write_bytes(b"PK")
     shutil.copy(place / "1.npz", place / "copy.npz")
     return place
+
+
+def test_the_draw_of_logs_does_not_depend_on_where_they_are(tmp_path: Path) -> None:
+    here, there, other = (LogSource.from_file(LogFile(str(tmp_path / place / "arm" / "data" / name))).draw
+                          for place, name in (("here", "1.npz"), ("there", "1.npz"), ("here", "2.npz")))
+    assert here == there != other
 
 
 def plain(result: Run) -> str:

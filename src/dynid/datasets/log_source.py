@@ -59,8 +59,9 @@ class LogSource:
     @property
     def draw(self) -> str:
         """Hash by which logs are drawn: it does not depend on their order nor on where the data are stored."""
-        parts = self.files[0].source.replace("\\", "/").split("/")
-        return hashlib.sha256(("/".join(parts[-_PARTS_OF_PATH:]) + self.source).encode()).hexdigest()
+        names = ("/".join(path.replace("\\", "/").split("/")[-_PARTS_OF_PATH:])
+                 for path in (self.files[0].source, self.source))
+        return hashlib.sha256("".join(names).encode()).hexdigest()
 
     def stamp(self) -> str:
         """Return size and time of the files, by which an unchanged log is recognised without reading it."""

@@ -56,6 +56,9 @@ RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, on
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
 ROTOR_ERRORS = 2.0  # by which a model without rotor inertia must win: a motor has a rotor, so this is the exception
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
+# Share of the squared torques: 0.2 % of the torque, half of what repeated motions of good machines differ by. Filters
+# alone leave errors of this size at reversals, which a richer friction would fit.
+IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
@@ -394,7 +397,8 @@ class Search:
         if errors is None and all(other[name] >= ridges[name] for name in GROUPS):
             needed = 0.0  # it is the simpler model
         gain, error = float(gains.sum()), float(gains.std(ddof=1)) * np.sqrt(len(gains))
-        smallest = max(SMALLEST_GAIN * float(now.sum()), _EXACT * float(self.powers.sum()))
+        share = IMMATERIAL_GAIN if needed and errors is None else _EXACT  # a simpler model need not gain anything
+        smallest = max(SMALLEST_GAIN * float(now.sum()), share * float(self.powers.sum()))
         return gain if gain > max(needed * error, smallest) else 0.0
 
     def values(self, ridges: Mapping[str, float], name: str) -> Array:
