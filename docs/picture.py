@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from dynid.cli.tables import print_inspection
+from dynid.cli.robot_tables import print_inspection
 from dynid.estimate import Problem, choose_terms, identify
 from dynid.model import FlexibleModel, Model, make_terms
 from dynid.recording import Samples

@@ -25,7 +25,7 @@ from dynid.model import Model
 from dynid.recording import Samples
 from dynid.recording.prepare import prepare
 from dynid.regression import TorqueEquations
-from dynid.regression.equations import Kept
+from dynid.regression.derived import Kept
 from dynid.robot import Robot
 
 
@@ -170,5 +170,5 @@ def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> No
             assert np.array_equal(kept.rows(part).entries, kept.rows(piece).entries[:, part.rows.start:part.rows.stop])
     assert passes.total == 0
     assert kept.layout is plain.layout and kept.pieces() == plain.pieces()
-    monkeypatch.setattr("dynid.regression.equations.KEPT_BYTES", 1000)
+    monkeypatch.setattr("dynid.regression.derived.KEPT_BYTES", 1000)
     assert Kept.of(plain) is plain

@@ -16,7 +16,7 @@ from dynid.model import Parameter, Parameters, Scara
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import BaseParameters, Factor, Regression, TorqueEquations, base_parameters, fold
-from dynid.regression.equations import Mixed, Weighted
+from dynid.regression.derived import Mixed, Weighted
 
 
 class Given:

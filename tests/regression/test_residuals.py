@@ -15,7 +15,7 @@ from dynid.recording import Decimation
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.correlation import autocovariance, correlation
-from dynid.regression.equations import Mixed
+from dynid.regression.derived import Mixed
 from dynid.regression.residuals import residuals
 
 

@@ -12,7 +12,7 @@ from passes import counted_passes
 from dynid.estimate import Estimate, Problem, identify
 from dynid.recording import Decimation
 from dynid.regression import TorqueEquations, fold
-from dynid.regression.equations import Kept
+from dynid.regression.derived import Kept
 from dynid.validate import reconstruct, residual_tests, verdict
 
 ROWS = 4000

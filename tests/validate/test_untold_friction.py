@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.estimate import Problem, identify
-from dynid.estimate.friction_choice import dealt
+from dynid.estimate.columns_left_out import dealt
 from dynid.estimate.linear import joint_weights, solve
 from dynid.model import Model, make_terms
 from dynid.recording import Samples

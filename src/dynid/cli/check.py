@@ -22,7 +22,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Test a result or a robot for physical consistency, with reasons by link; exit code 1 if it is not."""
-    from dynid.cli.tables import print_check
+    from dynid.cli.robot_tables import print_check
     from dynid.runs.check_result import check
 
     with progress("check") as tell:

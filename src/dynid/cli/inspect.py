@@ -57,7 +57,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Show a robot's tree, limits and base parameters, what is wrong with its inertias, and what its logs hold."""
-    from dynid.cli.tables import print_inspection, print_log_signals
+    from dynid.cli.robot_tables import print_inspection, print_log_signals
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
     from dynid.runs.inspection import inspect_logs, inspect_robot

@@ -1,4 +1,4 @@
-"""`auto`: the method that predicts blocks of time left out best, or one not told apart from it that can exist."""
+"""`auto`: the best method in cross-validation, or a physically consistent one that is not significantly worse."""
 
 from __future__ import annotations
 

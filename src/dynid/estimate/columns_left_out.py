@@ -1,26 +1,32 @@
-"""Errors on blocks of time left out, for many sets of columns of one joint at a time, from a single fold."""
+"""Cross-validation over blocks of time for many sets of columns of one joint at a time, from one compressed regression.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.bounded import bounded_least_squares
 from dynid.lapack import solve_triangular
+from dynid.recording import Samples
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 
 _TRACE = 1e-14  # share of a column's squares
+EXACT_SHARE = 1e-8  # share of a joint's squared torques below which errors are rounding
+MAX_STRETCHES_OF_A_BLOCK = 8  # of time, dealt out to each block
+MIN_ROWS_OF_A_STRETCH = 10  # filtered rows share their noise with their neighbours
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Columns that a set of them is made of. r, rho: weighted triangular equations of the data without a block, of test
-    those of the block, per joint so that errors can be told apart; squares (k,): of each column in all of r."""
+    those of the block, per joint so that errors can be distinguished; squares (k,): of each column in all of r."""
 
     r: Array
     rho: Array
@@ -145,3 +151,43 @@ def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None)
     if np.all((free >= low) & (free <= high)):
         return free
     return bounded_least_squares(r, rho, low, high, free if before is None else before)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a term is worth on a joint: gain, the part of the joint's error on left-out blocks that it takes, percent,
+    and its standard error over the blocks."""
+
+    term: str
+    gain: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.term} ({self.gain:.1f} +- {self.error:.1f} %)"
+
+
+def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
+    """Return the worth from gains (blocks,) in squares, and the squares left without the term."""
+    size = max(size, EXACT_SHARE * max(power, 1e-300))
+    error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
+    return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
+
+
+def stretches_of(logs: Sequence[Samples], count: int) -> int:
+    """Return the number of stretches of time in each of `count` blocks, so that each stretch has enough rows."""
+    rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
+                   for a, b in log.segments) for log in logs)
+    return int(np.clip(rows // (count * MIN_ROWS_OF_A_STRETCH), 1, MAX_STRETCHES_OF_A_BLOCK))
+
+
+def dealt(regression: Regression, count: int) -> Regression:
+    """The same data in `count` blocks, stretch after stretch dealt out to them in turn: each is spread over all of the
+    motion, so that what is left without one still excites every parameter."""
+    hands = [regression.blocks[k::count] for k in range(count)]
+    return replace(regression, blocks=tuple(reduce(add, hand) for hand in hands if hand))
+
+
+def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
+    """What a term is worth on joint j from the squares (blocks, joints) that are left without it and with it."""
+    power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
+    return worth_of_gains(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)

@@ -30,7 +30,7 @@ from dynid.findings import Note
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
 from dynid.regression.correlation import Correlation, correlation
-from dynid.regression.equations import Selected
+from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
 _MATERIAL = 0.7  # share of the whole deviation: as much as all other noise

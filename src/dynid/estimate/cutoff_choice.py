@@ -62,7 +62,7 @@ class CutoffChoice:
         spectrum: Hz, the cut-off that the spectra of the positions alone suggest.
         band: Hz, of the motion, the median over joints and logs.
         tried: (k,) Hz, ascending; empty where nothing could be compared.
-        errors: (k,) percent, error of the torques of blocks of time left out, joints weighted by their residuals; the
+        errors: (k,) percent, torque error in cross-validation, joints weighted by their residuals; the
             geometric mean over blocks.
         alike: (k,) whether a candidate is as good as the best.
         yardstick: Hz, of the low-pass through which all candidates are compared; zero where nothing was compared.

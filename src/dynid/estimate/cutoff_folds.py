@@ -26,7 +26,8 @@ from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
-from dynid.regression.equations import UNIT, Derived, Kept, Piece, Rows, inner_cuts
+from dynid.regression.derived import Derived, Kept
+from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
 from dynid.regression.known import Prior, check_known
 
 _BLOCKS = 8  # stretches of time in all logs together

@@ -20,9 +20,7 @@ candidate is then a small unconstrained solve.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.columns_left_out import ColumnsLeftOut
+from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import KnownValues, Problem
@@ -73,29 +71,10 @@ CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
 _TRACE = 1e-14  # share of a column's squares that is added where the data may not determine a column
-_EXACT = 1e-8  # share of a joint's squared torques below which errors are rounding
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
 _HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms beside which rotor inertia is not added
-# Of the tests of single terms in `dynid.validate`:
-STRETCHES = 8  # of time in each of their blocks, at most
-SHARE = 0.5  # percent of the joint's error on left-out blocks
-ERRORS = 2.0  # standard errors over the blocks
-_ROWS = 10  # in each stretch, at least: filtered rows share their noise with their neighbours
-
-
-@dataclass(frozen=True)
-class Worth:
-    """What a term is worth on a joint: gain, the part of the joint's error on left-out blocks that it takes, percent,
-    and its standard error over the blocks."""
-
-    term: str
-    gain: float
-    error: float
-
-    def __str__(self) -> str:
-        return f"{self.term} ({self.gain:.1f} +- {self.error:.1f} %)"
 
 
 @dataclass(frozen=True)
@@ -397,7 +376,7 @@ class Search:
         if errors is None and all(other[name] >= ridges[name] for name in GROUPS):
             needed = 0.0  # it is the simpler model
         gain, error = float(gains.sum()), float(gains.std(ddof=1)) * np.sqrt(len(gains))
-        share = IMMATERIAL_GAIN if needed and errors is None else _EXACT  # a simpler model need not gain anything
+        share = IMMATERIAL_GAIN if needed and errors is None else EXACT_SHARE  # a simpler model need not gain anything
         smallest = max(SMALLEST_GAIN * float(now.sum()), share * float(self.powers.sum()))
         return gain if gain > max(needed * error, smallest) else 0.0
 
@@ -411,32 +390,4 @@ class Search:
     def worth(self, term: str, j: int, without: Mapping[str, float], with_: Mapping[str, float]) -> Worth:
         """Return what a term is worth on joint j."""
         before, after = self.losses(without), self.losses(with_)
-        return _worth(term, (before - after)[:, j], float(before[:, j].sum()), float(self.powers[j]))
-
-
-def _worth(term: str, gains: Array, size: float, power: float) -> Worth:
-    """Return the worth from gains (blocks,) in squares, and the squares left without the term."""
-    size = max(size, _EXACT * max(power, 1e-300))
-    error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
-    return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
-
-
-# -- tests of single terms, for `dynid.validate` -------------------------------------------------------
-def stretches_of(logs: Sequence[Samples]) -> int:
-    """Stretches of time in each block: as many as leave each rows enough, since neighbours share their noise."""
-    rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
-                   for a, b in log.segments) for log in logs)
-    return int(np.clip(rows // (BLOCKS * _ROWS), 1, STRETCHES))
-
-
-def dealt(regression: Regression, count: int) -> Regression:
-    """The same data in `count` blocks, stretch after stretch dealt out to them in turn: each is spread over all of the
-    motion, so that what is left without one still excites every parameter."""
-    hands = [regression.blocks[k::count] for k in range(count)]
-    return replace(regression, blocks=tuple(reduce(add, hand) for hand in hands if hand))
-
-
-def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
-    """What a term is worth on joint j from the squares (blocks, joints) that are left without it and with it."""
-    power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
-    return _worth(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)
+        return worth_of_gains(term, (before - after)[:, j], float(before[:, j].sum()), float(self.powers[j]))

@@ -15,7 +15,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.regression import Regression, fold
-from dynid.regression.equations import Mixed
+from dynid.regression.derived import Mixed
 from dynid.regression.residuals import residuals
 
 _EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise

@@ -26,7 +26,8 @@ from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
-from dynid.regression.equations import Kept, unmeasured_joints
+from dynid.regression.derived import Kept
+from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
 from dynid.regression.known import Prior, check_known
 from dynid.signals import at_times

@@ -17,7 +17,7 @@ from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType
 from dynid.regression import Regression, fold
-from dynid.regression.equations import Weighted
+from dynid.regression.derived import Weighted
 from dynid.regression.residuals import residuals
 
 _NORMAL = 0.6744897501960817  # median of |x| for normal x of deviation one

@@ -17,7 +17,7 @@ from dynid.arrays import Array, Ints
 from dynid.fleet.log_estimates import LogEstimates
 
 MAX_MOTIONS_NAMED = 6  # motions that a sentence names
-# Robots that made a motion, and motions that several robots made, from which both can be told apart.
+# Robots that made a motion, and motions that several robots made, from which both can be distinguished.
 MIN_COMMON_MOTIONS = 2
 
 

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.fft import irfft, rfft
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.regression.equations import Equations, Piece, Rows, same_torque
+from dynid.regression.derived import same_torque
+from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.residuals import PIECE, excerpt_pieces, log_residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from dynid.regression.base import BaseParameters, base_parameters
 from dynid.regression.memory import memory_of
 from dynid.regression.regression import Span
 
-KEPT_BYTES = 32 << 20  # of rows that are kept: a minute of seven joints at 100 Hz, little beside an interpreter
 UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results do not depend on the number of threads
 
 
@@ -195,15 +194,6 @@ class TorqueEquations:
         return np.concatenate([entries, known.T])
 
 
-def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
-    """Pairs of equations, counted from 0, that read the same torque and so share its noise (see `FlexibleModel`)."""
-    if isinstance(equations, Mixed):
-        return ()
-    if isinstance(equations, Derived):
-        return same_torque(equations.equations)
-    return tuple(getattr(equations.layout.model, "same_torque", ()))
-
-
 def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Array]) -> Array:
     """Entries (k, m) of a piece's rows, from a function that gives those of any rows at full rate, (k, rows); decimated
     where the samples say so."""
@@ -275,132 +265,3 @@ def span_of(equations: Equations, piece: Piece) -> Span:
     """The stretch of its log that a piece covers."""
     samples = equations.logs[piece.log]
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
-
-
-@dataclass(frozen=True, eq=False)
-class Derived:
-    """Equations made from others, with their base, joints, logs and pieces."""
-
-    equations: Equations
-
-    @property
-    def base(self) -> BaseParameters:
-        return self.equations.base
-
-    @property
-    def layout(self) -> Layout:
-        return self.equations.layout
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        return self.equations.joints
-
-    @property
-    def logs(self) -> tuple[Samples, ...]:
-        return self.equations.logs
-
-    def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        return self.equations.pieces(stretches, unit)
-
-
-@dataclass(frozen=True, eq=False)
-class Kept(Derived):
-    """Equations whose rows are evaluated once, in large pieces, and handed out in any others.
-
-    The compression, covariances and validation all go over the same rows. A piece of decimated or filtered rows needs
-    the samples around it as well, so that many small pieces would evaluate these several times. Readers must not write
-    to the rows.
-    """
-
-    @staticmethod
-    def of(equations: Equations) -> Equations:
-        """The equations with their rows kept where all of them are small, else as they are."""
-        rows = sum(len(piece.rows) for piece in equations.pieces())
-        return Kept(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
-
-    def rows(self, piece: Piece) -> Rows:
-        whole = self._segments[piece.log, piece.segment]
-        first = (piece.rows.start - piece.segment[0]) // piece.rows.step
-        part = slice(first, first + len(piece.rows))
-        known = None if whole.known is None else whole.known[:, part]
-        return Rows(whole.layout, np.ascontiguousarray(whole.entries[:, part]), whole.keep[part], known)
-
-    @cached_property
-    def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Rows of each log's segments."""
-        found: dict[tuple[int, tuple[int, int]], list[Rows]] = {}
-        for piece in self.equations.pieces():
-            if len(piece.rows):
-                found.setdefault((piece.log, piece.segment), []).append(self.equations.rows(piece))
-        return {key: Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
-                          np.concatenate([part.keep for part in parts]), None if parts[0].known is None else
-                          np.concatenate([part.known for part in parts if part.known is not None], axis=1))
-                for key, parts in found.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Selected(Derived):
-    """Equations of some rows only.
-
-    Attributes:
-        keep: for each log (samples, joints), which of its rows stay.
-    """
-
-    keep: tuple[Bools, ...]
-
-    def rows(self, piece: Piece) -> Rows:
-        found, rows = self.equations.rows(piece), piece.rows
-        stay = self.keep[piece.log][rows.start:rows.stop:rows.step]
-        return Rows(found.layout, found.entries, found.keep & stay, found.known)
-
-
-@dataclass(frozen=True, eq=False)
-class Mixed(Derived):
-    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in the rows where all are
-    kept."""
-
-    matrix: Array
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Each sum sees what any of its summands sees."""
-        plain = self.equations.layout
-        return plain.with_columns([np.unique(np.concatenate([plain.columns[j] for j in np.flatnonzero(row)]))
-                                   for row in self.matrix])
-
-    @cached_property
-    def _mixing(self) -> Any:
-        """(rows, plain rows): makes the entries from those of the plain equations."""
-        from scipy.sparse import csr_array
-
-        plain, own = self.equations.layout, self.layout
-        to, take, value = [], [], []
-        for i, j in np.argwhere(self.matrix):
-            place = np.append(np.searchsorted(own.columns[i], plain.columns[j]), len(own.columns[i]))
-            to.append(own.first[i] + place)
-            take.append(np.arange(plain.joint(j).start, plain.joint(j).stop))
-            value.append(np.full(len(place), self.matrix[i, j]))
-        return csr_array((np.concatenate(value), (np.concatenate(to), np.concatenate(take))), (own.rows, plain.rows))
-
-    def rows(self, piece: Piece) -> Rows:
-        plain = self.equations.rows(piece)
-        keep = np.repeat(np.all(plain.keep, axis=1, keepdims=True), len(self.matrix), axis=1)
-        known = None if plain.known is None else self.matrix @ plain.known
-        return Rows(self.layout, self._mixing @ plain.entries, keep, known)
-
-
-Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (columns + 1, m) -> weight of each (m,)
-
-
-@dataclass(frozen=True, eq=False)
-class Weighted(Derived):
-    """Equations whose rows are multiplied one by one: weight(j, rows of equation j) gives the factor of each."""
-
-    weight: Weight
-
-    def rows(self, piece: Piece) -> Rows:
-        plain = self.equations.rows(piece)
-        factors = [self.weight(j, plain.joint(j)) for j in range(len(self.joints))]
-        entries = np.concatenate([plain.joint(j) * factor for j, factor in enumerate(factors)])
-        known = None if plain.known is None else plain.known * np.array(factors)
-        return replace(plain, entries=entries, known=known)

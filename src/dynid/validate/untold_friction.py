@@ -10,8 +10,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate, Problem
-from dynid.estimate.columns_left_out import ColumnsLeftOut
-from dynid.estimate.friction_choice import BLOCKS, ERRORS, FEWEST_BLOCKS, SHARE, Worth, dealt, stretches_of, worth_of
+from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretches_of, worth_of
+from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
 from dynid.model import Model, Parameter, Parameters, Term
 from dynid.model.kinds import DRY, VISCOUS
@@ -20,6 +20,9 @@ from dynid.model.term import Informed
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
 from dynid.robot import Robot
+
+MIN_TERM_GAIN = 0.5  # percent of the joint's error in cross-validation that a term must take
+MIN_TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
 _SIMPLE = ("viscous", "coulomb")
 _SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
@@ -36,7 +39,7 @@ class FrictionWorth:
     @property
     def told(self) -> bool:
         """Whether blocks left out tell it from simpler friction."""
-        return self.worth.gain > max(SHARE, ERRORS * self.worth.error)
+        return self.worth.gain > max(MIN_TERM_GAIN, MIN_TERM_GAIN_ERRORS * self.worth.error)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
     rank[plain], rank[np.concatenate([places for *_, places in richer])] = 1, 2
     order = np.argsort(rank, kind="stable").tolist()
     base, *_ = base_parameters(wide, order, unmeasured=unmeasured_joints(problem.data)).given(dict(problem.base.known))
-    blocks = BLOCKS * stretches_of(problem.data)
+    blocks = BLOCKS * stretches_of(problem.data, BLOCKS)
     regression = dealt(fold(TorqueEquations.of(wide, problem.data, base), blocks=blocks, threads=problem.threads),
                        BLOCKS)
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:

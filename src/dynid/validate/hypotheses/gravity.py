@@ -2,7 +2,7 @@
 
 The regressor is linear in gravity: a log that was recorded with another gravity in the base frame than the model's is
 explained best by that one. Gravity the other way round can be met by masses below zero: among directions that fit alike
-the one is taken for which bodies that can exist explain the torques.
+the one is taken for which physically consistent bodies explain the torques.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     """The direction of gravity that explains the problem's logs, its size that of the robot's own.
 
     The axes, the directions between them and the given one are tried, the best is refined by Newton's steps on the
-    sphere, and where it and its opposite fit alike, bodies that can exist decide. worth: share of the misfit with the
-    gravity given, above which a direction is not worth that question.
+    sphere, and where it and its opposite fit alike, physically consistent bodies decide. worth: share of
+    the misfit with the gravity given, above which a direction is not worth that question.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)

@@ -44,8 +44,8 @@ class Weighed:
 
     Attributes:
         cause, joints, values: what it claims.
-        misfit: weighted squares on blocks of time left out, in units of the joints' own noise (1 is all that can be
-            reached).
+        misfit: weighted squares in cross-validation over blocks of time, in units of the joints' own noise (1 is the
+            smallest that can be reached).
         without: the misfit of the data as they are.
         weight: posterior weight among all that were compared, the data as they are included.
     """

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
-from dynid.regression.equations import Kept
+from dynid.regression.derived import Kept
 
 BLOCKS = 8
 FLOOR = 0.005  # of a joint's torque: noise below that does not make a misfit matter more

@@ -87,7 +87,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     """The hypothesis about all joints' torques, motion or mounting that explains the data best.
 
     null: the fit to the data as they are. A screen on a few rows says what may explain enough; only that is folded and
-    judged on blocks of time left out.
+    compared in cross-validation over blocks of time.
     """
     noise, dof = null.noise(), problem.model.dof
     before, own = score(null, noise), own_score(null, noise)
