@@ -46,7 +46,7 @@ class ExtractionOptions:
     torques of all rows (eq. 2.29), from their fold. search: see `SEARCHES`. runs: at most so many, from new random
     points, until one breaks nothing; iterations of each with a weight of physics that grows; evaluations of the loss in
     each. finish: follow the best point of a run downhill. nearest: where no robot has the base values, take those of
-    the nearest that can exist. cones: ask the cone programme too.
+    the nearest that is physically consistent. cones: ask the cone programme too.
     """
 
     loss: Loss = "full"
@@ -141,8 +141,8 @@ def _one_step(given: BaseValues) -> BaseValues:
 
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
-    """The base values of the nearest robot that can exist inside the bounds, and that robot (parameters,): it stands
-    near its border, where there is so little room that a search begins with it."""
+    """The base values of the nearest physically consistent robot inside the bounds, and that robot (parameters,): it
+    stands near its border, where there is so little room that a search begins with it."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")

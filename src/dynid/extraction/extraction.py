@@ -73,12 +73,13 @@ class Extraction:
 
     @property
     def feasible(self) -> bool:
-        """Whether a robot with these parameters can exist, centres of mass inside their links."""
+        """Whether a robot with these parameters is physically consistent, centres of mass inside their links."""
         return not self.violations
 
     @property
     def reason(self) -> Reason:
-        """Why it cannot exist: inertia impossible, centres of mass outside their links, or both (s. 5.1)."""
+        """Why it is not physically consistent: inertia impossible, centres of mass outside their links, or both (s.
+        5.1)."""
         return reason_of(self.violations)
 
     def parameters(self) -> dict[str, float]:
@@ -99,7 +100,7 @@ class Extraction:
 
 
 def reason_of(violations: tuple[Violation, ...]) -> Reason:
-    """Why a set of parameters cannot exist, by the kinds of what it violates."""
+    """Why a set of parameters is not physically consistent, by the kinds of what it violates."""
     kinds = {one.kind for one in violations}
     if not kinds:
         return "feasible"

@@ -33,7 +33,7 @@ _ROOM = 1.5  # times the nominal inertia, which bounds never cut off
 
 
 def robot_bounds(model: Model, width: Width = "normal", values: Array | None = None) -> Bounds:
-    """Bounds of a robot's bodies from what its file says of them. values (parameters,): what was identified, for the
+    """Bounds of a robot's bodies from what its file states of them. values (parameters,): what was identified, for the
     size of friction and other parameters that belong to no body.
 
     Boxes of links come from collision shapes, or else from where joints are and how nominal mass is spread. Masses come

@@ -32,7 +32,8 @@ _DAY = 86400.0
 class Change:
     """A change of one part of a robot. kind: "step", or "drift" all along. date: of the first log after a step, or of
     the last one of a drift. probability: of so much or more by chance, all tries counted. parameters: name, value
-    before and after (or of the first and the last log), difference in its deviations, the largest of these first."""
+    before and after (or of the first and the last log), difference in its standard deviations, the largest of these
+    first."""
 
     robot: str
     part: str

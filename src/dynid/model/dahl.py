@@ -42,7 +42,7 @@ class Dahl:
     """Fd z, dz/dq = (1 - z sign(dq)) / reach: the force turns with the way after a reversal, not at once (Dahl 1968;
     LuGre without its damping and without Stribeck's fall).
 
-    reach: the way over which it turns, rad or m, one number or one a joint; found by separable least squares where it
+    reach: the way over which it turns, rad or m, one number or one per joint; found by separable least squares where it
     is named in `free`. Fd is not below zero, so that it
     dissipates over every closed way. For a motion without an order of samples it is Fd sign(dq).
     """

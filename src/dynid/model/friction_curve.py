@@ -97,10 +97,10 @@ class FrictionCurve:
 
     asymmetric: Fvp dq forward and Fvn dq backward instead of Fv dq. Either dissipates at every speed; steps only rise
     with speed, a spline may fall first, as Stribeck friction does. widths: w_k, or the points of a spline behind zero,
-    as shares of the top speed. speed: the top speed of each joint, rad/s or m/s, one number or one a joint; None takes
-    it from the data (the joint's limit before there are any). ridge: the share of a column's own squares by which each
-    parameter is pulled to zero: what slow rows alone would tell apart is shared out evenly instead of being left to
-    noise.
+    as shares of the top speed. speed: the top speed of each joint, rad/s or m/s, one number or one per joint; None
+    takes it from the data (the joint's limit before there are any). ridge: the share of a column's own squares by
+    which each parameter is regularised toward zero: what slow rows alone would distinguish is shared out evenly
+    instead of being left to noise.
     free: steps of either sign, so that friction may fall with speed as Stribeck friction does. Nothing is bounded then,
     and only the steps Ftk are regularised: a large ridge leaves viscous and Coulomb friction.
     """

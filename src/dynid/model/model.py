@@ -156,7 +156,7 @@ class Model:
         return self._channels[-1].stop
 
     def memory(self, motion: Motion) -> Array:
-        """What the terms remember along a stretch of motion without a gap (samples, channels)."""
+        """What the terms remember along an interval of motion without a gap (samples, channels)."""
         found = [term.memory(self, motion) for term in self.terms if isinstance(term, HasHistory)]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 

@@ -102,7 +102,7 @@ class Parameters:
 
     @cached_property
     def ridge(self) -> Array:
-        """Shares of their own columns' squares by which parameters are pulled to zero (parameters,)."""
+        """Shares of their own columns' squares by which parameters are regularised toward zero (parameters,)."""
         return np.array([item.ridge for item in self.items], dtype=float)
 
     @cached_property

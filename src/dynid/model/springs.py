@@ -66,7 +66,7 @@ class PolynomialSpring:
 class Strut:
     """A strut between a point on the link before a turning joint and one on the link behind it.
 
-    base, link: distance of either point from the axis, m; zero: joint position at which both stand in one direction,
+    base, link: distance of either point from the axis, m; zero: joint position at which both are in one direction,
     rad. Its length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)), and a unit of push along it turns the
     joint with dL/dq.
     """

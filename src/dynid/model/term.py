@@ -131,8 +131,8 @@ class Informed(Protocol):
 
 
 class Motion(NamedTuple):
-    """A stretch of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of the
-    joints (samples, dof) where they were logged."""
+    """An interval of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of
+    the joints (samples, dof) where they were logged."""
 
     t: Array
     q: Array
@@ -166,7 +166,7 @@ class HasHistory(Protocol):
 
 @runtime_checkable
 class Stepping(HasHistory, Protocol):
-    """A term whose memory goes on from sample to sample by what stands in them."""
+    """A term whose memory goes on from sample to sample by what is in them."""
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]: ...
 

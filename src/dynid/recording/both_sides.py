@@ -23,7 +23,7 @@ def both_sides(recording: Recording, joints: Sequence[int]) -> Recording:
     counted from 0, which have the same torques; as `FlexibleModel` takes it.
 
     Filters, differentiation and the choice of rows then treat both sides alike. A reference is that of the motors and
-    stands for both.
+    represents both.
     """
     motors = recording.motor_position
     if motors is None:

@@ -29,9 +29,9 @@ LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is bett
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Gains of the drives (joints,): torque per unit of current, with deviations, one sigma; infinite where the data do
-    not determine one, whose value then is nan. way: how they were found. reasons: why a joint has none, by name.
-    covariance (joints, joints): of relative errors, where they hang together."""
+    """Gains of the drives (joints,): torque per unit of current, with standard deviations, one sigma; infinite where
+    the data do not determine one, whose value then is nan. way: how they were found. reasons: why a joint has none,
+    by name. covariance (joints, joints): of relative errors, where they hang together."""
 
     joints: tuple[str, ...]
     values: Array
@@ -47,7 +47,7 @@ class DriveGains:
 
     @property
     def relative_std(self) -> Array:
-        """Deviations as a share of the values (joints,)."""
+        """Standard deviations as a share of the values (joints,)."""
         return np.where(self.identified, self.std / np.abs(np.where(self.identified, self.values, 1.0)), np.inf)
 
     def applied(self, recording: Recording) -> Recording:
@@ -82,7 +82,7 @@ class DriveGains:
 
 def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
     """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
-    common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
+    common to all; one per joint (dof,), independent of each other; or the covariance itself; None for the default."""
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
     if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "
@@ -102,7 +102,7 @@ def gains_from_log(recording: Recording) -> DriveGains:
 
     target_current = target_torque / gain + friction that the controller makes up for: at rest their ratio is the gain
     of a joint that carries gravity; in motion viscous and dry friction, an offset and the rotor are regressed out.
-    Deviations by leaving stretches of time out.
+    Standard deviations by leaving intervals of time out.
     """
     torque, current = recording.target_torque, recording.target_current
     if torque is None or current is None:
@@ -137,7 +137,7 @@ def _columns(torque: Array, speed: Array, t: Array) -> Array:
 
 
 def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
-    """Current per torque and its deviation, or why the data do not determine it."""
+    """Current per torque and its standard deviation, or why the data do not determine it."""
     if not np.any(columns[:, 0]):
         return 0.0, np.inf, "its target torque is always zero: it carries no weight and does not accelerate"
     if not np.any(current):

@@ -38,7 +38,7 @@ class Place(BaseModel):
     """Where a signal is, when a list of columns does not say it: another file, or a flat one.
 
     columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder, {stem} in it
-    stands for the log's own file name without its ending: every log then has a file of its own.
+    represents the log's own file name without its ending: every log then has a file of its own.
     width: the file holds one number a line and this many consecutive lines make one sample. array: the key of an array
     (samples, k) that holds several signals; columns are then its columns, by number from 1 or by the names that the
     file gives them. topic: of the bag, where it is another than that of the positions; columns may then be left out.
@@ -71,17 +71,17 @@ class Mapping(BaseModel):
     list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or "q_{joint}", the key of
     an array (samples, joints), or a `Place`. Two time columns are seconds and nanoseconds. One temperature column is
     that of all joints. time_unit: s, ms, us or ns. rate: Hz, when the log has no time column.
-    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
-    target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
+    drive_gain: torque per unit of `current`, a number, one per joint, or the key of a value in the file; "from-log":
+    from target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
     torque_scale: N m (or N) for one unit of `torque`, where the log has another: 1e-3 for mN m, the rated torque over
     1000 for permille of it.
     gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads: one
-        number, one a joint, or their covariance as a list of rows, in the order of the joints.
-    unit, velocity_unit: of positions and velocities; one for all, or one a joint.
+        number, one per joint, or their covariance as a list of rows, in the order of the joints.
+    unit, velocity_unit: of positions and velocities; one for all, or one per joint.
     side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
     motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
     where motor_side = "motor". sensed_torque: joint torque sensors, joint side.
-    ratio: motor turns for one joint turn, a number, one a joint, the key of a value in the file, or "robot" for those
+    ratio: motor turns for one joint turn, a number, one per joint, the key of a value in the file, or "robot" for those
     of the transmissions in the robot's file; or coupling, the
     square matrix R with q_motor = R q_joint, and so tau_joint = R^T tau_motor.
     sign: -1 where the log's joint turns the other way (positions, velocities and torques), torque_sign
@@ -91,8 +91,8 @@ class Mapping(BaseModel):
     unmeasured: joints, by name, whose torque is not known: their torque columns may be absent, zero or not
     numbers. They move and carry load, but have no equation.
     topic: of a bag. delimiter, decimal, header, skip (lines): of a text file. array: of a file of arrays, the one whose
-    columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for a row a sample, 1 for a column a
-    sample; found by their shapes when left out.
+    columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for one row per sample, 1 for a
+    column a sample; found by their shapes when left out.
     commanded: take reference, reference_velocity and target_torque in place of what was measured: of the controller's
     own model.
     start, stop: s, only the rows with start <= t < stop count; t is 0 at the log's first row.

@@ -134,7 +134,7 @@ def paths_of(path: Paths) -> list[Path]:
 
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
-    """The Mapping that a table, a file or nothing stands for, with single settings changed."""
+    """The Mapping that a table, a file or nothing represents, with single settings changed."""
     if mapping is None:
         rules = Mapping()
     elif isinstance(mapping, Mapping):

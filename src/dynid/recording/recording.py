@@ -143,7 +143,7 @@ class Recording:
         return replace(self[rows[0]:rows[-1] + 1], notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 
     def to_frame(self) -> Any:
-        """A pandas table with a row a sample, see `dynid.recording.frames`."""
+        """A pandas table with one row per sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
 

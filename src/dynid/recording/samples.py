@@ -123,7 +123,7 @@ class Samples:
         return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
 
     def select(self, stretches: Sequence[tuple[int, int]] | Ints) -> Samples:
-        """Return the rows of some stretches of time, one stretch after the other, as copies.
+        """Return the rows of some intervals of time, one stretch after the other, as copies.
 
         Args:
             stretches: half-open row ranges (k, 2). The border between two of them is a border of segments.
@@ -212,7 +212,7 @@ class Samples:
                                 *(html_tables.paragraph(step) for step in self.steps))
 
     def to_frame(self) -> Any:
-        """A pandas table with a row a sample, see `dynid.recording.frames`."""
+        """A pandas table with one row per sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
 

@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of parameters that the torques can tell apart."""
+"""Base parameters: the combinations of parameters that the torques can distinguish."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BaseParameters:
 
     @property
     def ridge(self) -> Array:
-        """Share of each base parameter's own column by which it is pulled to zero (base,), see `Parameter`."""
+        """Share of each base parameter's own column by which it is regularised toward zero (base,), see `Parameter`."""
         return self.parameters.ridge[self.independent]
 
     @property

@@ -12,8 +12,8 @@ absorbed it and where it hurts them most. With q_i the columns of w_j X_j made o
 that is gone at a frequency is the sum of |q_i|^2 there over the number of rows; c_j is given it back.
 
 Where two equations i and j read the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j counts too.
-With each residual in units of its own deviation, sum and difference of both are taken for uncorrelated: the sum's
-autocovariance u and the difference's v give (u + v) / 4 for each and (u - v) / 4 between them, a noise that no
+With each residual in units of its own standard deviation, sum and difference of both are taken for uncorrelated: the
+sum's autocovariance u and the difference's v give (u + v) / 4 for each and (u - v) / 4 between them, a noise that no
 combination of both equations can have a negative variance under.
 """
 
@@ -44,7 +44,7 @@ class Correlation:
     """How the residuals of each joint hang together in time.
 
     autocovariance: c_j(k), k = 0, 1, .., one array a joint (lags,), smoothly cut. noise: X_j' C_j X_j among the joint's
-    own columns, one a joint. rows: equations of each joint. effective: how many independent ones they are worth.
+    own columns, one per joint. rows: equations of each joint. effective: how many independent ones they are worth.
     rate: of the rows, Hz. shared: X_i' C_ij X_j of equations i and j that read the same torque, by (i, j). freedom: the
     fewest degrees of freedom of the noise of any joint, which bound those of any variance made of them.
     """
@@ -183,8 +183,8 @@ def _sum_of_lags(first: Array, second: Array) -> Array:
 
 
 def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
-    """Autocovariance of either of two residuals (m, 2) in units of their deviations (lags,), 1 at lag zero, and the
-    covariance between them (lags,)."""
+    """Autocovariance of either of two residuals (m, 2) in units of their standard deviations (lags,), 1 at lag zero,
+    and the covariance between them (lags,)."""
     both = np.all(keep, axis=1)
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)

@@ -27,8 +27,8 @@ _UNKNOWN_SETTLING = 0.5  # s, of a loop whose poles are not known
 class ControlLaw:
     """Base of all laws, with the answers of a law of which nothing more is known.
 
-    limit: largest torque, one number or one a joint; delay: ticks until a torque reaches the motor; speed_lag: ticks by
-    which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
+    limit: largest torque, one number or one per joint; delay: ticks until a torque reaches the motor; speed_lag:
+    ticks by which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
     """
 
     needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to fit each other
@@ -98,7 +98,7 @@ class JointGains(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class PD(JointGains):
-    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one a joint."""
+    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one per joint."""
 
     kp: ArrayLike
     kd: ArrayLike
@@ -159,7 +159,7 @@ class Poles(ControlLaw):
     """A cascade known by its closed-loop poles: kp = omega / (2 damping), kv = 2 damping omega J.
 
     Janot, Vandanjon, Gautier, eq. 46: J is the largest inertia of each joint with the parameters at hand, so the loop
-    keeps its poles whatever they are. omega: rad/s, one number or one a joint.
+    keeps its poles whatever they are. omega: rad/s, one number or one per joint.
     """
 
     needs_inertia: ClassVar[bool] = True

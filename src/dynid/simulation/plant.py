@@ -32,7 +32,7 @@ class LuGre:
 
         dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 
-    Each is one number or one a joint. It comes on top of the model's own friction, which is usually left at zero.
+    Each is one number or one per joint. It comes on top of the model's own friction, which is usually left at zero.
     Fc, Fs: N m or N. vs: rad/s or m/s. sigma0: N m/rad, sigma1, sigma2: N m s/rad.
     """
 
@@ -54,7 +54,7 @@ class LuGre:
 
 @dataclass(frozen=True, eq=False)
 class Flexible:
-    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17), one number or one a joint.
+    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17), one number or one per joint.
 
     stiffness: N m/rad, infinite for a joint that does not bend. damping: N m s/rad. rotor: inertia of the motors; left
     out, the model's rotor inertia, which then turns with the motors instead of the links. viscous, coulomb: friction
@@ -86,7 +86,7 @@ class Flexible:
 
 @dataclass(frozen=True, eq=False)
 class Ripple:
-    """Torque of the motor that its current does not show: amplitude sin(periods q + phase), one or one a joint.
+    """Torque of the motor that its current does not show: amplitude sin(periods q + phase), one or one per joint.
 
     amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
     """
@@ -318,7 +318,7 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
-    """One finite number, or one a joint, as (dof,)."""
+    """One finite number, or one per joint, as (dof,)."""
     try:
         values = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):

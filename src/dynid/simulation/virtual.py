@@ -26,7 +26,7 @@ from dynid.simulation.simulation import Simulation, simulate
 
 @dataclass(frozen=True, eq=False)
 class VirtualRobot:
-    """A machine with known parameters. Everything below is one number or one a joint.
+    """A machine with known parameters. Everything below is one number or one per joint.
 
     encoder: rad or m a count, 0 for none. position_noise, torque_noise: one-sigma, white, rad or m and N m or N.
     position_snr, torque_snr: noise of the logged positions and torques by its ratio to the signal, dB of mean squares,

@@ -31,7 +31,7 @@ class Program:
     mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
     beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
     numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
-    from, in words. online: whether the functions that estimate p from samples stand beside, in C.
+    from, in words. online: whether the functions that estimate p from samples are beside, in C.
     """
 
     name: str

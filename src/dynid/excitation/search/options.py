@@ -20,7 +20,7 @@ Progress = Callable[[float, float], None]  # seconds so far, best value so far
 @dataclass(frozen=True, eq=False)
 class BestSoFar:
     """The best motion of a search that goes on: seconds since its beginning, value of the criterion, condition number
-    of the base regressor, and expected deviations (base,) of the base parameters."""
+    of the base regressor, and expected standard deviations (base,) of the base parameters."""
 
     seconds: float
     value: float
@@ -53,8 +53,8 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The log to come. rate: Hz. noise: deviation of each joint's torque, N m (or N), one number or (dof,); unless
-    given, a share of each joint's typical torque for the expected deviations."""
+    """The log to come. rate: Hz. noise: standard deviation of each joint's torque, N m (or N), one number or (dof,);
+    unless given, a share of each joint's typical torque for the expected standard deviations."""
 
     rate: float = 100.0
     noise: Array | float | None = None
