@@ -88,8 +88,7 @@ class LoopFit:
 
 
 def loop_fits(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...]:
-    """The loops of all joints that reference and position of some logs show together; of joints that are asked to
-    move."""
+    """Fit the closed loop of every moving joint from the references and positions of the logs."""
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     missing = [log.source for log in logs if log.reference is None]
     if missing or not logs:

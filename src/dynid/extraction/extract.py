@@ -80,10 +80,14 @@ class ExtractionOptions:
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
             *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
-    """Find full parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
+    """Find standard parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
 
-    given: an estimate, or `BaseValues` of any set of combinations. bounds: "loose", "normal" or "tight" from the
-    robot's own file, the path of a bounds file, or `Bounds`. options: see `ExtractionOptions`; changes: of single ones.
+    Args:
+        given: an estimate, or `BaseValues` of any set of combinations.
+        bounds: "loose", "normal" or "tight" from the robot file, the path of a bounds file, or `Bounds`.
+        options: see `ExtractionOptions`.
+        tell: called with a sentence on the progress.
+        changes: single options by name.
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
     start = time.perf_counter()

@@ -158,6 +158,7 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     Args:
         model: model whose parameters are grouped.
         priority: another order, as groups of kinds (see `Parameters.order`) or as a list of all columns.
+        seed: seed of the random motions.
         unmeasured: joints, counted from 0, whose torques are not measured. Their equations are not used.
         by: "qr", column by column, or "svd", from the singular vectors of the null space (Gautier 1991). The second
             costs more and gives the same result.
