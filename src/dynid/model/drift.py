@@ -58,7 +58,7 @@ class Drift:
         return self if self.span is not None else replace(self, span=(first, last))
 
     def ramps(self, t: Array) -> Array:
-        """r_k at times (samples,), (samples, knots)."""
+        """Return the ramps r_k at times (samples,), as an array (samples, knots)."""
         first, last = (0.0, 1.0) if self.span is None else np.asarray(self.span, dtype=float)
         place = self.knots * (t - first) / max(float(last - first), 1e-9)
         knot = np.arange(self.knots)

@@ -31,8 +31,11 @@ _NOT_BELOW_ZERO, _UNBOUNDED = (0.0, np.inf), (-np.inf, np.inf)
 
 @curve
 def hats_above_first(q: float, dq: float, values: Sequence[float]) -> float:
-    """(g(|dq|) - g(0)) S, g linear between points and S the sign of dq; values: which sign (0 hard, 1 tanh, 2 arctan)
-    and its width, the number of points, their places, their heights."""
+    """Return (g(|dq|) - g(0)) S, where g is piecewise linear and S is the sign of dq.
+
+    `values` are the kind of sign (0 hard, 1 tanh, 2 arctan) and its width, the number of points, their speeds and
+    heights.
+    """
     kind, width, count, v = values[0], values[1], int(values[2]), abs(dq)
     first = 3 + count
     height = values[first + count - 1]

@@ -62,8 +62,8 @@ class LoadFriction:
         return replace(self, bodies=numbers)
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Ten numbers of every link (bodies, 10), by which it knows the torques of the bodies; those that follow, which
-        load the gears of the joints that move them, stand behind the robot's own."""
+        """Return the inertias of every link (bodies, 10), from which the torques of the bodies are computed. Dependent
+        bodies come after the robot's own."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers

@@ -131,7 +131,7 @@ class Online(Streamed):
 
     @property
     def effective_samples(self) -> float:
-        """How many samples of now all that is remembered is worth."""
+        """Return the number of current samples that carry the same information as all remembered data."""
         return self._stream.recursion.memory.weight
 
     def __repr__(self) -> str:

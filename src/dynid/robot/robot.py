@@ -308,8 +308,11 @@ class Robot:
         return only(self, joints, positions)
 
     def measuring(self, measured: Sequence[str] = (), driven: Sequence[str] = ()) -> Robot:
-        """The same robot whose logs hold the positions of other joints, and the torques of others, than its own: names
-        of any joints of its tree. Without names they are its own again."""
+        """Return the robot with logs of other joints than its own: names of joints of its tree with measured positions
+        or torques.
+
+        Without names the logs are of its own joints again.
+        """
         from dynid.robot.roles import with_roles
         return with_roles(self, measured, driven)
 

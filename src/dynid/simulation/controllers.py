@@ -147,7 +147,7 @@ class Cascade(JointGains):
         return replace(self, kv=np.multiply(self.kv, ratio))
 
     def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
-        """qr = q + (tau + kd dq) / kp, the law solved for its reference; with feedforward it is no longer algebraic."""
+        """Return the reference qr = q + (tau + kd dq) / kp of a given motion and torque, or None with feedforward."""
         if self.feedforward:
             return None
         gains = self.law(motion.q.shape[1])
@@ -286,7 +286,7 @@ KINDS: dict[str, Any] = {"pd": PD, "pid": PID, "cascade": Cascade, "poles": Pole
 
 
 def control_law(controller: Any) -> ControlLaw:
-    """The controller as a law: itself, or the law around a function; anything else is refused."""
+    """Return a controller as a control law: a law itself, or a law that calls a function. Other types are refused."""
     if isinstance(controller, ControlLaw):
         return controller
     if not callable(controller):
