@@ -14,7 +14,7 @@ from dynid.runs.demo import ROBOT
 
 Files = tuple[Path, Path]
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live")
-CLOCK = "async () => { const { clock } = await import('/static/clock.js'); %s }"
+CLOCK = "async () => { window.clock = (await import('/static/clock.js')).clock; }"
 # Range of the time axis of every plot over time that is drawn.
 RANGES = """() => [...document.querySelectorAll('.plot .area')].filter((one) => one._fullLayout?.xaxis.title.text ===
             'time, s').map((one) => one._fullLayout.xaxis.range)"""
@@ -84,15 +84,16 @@ def test_cursor_is_at_the_clock_when_a_step_is_opened_again(page: Any, two_resul
     open_step(page, "log")
     drawn(page, "log")
     place = "() => document.querySelector('#panel-log .cursor').style.transform"
-    page.evaluate(CLOCK % "clock.seek(2);")
+    page.evaluate(CLOCK)
+    page.evaluate("clock.seek(2)")
     page.wait_for_function(f"() => ({place})() !== ''")
     before = page.evaluate(place)
     open_step(page, "run")
-    page.evaluate(CLOCK % "clock.seek(15);")
+    page.evaluate("clock.seek(15)")
     assert page.evaluate(place) == before
     open_step(page, "log")
-    page.wait_for_function("""async () => { const { clock } = await import('/static/clock.js');
-        const area = document.querySelector('#panel-log .area'), axis = area._fullLayout.xaxis;
+    page.wait_for_function("""() => { const area = document.querySelector('#panel-log .area'),
+        axis = area._fullLayout.xaxis;
         const at = new DOMMatrix(getComputedStyle(document.querySelector('#panel-log .cursor')).transform).m41;
         return Math.abs(at - axis._offset - axis.l2p(clock.time)) < 1 && clock.time === 15; }""")
 
@@ -211,12 +212,14 @@ def test_phone_shows_the_step_first_and_every_button(page: Any, two_results: Any
 def test_legend_keeps_clear_of_the_curves_when_the_width_changes(page: Any, two_results: Any) -> None:
     open_step(page, "compare")
     drawn(page, "compare")
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_function("""() => { const area = document.querySelector('#panel-compare .plot .area');
-        const width = area.parentElement.clientWidth;
-        const legend = area.querySelector('.legend').getBoundingClientRect();
-        const curves = area.querySelector('.xy .plot').getBoundingClientRect();
-        return area._fullLayout.width === width && legend.bottom <= curves.top + 2; }""")
+    clear = """() => { const area = document.querySelector('#panel-compare .plot .area');
+        const legend = area.querySelector('.legend')?.getBoundingClientRect();
+        const curves = area.querySelector('.nsewdrag')?.getBoundingClientRect();
+        return area._fullLayout.width === area.parentElement.clientWidth && legend && legend.height > 0
+            && legend.bottom <= curves.top + 2 && legend.right <= area.getBoundingClientRect().right + 2; }"""
+    for width in (390, 1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function(clear)
 
 
 def test_the_verdict_comes_first_after_a_run(page: Any, two_results: Any) -> None:
@@ -236,23 +239,26 @@ def test_time_axis_is_shared_by_all_plots(page: Any, two_results: Any) -> None:
     for step in ("compare", "log"):
         open_step(page, step)
         drawn(page, step)
-    box = page.locator("#panel-log .plot .nsewdrag").first.bounding_box()
+    page.evaluate(CLOCK)
+    plot = page.locator("#panel-log .plot .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 0.25 * box["width"], y)
     page.mouse.down()
     page.mouse.move(box["x"] + 0.5 * box["width"], y, steps=5)
     page.mouse.up()
-    page.wait_for_function(CLOCK % "return clock.view !== null;")
-    low, high = page.evaluate(CLOCK % "return clock.view;")
+    page.wait_for_function("() => clock.view !== null")
+    low, high = page.evaluate("clock.view")
     assert 3.0 < low < 7.0 and 8.0 < high < 12.0
     same = f"(view) => ({RANGES})().length > 1 && ({RANGES})().every(([a, b]) => a === view[0] && b === view[1])"
     page.wait_for_function(same, arg=[low, high])
     page.click("#transport button[aria-label='Later']")
-    page.wait_for_function(same, arg=page.evaluate(CLOCK % "return clock.view;"))
-    assert page.evaluate(CLOCK % "return clock.view[0];") == pytest.approx(low + 0.5 * (high - low))
+    page.wait_for_function(same, arg=page.evaluate("clock.view"))
+    assert page.evaluate("clock.view[0]") == pytest.approx(low + 0.5 * (high - low))
     page.click("#transport button[title='Show the whole time']")
     page.wait_for_function(f"() => ({RANGES})().every(([a, b]) => b - a > 19)")
-    assert page.evaluate(CLOCK % "return clock.view;") is None
+    assert page.evaluate("clock.view") is None
 
 
 def test_two_results_are_overlaid(page: Any, two_results: Any) -> None:
@@ -274,7 +280,7 @@ def test_two_results_are_overlaid(page: Any, two_results: Any) -> None:
         cells = [cell.inner_text() for cell in row.locator("td").all()]
         name = row.locator("abbr").inner_text()
         for cell, one in ((cells[1], ours[name]), (cells[2], theirs[name])):
-            assert float(cell.split(" ± ")[0]) == pytest.approx(one["value"], rel=1e-3)
+            assert float(cell.split(" ± ")[0]) == pytest.approx(one["value"], rel=5e-3)  # three digits
 
 
 def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: Any, tmp_path: Path) -> None:
