@@ -238,12 +238,13 @@ class Recursion:
 
     def live(self) -> Stacked:
         """The live factor as a least-squares problem, with the ridge of parameters that have one (see
-        `Regression.pull`)."""
+        `Regression.pull`); with instruments, that of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
+        own = self.r[:, [*range(b), -1]]
         if ridge.any():
-            return Stacked.of(np.vstack([self.r, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
-        return Stacked(self.r[:b, :b], self.r[:b, b], float(self.r[b, b] ** 2), rows)
+            return Stacked.of(np.vstack([own, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
+        return Stacked(own[:b, :b], own[:b, b], float(np.sum(own[b:, b] ** 2)), rows)
 
     def innovations(self) -> Array:
         """The last normalised innovations (samples, dof), the oldest first, in units of the noise; zero where a row
