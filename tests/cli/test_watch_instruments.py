@@ -53,3 +53,20 @@ def test_watch_by_civ_chooses_friction_where_none_is_named(dynid, written: Path,
     found = json.loads(shown.out)
     assert shown.code == 0 and found["samples"] > 100
     assert "friction-chosen" in [one["code"] for one in found["events"]]
+
+
+def test_factors_by_joint_in_a_run_and_live(dynid, written: Path) -> None:
+    friction = ("--friction", "viscous,coulomb,offset")
+    text = "vector:0.9995,1=0.999"
+    live = dynid("watch", "arm3r", *friction, "--from", written, "--speed", 0, "--cutoff", CUTOFF, "--rate", RATE,
+                 "--forgetting", text, "--json")
+    assert live.code == 0 and json.loads(live.out)["samples"] > 900
+    call = ("identify", "arm3r", written, *friction, "--method", "rls", "--no-simulation", "--json", "--set",
+            "prepare.cutoff=20")
+    faded, plain = (dynid(*call, *more) for more in (("--set", f'options.forgetting="{text}"'), ()))
+    assert faded.code == 0, faded.err
+    values = [{name: one["value"] for name, one in json.loads(shown.out)["parameters"].items()}
+              for shown in (faded, plain)]
+    assert any(abs(values[0][name] - values[1][name]) > 1e-6 for name in values[0])
+    refused = dynid(*call, "--set", 'options.forgetting="vector:0.9995,9=0.999"')
+    assert refused.code != 0 and "neither a base parameter nor the number of a joint" in refused.err
