@@ -219,7 +219,7 @@ def test_the_verdict_names_it() -> None:
     noise = np.random.default_rng(0).normal(size=q.shape) * [0.05, 0.05, 0.02]
     problem = Problem.of(MODEL, Samples.of(q, dq, ddq, MODEL.inverse_dynamics(theta, q, dq, ddq) + noise, rate=200.0))
     estimate = identify(problem, method="wls")
-    found = [one for one in verdict(problem, estimate, reconstruct(estimate, problem.data)).findings
+    found = [one for one in verdict(estimate, problem).findings
              if one.kind == "suspicious"]
     assert [(one.code, one.parameters, one.joints) for one in found] == [("negative-friction", ("Cd2",), ("joint2",))]
     assert found[0].evidence["value"] == (pytest.approx(-0.08, abs=5 * found[0].evidence["std"][0]),)
@@ -330,6 +330,6 @@ def test_a_model_of_ones_own_walks_through_the_house() -> None:
     estimate = identify(problem, method="wls")
     np.testing.assert_array_less(np.abs(estimate.values - BETA) / estimate.std, 4.0)
     own = reconstruct(estimate, problem.data)
-    found = verdict(problem, estimate, own)
+    found = verdict(estimate, problem, reconstruction=own)
     assert not [one for one in found.findings if one.kind == "suspicious"]
     np.testing.assert_allclose(estimate.predict(samples.q, samples.dq, samples.ddq), run.tau, atol=0.05)
