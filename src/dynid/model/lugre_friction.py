@@ -37,7 +37,7 @@ def bend(z: float, way: float, g: float, reach: float) -> float:
 
 @njit(**INLINED)
 def bending(z: float, v: float, g: float, reach: float) -> float:
-    """dz/dt."""
+    """Return the rate dz/dt of the bristle deflection z."""
     return (v - np.abs(v) * z / g) / reach
 
 

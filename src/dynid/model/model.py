@@ -47,9 +47,9 @@ _CORRECTIONS = 60  # of accelerations under friction from load, each at most hal
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A robot and terms; without any, its rigid bodies alone.
+    """Dynamic model of a robot: a sum of terms, by default its rigid bodies alone.
 
-    The parameters of all terms stand in one list: body by body, each followed by what else belongs to its joint.
+    Parameters are ordered by body: first its inertial parameters, then all other parameters of its joint.
 
     >>> robot = dynid.Robot.load("arm3r")
     >>> dynid.Model(robot, dynid.make_terms(robot, friction=("viscous",))).parameters.names[9:13]

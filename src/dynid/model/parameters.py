@@ -64,8 +64,7 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The ordered parameters of a model. What is derived from them is made once: a run asks for it thousands of
-    times."""
+    """The ordered parameters of a model. Derived quantities are computed once and kept."""
 
     items: tuple[Parameter, ...]
 
