@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from consistency.problems import arm_problem, oracle
+from scipy import sparse
 
 from dynid.consistency import Box, Consistency, Ellipsoid, MassLimit, fit
 from dynid.consistency.barrier import Barrier
@@ -12,7 +13,7 @@ from dynid.consistency.central import fill
 from dynid.consistency.fit import Fit
 from dynid.consistency.interior import interior_point, scales
 from dynid.consistency.newton import minimise
-from dynid.consistency.program import optimality_gap, solve_program
+from dynid.consistency.program import SparseColumns, optimality_gap, solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.consistent import consistency_of
@@ -253,3 +254,15 @@ def test_without_a_greatest_mass_there_is_no_set() -> None:
     for heaviest in (np.inf, np.nan):
         with pytest.raises(ModelError, match="finite number of kilograms"):
             interior_point(Consistency(model.parameters, heaviest=heaviest))
+
+
+def test_a_sparse_matrix_has_the_columns_that_scipy_makes() -> None:
+    rng = np.random.default_rng(5)
+    dense = rng.normal(size=(6, 5)) * (rng.random((6, 5)) < 0.4)
+    dense[:, 2] = 0.0  # a column without an entry
+    rows, columns = np.nonzero(dense)
+    mixed = rng.permutation(len(rows))
+    own = SparseColumns.from_entries(dense[rows, columns][mixed], rows[mixed], columns[mixed], (6, 5))
+    other = sparse.csc_matrix(dense)
+    for name in ("data", "indices", "indptr", "shape", "nnz"):
+        np.testing.assert_array_equal(getattr(own, name), getattr(other, name))
