@@ -22,8 +22,8 @@ class FrictionPull:
     """The prior |rows theta - values|^2 of friction, rows (k, parameters), values (k,).
 
     nominal (parameters,): what all parameters are measured from; errors: of these values, as the data show them; scale
-    (parameters,): by what. shares: by symbol of friction, by how much of its scale it is believed to be off. to_zero: symbols pulled to
-    zero although they have a nominal value.
+    (parameters,): by what. shares: by symbol of friction, by how much of its scale it is believed to be off. to_zero:
+    symbols pulled to zero although they have a nominal value.
     """
 
     rows: Array

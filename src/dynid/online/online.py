@@ -211,24 +211,39 @@ class Online(Streamed):
         return OneSample.of(self.model, self.layout, self._entries.torque_rows)
 
     # -- raw data --------------------------------------------------------------------------------
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Update the estimate with raw positions and torques and their time stamps (s), one sample or a block.
 
         Irregular stamps, gaps, repetitions and invalid numbers are handled and listed in `events`. Rate and cut-off are
         chosen from the first ten seconds unless `feeding` gives them.
 
+        Args:
+            t: Time stamps (s).
+            q: Positions (rad or m), (dof,) or (samples, dof).
+            tau: Torques (N m or N), shaped as q.
+            reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. They pass the
+                filter of the measured positions. A sample without them is skipped once others had them.
+
         Returns:
             The number of regression rows that were completed. Each is `delay` seconds old.
         """
-        if self.method in INSTRUMENTAL:
-            raise ModelError(f"method '{self.method}' needs references, which raw samples do not have; use update")
-        return self._feed.push(*fed_samples(t, q, tau, self.model.dof))
+        if self.method not in INSTRUMENTAL:
+            reference = None
+        elif reference is None:
+            if math.isnan(self.last_stamp):
+                raise ModelError(f"method '{self.method}' needs the commanded positions of every sample: "
+                                 "feed(t, q, tau, reference); in a log map their columns (`--set log.reference=[...]`),"
+                                 f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques")
+            reference = np.full(np.shape(q), np.nan)
+        return self._feed.push(*fed_samples(t, q, tau, self.model.dof, reference))
 
     def _take(self, rows: TimedRows) -> None:
         used = rows.keep.any(axis=1)
         self.left_out += int(np.sum(~used))
         if used.any():
-            self._stream.add(np.ascontiguousarray(rows.entries[:, used]), np.ascontiguousarray(rows.keep[used]))
+            own, entries = self.layout.rows, rows.entries[:, used]
+            self._stream.add(np.ascontiguousarray(entries[:own]), np.ascontiguousarray(rows.keep[used]),
+                             entries[own:] if len(entries) > own else None)
 
     @property
     def _slow_when_fed(self) -> float | None:

@@ -87,9 +87,9 @@ class LivePayload(Streamed):
                           np.where(np.isfinite(limit), _FAST * limit, 0.0), _STANDING if self._dry else np.inf)
 
     # -- data ------------------------------------------------------------------------------------
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Learn from raw positions and torques with their time stamps (s), one sample or a block; how many rows of the
-        regression they completed, each of them `delay` seconds old. See `Online.feed`."""
+        regression they completed, each of them `delay` seconds old. See `Online.feed`; references are not used."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
