@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from consistency.problems import arm_problem, oracle
+from refusals import refused
 from scipy import sparse
 
 from dynid.consistency import Box, Consistency, Ellipsoid, MassLimit, fit
@@ -105,7 +106,7 @@ def test_grams_and_newton_millimetres_give_the_same_robot() -> None:
 def test_contradictions_are_named_by_the_fit() -> None:
     model, _, base, regression = arm_problem(2)
     consistency = Consistency(model.parameters, masses=(MassLimit(low=9.0), MassLimit(high=2.0)))
-    with pytest.raises(NotPossibleError, match="robot >= 9 kg.*robot <= 2 kg"):
+    with refused(NotPossibleError, "conditions-contradict", "9", "2"):
         fit(consistency, base, regression.stack())
 
 
@@ -226,18 +227,18 @@ def test_limits_that_contradict_each_other_are_named(method: str, options: dict,
 @pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
 @pytest.mark.parametrize("units", [1e3, 1e6])
 def test_torques_in_millinewtons_are_refused(method: str, units: float) -> None:
-    with pytest.raises(NotPossibleError, match="more than 1000 kg explains these torques.*whole robot <= 1000 kg"):
+    with refused(NotPossibleError, "robot-too-heavy", "1000"):
         identify(trouble(units=units), method=method)
 
 
 @pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
 def test_a_nominal_model_in_grams_is_refused(method: str) -> None:
-    with pytest.raises(NotPossibleError, match="weighs .* kg, above the limit of 1000 kg"):
+    with refused(NotPossibleError, "nominal-too-heavy", "1000"):
         identify(trouble(nominal=1e3), method=method)
 
 
 def test_limits_in_millimetres_are_refused() -> None:
-    with pytest.raises(ModelError, match="link 'link1' is at least .* m from the link's frame; give it in metres"):
+    with refused(ModelError, "limit-too-far", "link1"):
         identify(trouble(), method="pc-wls", centres={"link1": {"low": [900.0] * 3, "high": [1000.0] * 3}})
 
 
@@ -252,7 +253,7 @@ def test_the_scale_of_the_data_does_not_matter(units: float) -> None:
 def test_without_a_greatest_mass_there_is_no_set() -> None:
     model, _, _, _ = arm_problem(2)
     for heaviest in (np.inf, np.nan):
-        with pytest.raises(ModelError, match="finite number of kilograms"):
+        with refused(ModelError, "wrong-mass-limit"):
             interior_point(Consistency(model.parameters, heaviest=heaviest))
 
 
