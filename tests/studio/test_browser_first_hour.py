@@ -34,7 +34,7 @@ def two_results(chrome: Any, studio: Served, two_joints: Files) -> list[dict[str
                                                  run.simulation.run = false; }); }""", method)
         page.click("#panel-run button:text-is('Identify')")
         page.wait_for_function("""(count) => document.querySelectorAll(
-                                  '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
+            '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
         found.append(newest(page))
     context.close()
     return found
