@@ -49,8 +49,9 @@ def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: f
 @method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
 def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
           noise: float | str = "learn") -> Estimate:
-    """Joint after joint with P handed on (Ardiani, eq. 3.15-3.16); the estimate is that of `rls`. Options as there;
-    there is no forgetting, since rows of one time come at different times."""
+    """All samples of the last joint, then of the one before it, with P handed on (Ardiani, eq. 3.15-3.16); the estimate
+    is that of `rls`, and `joint_estimates` (joints, base) in the diagnostics are those after each joint. Options as
+    there; there is no forgetting, since rows of one time come at different times."""
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
 
 
@@ -125,7 +126,7 @@ def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
     whole: list[Rows] = []
     for piece in equations.pieces():
         rows = equations.rows(piece)
-        if name == "s-rls-b":  # all samples of a joint before the next: they are needed at once
+        if name in ("s-rls", "s-rls-b"):  # all samples of a joint before the next: they are needed at once
             whole.append(rows)
         else:
             stream.add(np.ascontiguousarray(rows.entries), np.ascontiguousarray(rows.keep))
@@ -141,7 +142,11 @@ def _from_data(problem: Problem, stream: Stream) -> Estimate:
     recursion.settle_noise()
     regression = replace(problem.regression, prior=recursion.prior)
     solution = solve(regression, recursion.live())
-    return LinearFit.of(replace(problem, regression=regression), solution, recursion.scale).estimate(stream.method)
+    found = LinearFit.of(replace(problem, regression=regression), solution, recursion.scale).estimate(stream.method)
+    if not len(stream.joint_estimates):
+        return found
+    facts = {"joint_estimates": stream.joint_estimates.tolist()}
+    return replace(found, diagnostics=found.diagnostics.with_facts(facts))
 
 
 def _with_references(problem: Problem, name: str, options: StreamOptions, references: References) -> Estimate:
