@@ -20,6 +20,7 @@ from dynid.estimate.problem import Problem, identify
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
+from dynid.estimate.recursive.verdicts import Limits, standard_limits
 from dynid.model import LinearModel, Model, complete
 from dynid.model.held import held_values
 from dynid.online.causal import TimedRows
@@ -58,8 +59,9 @@ class Online(Streamed):
     stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
     nothing. adds: what a row must at least add to what is known (x P x' in units of the noise) to count; about b / n of
     it is what the n-th sample of a steady motion adds.
-    robust: deviations beyond which a row counts less, 0 for never. wanted, limits: of mrls. feeding: how `feed`
-    prepares raw samples.
+    robust: deviations beyond which a row counts less, 0 for never. wanted: of mrls. limits: of
+    mrls, by name of a standard parameter, or "loose", "normal" or "tight" from the robot's file, or a bounds file.
+    feeding: how `feed` prepares raw samples.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -76,7 +78,7 @@ class Online(Streamed):
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
                  forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
                  slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
-                 limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None,
+                 limits: Limits = None, base: BaseParameters | None = None,
                  feeding: FeedOptions | None = None) -> None:
         for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
@@ -86,7 +88,8 @@ class Online(Streamed):
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
-        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted, limits or {})
+        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted,
+                                standard_limits(model, limits))
         if base is None:
             base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
         self._stream = Stream(base, lambda own: Layout.of(model, own),

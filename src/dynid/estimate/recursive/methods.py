@@ -15,6 +15,7 @@ from dynid.estimate.instruments import filtered_references, plain_references
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.recursive.stream import Stream, StreamOptions
+from dynid.estimate.recursive.verdicts import standard_limits
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations
 from dynid.regression.equations import Rows
@@ -73,15 +74,18 @@ def by_lines(problem: Problem) -> Estimate:
 
 @method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"},
         depends_on={"order"})
-def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero") -> Estimate:
+def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero", limits: Any = None) -> Estimate:
     """Least squares in the parameters that the data tell apart, the others at their start (Lomakin and Deutscher,
     fig. 1).
 
     wanted: deviation, in its unit, that a parameter must at least be found with; by default the value with which it
-    would make all the torque alone. start: values of those that are not.
+    would make all the torque alone. start: values of those that are not. limits: of standard parameters by name,
+    carried to base parameters by interval arithmetic (s. VI); or "loose", "normal" or "tight" for those of the robot's
+    file; or a bounds file.
     """
     chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
-    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted))
+    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted,
+                                                limits=standard_limits(problem.model, limits)))
 
 
 @method("riv", "recursive instrumental variables from references", needs={"data", "exact", "rigid", "torques"},
