@@ -45,7 +45,7 @@ class Closures(NamedTuple):
 
     kinds (k,), bodies (k, 2), places (k, 2, 12), lengths (k,): of the closures. source, ratio, offset (joints of the
     tree,): the coordinate each joint moves with, -1 for none, and how, q = ratio z + offset. chosen: equations that
-    determine the joints that follow, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
+    determine the dependent joints, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
     the determinant there.
     """
 
@@ -109,7 +109,7 @@ def closes(robot: Robot, q: Array) -> Bools:
 
 
 def closure_conditions(robot: Robot, q: Array) -> Array:
-    """Condition numbers (samples,) of the rates of the closures for the joints that follow, at positions q (samples,
+    """Condition numbers (samples,) of the rates of the closures for the dependent joints, at positions q (samples,
     dof): where they grow without bound branches meet. Infinite where the loops cannot be closed, 1 without loops."""
     followers = robot.followers
     if followers is None or followers.loops is None:

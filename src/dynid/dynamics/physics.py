@@ -4,7 +4,7 @@ q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and r
 axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Where bodies
 follow, on mimic joints and in closed loops, theirs stand behind; without them only the robot's own bodies have mass.
 What parameterises stands before the motion: robot, then inertias or frame, then q, dq, ddq or tau.
-Units are SI; torques stand for forces on sliding joints. All take `threads` (default: all cores).
+Units are SI; torques represent forces on sliding joints. All take `threads` (default: all cores).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _own_inertias(robot: Robot) -> Array:
 
 
 class _Case:
-    """The tree to compute with and its motion: the robot as it is, or, where joints that follow matter, all of them.
+    """The tree to compute with and its motion: the robot as it is, or, where dependent joints matter, all of them.
 
     bodies: how many bodies have numbers; with those that follow, or where these carry the robot's own, it is the whole
     tree. What comes out of the tree is brought back to the robot's joints by `torques` and `matrices`.
@@ -152,7 +152,7 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
 
 def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | None:
     """The regressor of a single sample of contiguous numbers (joints,); None where one is not finite, where the robot
-    has more joints than a tile has lanes, and where joints that follow carry its own."""
+    has more joints than a tile has lanes, and where dependent joints carry its own."""
     n = len(robot.joints)
     if robot.followers is not None and robot.followers.carrying:
         return None
@@ -260,7 +260,7 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
                      threads: int | None = None) -> Array:
     """Accelerations (samples, joints) under the torques tau and wrenches from outside (Ardiani, eq. 1.12).
 
-    rotor: inertia to add to the inertia matrix, one a joint or a matrix (joints, joints). t: see `inverse_dynamics`.
+    rotor: inertia to add to the inertia matrix, one per joint or a matrix (joints, joints). t: see `inverse_dynamics`.
     """
     single, (q, dq, tau) = check_motion(robot, q=q, dq=dq, tau=tau)
     if wrenches:

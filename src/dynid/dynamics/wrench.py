@@ -17,11 +17,11 @@ TimeFunction = Callable[[float], ArrayLike]  # time (s) -> force and moment (6,)
 
 @dataclass(frozen=True, eq=False)
 class Wrench:
-    """Force (N) and moment (N m) of the surroundings on a robot, at the origin of a frame.
+    """External force (N) and moment (N m) on a robot, at the origin of a frame.
 
-    values: six numbers that never change; (times, 6) at `times` (s), straight lines between them and nothing before the
-    first and after the last; or a function of the time. axes: the frame whose axes they are given in, by default those
-    of the base. The f_e of Ardiani, eq. 1.11 and 1.18, is what the robot exerts: this with the other sign.
+    `values` are six constant numbers, an array (times, 6) that is interpolated linearly at `times` (s) and is zero
+    outside them, or a function of time. `axes` is the frame in whose axes they are given, by default the base. The f_e
+    of Ardiani, eq. 1.11 and 1.18, is the wrench that the robot exerts and has the opposite sign.
     """
 
     frame: str

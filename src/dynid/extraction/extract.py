@@ -38,15 +38,19 @@ _PREFERRED = 1e2  # weight of physics beside bounds where both cannot be had
 
 @dataclass(frozen=True)
 class ExtractionOptions:
-    """How to search.
+    """Options of the extraction.
 
-    loss: "full" asks for all of eq. 2.22-2.31, "partial" for bounds alone, "inertia" leaves contours and the whole mass
-    out. form: "exact" searches among full vectors that have the base values, "penalty" weighs the distance from them
-    against the rest, as the document does. step: "two" measures that distance on base values (eq. 2.28), "one" on the
-    torques of all rows (eq. 2.29), from their fold. search: see `SEARCHES`. runs: at most so many, from new random
-    points, until one breaks nothing; iterations of each with a weight of physics that grows; evaluations of the loss in
-    each. finish: follow the best point of a run downhill. nearest: where no robot has the base values, take those of
-    the nearest that can exist. cones: ask the cone programme too.
+    Attributes:
+        loss: "full" (all of eq. 2.22-2.31), "partial" (bounds alone) or "inertia" (without contours and total mass).
+        form: "exact" searches among vectors with the given base values, "penalty" penalises the distance from them.
+        step: "two" measures the distance in base values (eq. 2.28), "one" in the torques of all rows (eq. 2.29).
+        search: see `SEARCHES`.
+        runs: largest number of runs from random points. They end when one violates nothing.
+        iterations: iterations of a run; the weight of the physical conditions grows with each.
+        evaluations: evaluations of the loss in each iteration.
+        finish: whether to end a run with a descent from its best point.
+        nearest: whether to use the nearest consistent base values if no robot has the given ones.
+        cones: whether to solve the cone programme too.
     """
 
     loss: Loss = "full"
@@ -76,10 +80,14 @@ class ExtractionOptions:
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
             *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
-    """Find full parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
+    """Find standard parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
 
-    given: an estimate, or `BaseValues` of any set of combinations. bounds: "loose", "normal" or "tight" from the
-    robot's own file, the path of a bounds file, or `Bounds`. options: see `ExtractionOptions`; changes: of single ones.
+    Args:
+        given: an estimate, or `BaseValues` of any set of combinations.
+        bounds: "loose", "normal" or "tight" from the robot file, the path of a bounds file, or `Bounds`.
+        options: see `ExtractionOptions`.
+        tell: called with a sentence on the progress.
+        changes: single options by name.
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
     start = time.perf_counter()
@@ -141,8 +149,8 @@ def _one_step(given: BaseValues) -> BaseValues:
 
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
-    """The base values of the nearest robot that can exist inside the bounds, and that robot (parameters,): it stands
-    near its border, where there is so little room that a search begins with it."""
+    """The base values of the nearest physically consistent robot inside the bounds, and that robot (parameters,): it
+    stands near its border, where there is so little room that a search begins with it."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")

@@ -64,8 +64,7 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The ordered parameters of a model. What is derived from them is made once: a run asks for it thousands of
-    times."""
+    """The ordered parameters of a model. Derived quantities are computed once and kept."""
 
     items: tuple[Parameter, ...]
 
@@ -102,7 +101,7 @@ class Parameters:
 
     @cached_property
     def ridge(self) -> Array:
-        """Shares of their own columns' squares by which parameters are pulled to zero (parameters,)."""
+        """Shares of their own columns' squares by which parameters are regularised toward zero (parameters,)."""
         return np.array([item.ridge for item in self.items], dtype=float)
 
     @cached_property

@@ -75,9 +75,10 @@ def term_from_table(table: Mapping[str, Any]) -> Term:
 
 def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, defaults: bool = False,
                extra: Sequence[Mapping[str, Any] | Term] = ()) -> tuple[Term, ...]:
-    """Terms for the usual cases: rigid bodies, then rotors, then friction by kind, then `extra` ones.
+    """Return the terms of a usual model: rigid bodies, rotor inertias, friction by kind, then the `extra` terms.
 
-    defaults: the terms the robot's own file lists; a kind named here as well is not taken twice.
+    With `defaults`, terms that the robot file lists are added. A kind that is also named in the call is added only
+    once.
     """
     wanted: list[Term] = [RigidBodies()]
     if rotor:

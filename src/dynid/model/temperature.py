@@ -28,7 +28,7 @@ class TemperatureFriction:
 
     T is the log's temperature of the joint, in its unit, and reference T0 (dof,), by default the mean over the data, so
     that the rest of the model is the friction there; warm oil makes Fvt negative. parts: which of the two. at: the
-    temperature of a motion without times and of a simulated machine, one number or one a joint; T0 where it is left
+    temperature of a motion without times and of a simulated machine, one number or one per joint; T0 where it is left
     out.
     """
 

@@ -64,7 +64,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
 
 def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
-    """Factors of one piece, one a joint."""
+    """Factors of one piece, one per joint."""
     layout = equations.layout
     widths = [len(columns) + 1 for columns in layout.columns]
     stacks = [np.zeros((width + CHUNK, width), order="F") for width in widths]

@@ -22,7 +22,7 @@ from dynid.regression.known import Known, Prior, check_known, known_of
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of one log: its source, from when to when (s), and the log's number among those folded."""
+    """An interval of one log: its source, from when to when (s), and the log's number among those folded."""
 
     source: str
     start: float
@@ -35,7 +35,8 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Data of a stretch of time, or of several that were joined: where they are from, and the factor of each joint."""
+    """Data of an interval of time, or of several that were joined: where they are from, and the factor of each
+    joint."""
 
     spans: tuple[Span, ...]
     factors: tuple[Factor, ...]
@@ -57,9 +58,9 @@ class Block:
 class Regression:
     """The fold of some data on a model's base parameters. Regressions of the same model add up.
 
-    factors: one a joint. blocks: the same for each of several stretches of time, in the order of the data, whose sum
+    factors: one per joint. blocks: the same for each of several intervals of time, in the order of the data, whose sum
     is `factors`; leaving one out is adding up the others. joints: names for messages. sources: the logs. prior: what
-    else is known of base parameters, with its deviation.
+    else is known of base parameters, with its standard deviation.
     """
 
     base: BaseParameters
@@ -156,8 +157,9 @@ class Regression:
         return self.base.ridge * squares
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
-        """What a prior row, which is in units of its deviation, is multiplied by beside weighted equations: one, as
-        they are in units of their noise; without weights the noise that all joints share. Times its strength."""
+        """What a prior row, which is in units of its standard deviation, is multiplied by beside weighted equations:
+        one, as they are in units of their noise; without weights the noise that all joints share. Times its
+        strength."""
         strength = 1.0 if self.prior is None else self.prior.strength
         if weights is not None:
             return strength
@@ -217,8 +219,8 @@ class Regression:
         """The same data when some standard parameters are known: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
 
         A value alone is taken as exact: the parameter is no longer looked for, its torque is taken off, and base
-        parameters are combinations of the others. A value with a deviation becomes a row beside the data, where
-        torques can show the parameter at all; consistent methods use it in any case.
+        parameters are combinations of the others. A value with a standard deviation becomes a row beside the data,
+        where torques can show the parameter at all; consistent methods use it in any case.
         """
         facts = check_known(self.base, known)
         exact = {name: one.value for name, one in facts.items() if one.std == 0.0}

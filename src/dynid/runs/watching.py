@@ -36,7 +36,7 @@ class WatchOptions:
 
     source: str
     method: str = "rls"
-    forgetting: str = "prior"
+    forgetting: str | None = None
     cutoff: float | None = None
     rate: float | None = None
     speed: float = 1.0
@@ -105,7 +105,7 @@ class Fed(Protocol):
     @property
     def last_stamp(self) -> float: ...
 
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int: ...
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int: ...
 
     def finish(self) -> int: ...
 
@@ -120,9 +120,9 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
         raise DynidError("speed must not be negative, and every and patience must be above zero")
     due = time.monotonic() + options.every
-    for t, q, tau in _blocks(settings, options, robot, stream, losses):
-        if len(t):
-            stream.feed(t, q, tau)
+    for block in _blocks(settings, options, robot, stream, losses):
+        if len(block.t):
+            stream.feed(*block)
         if time.monotonic() >= due:
             look()
             due = time.monotonic() + options.every

@@ -103,12 +103,12 @@ class Settings:
 
 def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, reference: Reference, *,
              rate: float | None = None, **settings: Any) -> Simulation:
-    """The closed loop of a model with parameters theta, over the whole reference.
+    """Simulate the closed loop of a model with parameters theta over the whole reference.
 
-    rate: of the controller, Hz, if not the reference's own (which is then interpolated by cubic splines). The torque
-    is held between ticks. settings: see `Settings`. Models and terms that do not say what elements they are made of,
-    and control functions, run in a Python loop with the same results. A model with flexible joints follows a reference
-    of its motors.
+    The torque is constant between ticks. Models and terms that do not state their elements, and control functions, run
+    in a Python loop with the same results. A model with flexible joints follows a reference of its motors. `rate` is
+    the rate of the controller, Hz, if it differs from the reference, which is then interpolated by cubic splines. For
+    `settings` see `Settings`.
     """
     reference = reference if rate is None else reference.at(rate)
     run = Settings(**settings)

@@ -109,8 +109,8 @@ def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction
     """The verdict on an estimate.
 
     reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
-    physics: what its parameters are as a robot; cutoff: how they move with it; found: what is suspicious of the logs
-    already. Where a drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
+    physics: physical properties of the estimate; cutoff: dependence on the cut-off; found: findings on the logs.
+    Where a drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3, 200, 3))

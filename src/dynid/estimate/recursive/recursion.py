@@ -98,7 +98,8 @@ class Recursion:
         keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
         memory = self.memory
         while at < m:
-            count = 1 if m == 1 else min(m - at, self._until_next_look(), memory.room)
+            first = self._plan[0] == kernels.VECTOR and self.done == 0
+            count = 1 if m == 1 or first else min(m - at, self._until_next_look(), memory.room)
             mode, factors = self._factors(at, count, m)
             fading, shares = None, _NOTHING
             if mode == kernels.NONE and factors[at] != 1.0:
@@ -133,6 +134,8 @@ class Recursion:
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
         """Mode and factors for samples at..at + count of m."""
         mode, one = self._plan
+        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12 fades after a sample: the prior meets the first whole
+            return kernels.NONE, np.ones(m)
         if mode in (kernels.VECTOR, kernels.VARIABLE):
             return mode, one
         if m == 1 and self.forgetting.steady and not self.resting:
@@ -238,12 +241,13 @@ class Recursion:
 
     def live(self) -> Stacked:
         """The live factor as a least-squares problem, with the ridge of parameters that have one (see
-        `Regression.pull`)."""
+        `Regression.pull`); with instruments, that of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
+        own = self.r[:, [*range(b), -1]]
         if ridge.any():
-            return Stacked.of(np.vstack([self.r, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
-        return Stacked(self.r[:b, :b], self.r[:b, b], float(self.r[b, b] ** 2), rows)
+            return Stacked.of(np.vstack([own, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
+        return Stacked(own[:b, :b], own[:b, b], float(np.sum(own[b:, b] ** 2)), rows)
 
     def innovations(self) -> Array:
         """The last normalised innovations (samples, dof), the oldest first, in units of the noise; zero where a row

@@ -42,7 +42,8 @@ from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, SAME_MISFIT, UNRELATED_SHARE
 from dynid.validate.words import inside, joint_label, joints_listed, listed
 
-_MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
+MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of a joint whose
+#                             positions are another's
 _SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
@@ -96,14 +97,14 @@ def explained(case: Case) -> Explained:
 
 
 def _is_unrelated(case: Case) -> bool:
-    """Whether the own equations of most joints leave much of their torque's variation on blocks left out."""
+    """Whether one set of parameters leaves much of the variation of most joints' torques on blocks left out."""
     trial = case.trial
     moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
     if not case.problem.data or not moving.any():
         return False
     mean = np.array([abs(float(np.mean(np.concatenate(case.torques(j))))) for j in range(len(moving))])
     variation = np.maximum(trial.power - trial.rows * mean ** 2, 1e-12 * trial.power)
-    return float(np.median((trial.left_out / np.where(variation > 0, variation, 1.0))[moving])) > UNRELATED_SHARE
+    return float(np.median((trial.typical / np.where(variation > 0, variation, 1.0))[moving])) > UNRELATED_SHARE
 
 
 def _unrelated(case: Case) -> Explained:
@@ -221,12 +222,12 @@ def _swapped(state: Explained) -> Explained:
 
 
 def _swapped_positions(state: Explained) -> Explained:
-    """Positions in other joints' columns: joints' own equations explain nothing, which looks like much else."""
+    """Positions in other joints' columns: no set of parameters predicts their torques, which looks like much else."""
     problem, dof = state.case.problem, state.case.problem.model.dof
     if not problem.data or "torques-swapped" in {one.code for one in state.findings}:
         return state
     null = state.case.trial
-    rough = np.flatnonzero(null.alone > _MIXED ** 2 * null.power)
+    rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power)
     pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
     if not pairs:
         return state

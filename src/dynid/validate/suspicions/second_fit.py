@@ -1,4 +1,4 @@
-"""Second fits: the data as they would be without a fault, and the data with plain friction.
+"""Second fits for diagnosis: with a fault corrected, or with plain friction (viscous, Coulomb, offset).
 
 Flexible friction terms absorb faults of the data: a delay, a wrong sign or a wrong scale. So hypotheses about faults
 are tested on a model with viscous and Coulomb friction, offsets and rotors alone, on the excerpt that hypotheses use.
