@@ -64,7 +64,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     for name in ("ZZ4R", "MY4R"):
         value, std = values[name]
         stated = 0.01 * table_c1.value(name, "percent") * abs(table_c1.value(name, "value"))
-        compared.compare(name, "value", value, tolerance=2.0 * float(np.hypot(stated, std)), claimed=False)
+        compared.compare(name, "value", value, noise=2.0 * float(np.hypot(stated, std)), claimed=False)
     compared.leave_out("friction that is put in", [(name, "value") for name in FRICTION])
     compared.leave_out("the noise of the log is not printed")
     return {"printed": [compared.summary()], "values": values, "true": {name: float(true[name]) for name in values},
