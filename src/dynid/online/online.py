@@ -49,7 +49,8 @@ class Online(Streamed):
 
     Args:
         model: model to identify.
-        method: "rls", "cls", "s-rls" (the same estimate, joint after joint), "s-rls-b", "line-by-line", "riv", "civ" or "mrls".
+        method: "rls", "cls", "s-rls" (the same estimate, joint after joint), "s-rls-b", "line-by-line", "riv", "civ" or
+            "mrls".
         prior: an earlier `Estimate`; standard parameters by name with value and standard deviation; or (values,
             standard deviations) of the base parameters.
         forgetting: a class of `dynid.online`, its name, or a factor. Default: restart toward the prior when the
