@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 from motions import fourier
+from refusals import refused
 from robots import to_pinocchio
 from scipy.integrate import solve_ivp
 
@@ -243,9 +244,9 @@ def test_files_know_it_once_it_is_registered() -> None:
         register_term(Drag)
         assert term_from_table({"kind": "drag", "joints": [2]}) == Drag(joints=(2,))
         assert [term.kind for term in make_terms(ROBOT, friction=["viscous", "drag"])] == ["rigid", "viscous", "drag"]
-        with pytest.raises(ModelError, match="already"):
+        with refused(ModelError, "repeated-term-kind"):
             register_term(type("Other", (), {"kind": "drag"}))
-        with pytest.raises(ModelError, match="needs a `kind`"):
+        with refused(ModelError, "missing-term-kind"):
             register_term(Terse)
     finally:
         del KINDS["drag"], FRICTION["drag"]
@@ -256,7 +257,7 @@ def test_a_curve_that_cannot_be_compiled_is_refused() -> None:
     def wrong(q: float, dq: float, values: Sequence[float]) -> float:
         return dict(values)[q]
 
-    with pytest.raises(ModelError, match="'wrong' cannot be compiled"):
+    with refused(ModelError, "curve-not-compiled", "wrong"):
         _ = wrong.address
 
 

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
@@ -32,6 +31,7 @@ from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import KnownValues, Problem
+from dynid.lapack import solve_positive, solve_triangular
 from dynid.model import (
     FrictionCurve,
     LoadFriction,
@@ -274,7 +274,7 @@ class Part:
         order, n = np.concatenate([certain, columns]), len(certain)
         r = triangular(np.column_stack([np.vstack([stacked.r, trace])[:, order],
                                         np.concatenate([stacked.rho, np.zeros(len(squares))])]))
-        gone = solve_triangular(r[:n, :n], r[:n, n:], check_finite=False)  # of the columns and of the torque
+        gone = solve_triangular(r[:n, :n], r[:n, n:])  # of the columns and of the torque
         grams, sides, powers = [], [], []
         for weight, factor in zip(weights, block.factors, strict=True):
             matrix = np.zeros((len(factor.r), len(others.base)))
@@ -296,7 +296,7 @@ class Part:
             pull = np.maximum(ridge[own], _TRACE) * self.squares[own]
             scale = 1.0 / np.sqrt(self.squares[own])
             normal = scale[:, None] * (self.normal[np.ix_(own, own)] + np.diag(pull)) * scale
-            found[own] = scale * cho_solve(cho_factor(normal, check_finite=False), scale * self.right[own])
+            found[own] = scale * solve_positive(normal, scale * self.right[own])
         return found
 
     def losses(self, ridge: Array) -> Array:
