@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -85,20 +86,29 @@ class Comparison:
         self._compared: dict[tuple[str, str], dict[str, Any]] = {}
         self._left_out: dict[tuple[str, str], str] = {}
 
-    def compare(self, row: str, column: str, ours: float, *, tolerance: float = 0.0, claimed: bool = True) -> None:
+    def compare(self, row: str, column: str, ours: float, *, rounding: float = 0.0, noise: float = 0.0,
+                claimed: bool = True) -> None:
         """Compare one number.
+
+        The tolerance is half a unit of the last printed digit, rounding and noise together. An entry is not comparable
+        when its noise is as large as the entry: no number could miss it that has the right size.
 
         Args:
             row: Row of the entry.
             column: Column of the entry.
-            ours: The computed number.
-            tolerance: Tolerance by the noise of the experiment; half a unit of the last printed digit is added.
+            ours: The computed number; infinite where there is none, as the time of what does not settle.
+            rounding: What the rounding of printed inputs may do to the number.
+            noise: What the noise of the experiment may do to it.
             claimed: Whether the entry is claimed to come out. One that is not claimed counts as not reproduced when
                 it is outside the tolerance, without failing the command.
         """
-        allowed = tolerance + self.table.half_digit(row, column)
+        allowed = rounding + noise + self.table.half_digit(row, column)
         theirs = self.table.value(row, column)
-        self._compared[row, column] = {"printed": theirs, "ours": float(ours), "tolerance": float(allowed),
+        if noise and allowed >= abs(theirs):
+            self._left_out[row, column] = "the noise of the experiment is as large as the number"
+            return
+        self._compared[row, column] = {"printed": theirs, "ours": float(ours) if isfinite(ours) else None,
+                                       "tolerance": float(allowed),
                                        "within": bool(abs(ours - theirs) <= allowed * (1 + 1e-9)), "claimed": claimed}
 
     def compare_word(self, row: str, column: str, ours: str, *, claimed: bool = True) -> None:

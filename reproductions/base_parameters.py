@@ -49,7 +49,7 @@ def _iiwa() -> Comparison:
     base = base_parameters(Model(robot))
     found = Comparison(table)
     for name, value, row in zip(base.names, base.reduce(base.parameters.nominal), base.matrix, strict=True):
-        found.compare(name, "value", value, tolerance=0.5e-4 * float(np.abs(row).sum()))
+        found.compare(name, "value", value, rounding=0.5e-4 * float(np.abs(row).sum()))
     found.leave_out("friction is not regrouped: the same numbers are in table 2.5")
     return found
 
@@ -66,7 +66,7 @@ def _simionato() -> list[Comparison]:
             for expression in table.rows:
                 # A bare 0 is exact.
                 digit = 0.0 if table.text(expression, "value") == "0" else table.half_digit(expression, "value")
-                found[-1].compare(expression, "value", values[_terms(expression)], tolerance=digit,
+                found[-1].compare(expression, "value", values[_terms(expression)], rounding=digit,
                                   claimed=expression not in MISPRINTED)
     return found
 
@@ -107,7 +107,7 @@ def _condition(name: str, series: Array, table: Any) -> Comparison:
               for _ in range(ROUNDING_DRAWS)]
     found = Comparison(table)
     found.compare(name, "condition", _condition_number(model, base, series),
-                  tolerance=ROUNDING_SPREADS * float(np.std(around)), claimed=False)
+                  rounding=ROUNDING_SPREADS * float(np.std(around)), claimed=False)
     return found
 
 

@@ -28,7 +28,7 @@ FACTORS = {"robot 1": (1.0, 1.05, 0.95, 1.0, 1.05, 0.95, 1.0), "robot 2": (2.2, 
 FACTORS["robot 1, again"] = FACTORS["robot 1"]
 
 
-def _mean(model: int, robot: int) -> list[float]:
+def mean_error(model: int, robot: int) -> list[float]:
     """Table F.1, percent: model of one robot on the logs of another, mean of the three motions, by joint."""
     table = printed("000", "F.1")
     return [float(np.mean([table.value(f"model {model}, robot {robot}, motion {k}", joint) for k in (1, 2, 3)]))
@@ -113,7 +113,7 @@ def checks(result: FleetResult, errors: Array, own: Array, differing: Sequence[s
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("model of", "on logs of", "", *(f"joint {j}" for j in range(1, 8)))]
     for i, j in ((i, j) for i in (1, 2, 3) for j in (1, 2, 3)):
-        rows.append((f"robot {i}", f"robot {j}", "printed", *(f"{x:.1f}" for x in _mean(i, j))))
+        rows.append((f"robot {i}", f"robot {j}", "printed", *(f"{x:.1f}" for x in mean_error(i, j))))
         rows.append(("", "", "ours", *(f"{x:.1f}" for x in result["errors"][i - 1][j - 1])))
     rows.append(("robot 1, again", "robot 1", "ours", *(f"{x:.1f}" for x in result["errors"][3][0])))
     return rows

@@ -145,7 +145,7 @@ def _inertial_table(estimate: Estimate) -> dict[str, Any]:
         k = list(estimate.names).index(row)
         stated = 0.01 * compared.table.value(row, "A%") * abs(compared.table.value(row, "A"))
         compared.compare(row, "A", float(estimate.values[k]), claimed=False,
-                         tolerance=2.0 * float(np.hypot(stated, estimate.std[k])))
+                         noise=2.0 * float(np.hypot(stated, estimate.std[k])))
     compared.leave_out("the controller's model, which the virtual robot does not have",
                        [entry for entry in compared.table.entries if entry[1][0] == "B"])
     compared.leave_out("the noise of the log is not printed")

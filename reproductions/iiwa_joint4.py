@@ -57,14 +57,14 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     values = {NAMES.get(name, name): (float(value), float(std)) for name, value, std in zip(
         found.estimate.names, found.estimate.values, found.estimate.std, strict=True)}
     met = reconstruct(found.estimate, samples)
-    error, said = met.relative_error, verdict(found.problem, found.estimate, met)
+    error, said = met.relative_error, verdict(found.estimate, found.problem, reconstruction=met)
     codes = [finding.code for finding in said.findings]
     off = {name: abs(value - true[name]) / std for name, (value, std) in values.items()}
     compared = Comparison(table_c1)
     for name in ("ZZ4R", "MY4R"):
         value, std = values[name]
         stated = 0.01 * table_c1.value(name, "percent") * abs(table_c1.value(name, "value"))
-        compared.compare(name, "value", value, tolerance=2.0 * float(np.hypot(stated, std)), claimed=False)
+        compared.compare(name, "value", value, noise=2.0 * float(np.hypot(stated, std)), claimed=False)
     compared.leave_out("friction that is put in", [(name, "value") for name in FRICTION])
     compared.leave_out("the noise of the log is not printed")
     return {"printed": [compared.summary()], "values": values, "true": {name: float(true[name]) for name in values},

@@ -185,10 +185,10 @@ def _parameters(truth: Array, errors: dict[str, Array]) -> dict[str, Any]:
             continue
         moved = [DRIVE.from_physical(**{**ROBOT, name: ROBOT[name] + by}, friction=FRICTION)[k] - truth[k]
                  for name, by in ROUNDING.items()]
-        compared.compare(row, "real", MM[k] * truth[k], tolerance=float(MM[k] * np.sum(np.abs(moved))))
+        compared.compare(row, "real", MM[k] * truth[k], rounding=float(MM[k] * np.sum(np.abs(moved))))
         for method, found in errors.items():
             compared.compare(row, f"{method}%", float(np.mean(found[:, k])),
-                             tolerance=SPREADS * float(np.std(found[:, k], ddof=1)), claimed=False)
+                             noise=SPREADS * float(np.std(found[:, k], ddof=1)), claimed=False)
     compared.leave_out("no truth is printed", [(row, column) for row in ("beta3", "beta4") for column in ("LS", "IV")])
     compared.leave_out("one log of random noise; its relative error is compared")
     return compared.summary()
@@ -199,7 +199,7 @@ def _fitness(name: str, found: dict[str, Array]) -> dict[str, Any]:
     compared = Comparison(printed("000", name))
     for method, values in found.items():
         for row, mean, spread in zip(OUTPUTS, values.mean(axis=0), values.std(axis=0, ddof=1), strict=True):
-            compared.compare(row, method, mean, tolerance=SPREADS * float(spread), claimed=False)
+            compared.compare(row, method, mean, noise=SPREADS * float(spread), claimed=False)
     return compared.summary()
 
 

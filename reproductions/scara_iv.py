@@ -102,11 +102,10 @@ def _compared(values: dict[str, list[float]], deviations: dict[str, list[float]]
     found["2"].compare("error", "value", error["IV, filtered"], claimed=False)
     for name, value, deviation in zip(NAMES, values["LS, unfiltered"], deviations["LS, unfiltered"], strict=True):
         stated = 0.5 * found["5"].table.value(name, "two-sigma")
-        found["5"].compare(name, "value", value, tolerance=2.0 * float(np.hypot(stated, deviation)), claimed=False)
-    for column, step in zip(("first", "second", "third"), history, strict=False):
-        for name, value, deviation in zip(NAMES, step, deviations["IV, filtered"], strict=True):
-            stated = 0.5 * printed("002", "3").value(name, "two-sigma")
-            found["4"].compare(name, column, value, tolerance=2.0 * float(np.hypot(stated, deviation)), claimed=False)
+        found["5"].compare(name, "value", value, noise=2.0 * float(np.hypot(stated, deviation)), claimed=False)
+    for name, value, deviation in zip(NAMES, history[0], deviations["IV, filtered"], strict=True):
+        stated = 0.5 * printed("002", "3").value(name, "two-sigma")
+        found["4"].compare(name, "first", value, noise=2.0 * float(np.hypot(stated, deviation)), claimed=False)
     found["6"].leave_out("computed there with the regressor of the simulated motion", [("error", "value")])
     for number, one in found.items():
         if "start" in one.table.columns:

@@ -74,7 +74,7 @@ def _three_links(second: Feasibility) -> dict[str, Any]:
     table = printed("001", "6.1")
     compared = Comparison(table)
     for row, value in zip(table.rows, second.nearest, strict=False):
-        compared.compare(row, "nearest", value, tolerance=SOLVER_ERROR)
+        compared.compare(row, "nearest", value, rounding=SOLVER_ERROR)
     compared.compare("distance", "nearest", second.distance)
     compared.leave_out("vectors that are given")
     return compared.summary()
@@ -85,7 +85,7 @@ def _wam(weighted: Feasibility) -> dict[str, Any]:
     table = printed("001", "4.9")
     compared = Comparison(table)
     for row, value in zip(table.rows, weighted.nearest, strict=True):
-        compared.compare(row, "nearest", value, tolerance=WAM_ROUNDING)
+        compared.compare(row, "nearest", value, rounding=WAM_ROUNDING)
     compared.leave_out("given", [(row, "WLS") for row in table.rows])
     compared.leave_out("estimates of a log that is not public")
     return compared.summary()

@@ -80,7 +80,7 @@ def _estimates(values: dict[str, list[Array]]) -> dict[str, Any]:
         rows = np.array(values[column.lower()])
         for row, mean, spread in zip(table.rows, rows.mean(axis=0), rows.std(axis=0, ddof=1), strict=True):
             stated = table.value(row, f"{column}%") / 100.0 * abs(table.value(row, column))
-            compared.compare(row, column, mean, tolerance=SPREADS * float(np.hypot(stated, spread)), claimed=False)
+            compared.compare(row, column, mean, noise=SPREADS * float(np.hypot(stated, spread)), claimed=False)
     compared.leave_out("the number of samples is not printed")
     return compared.summary()
 
@@ -90,7 +90,7 @@ def _errors_on_a(errors: list[Array]) -> dict[str, Any]:
     table = printed("001", "4.7")
     compared = Comparison(table)
     for row, mean, spread in zip(table.rows, np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1), strict=True):
-        compared.compare(row, "OLS", mean, tolerance=SPREADS * float(spread), claimed=False)
+        compared.compare(row, "OLS", mean, noise=SPREADS * float(spread), claimed=False)
     compared.leave_out("the noise of the simulated torques is set to it")
     return compared.summary()
 
