@@ -57,7 +57,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     values = {NAMES.get(name, name): (float(value), float(std)) for name, value, std in zip(
         found.estimate.names, found.estimate.values, found.estimate.std, strict=True)}
     met = reconstruct(found.estimate, samples)
-    error, said = met.relative_error, verdict(found.problem, found.estimate, met)
+    error, said = met.relative_error, verdict(found.estimate, found.problem, reconstruction=met)
     codes = [finding.code for finding in said.findings]
     off = {name: abs(value - true[name]) / std for name, (value, std) in values.items()}
     compared = Comparison(table_c1)

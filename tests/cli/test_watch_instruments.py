@@ -70,3 +70,18 @@ def test_factors_by_joint_in_a_run_and_live(dynid, written: Path) -> None:
     assert any(abs(values[0][name] - values[1][name]) > 1e-6 for name in values[0])
     refused = dynid(*call, "--set", 'options.forgetting="vector:0.9995,9=0.999"')
     assert refused.code != 0 and "neither a base parameter nor the number of a joint" in refused.err
+
+
+def test_limits_of_mrls_in_a_run_and_live(dynid, written: Path) -> None:
+    friction = ("--friction", "viscous,coulomb,offset", "--json")
+    run = ("identify", "arm3r", written, *friction, "--method", "mrls", "--no-simulation")
+    shown = dynid(*run, "--set", 'options.limits="tight"')
+    assert shown.code == 0, shown.err
+    live = dynid("watch", "arm3r", *friction, "--from", written, "--speed", 0, "--method", "mrls", "--limits", "tight",
+                 "--cutoff", CUTOFF, "--rate", RATE)
+    assert live.code == 0, live.err
+    free = json.loads(dynid(*run).out)["parameters"]
+    for found in (json.loads(shown.out)["parameters"], json.loads(live.out)["parameters"]):
+        assert any(abs(one["value"]) < 0.9 * abs(free[name]["value"]) for name, one in found.items())
+    refused = dynid("watch", "arm3r", *friction, "--from", written, "--limits", "tight")
+    assert refused.code != 0 and "--limits applies to --method mrls" in refused.err

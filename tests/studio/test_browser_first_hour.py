@@ -33,8 +33,8 @@ def two_results(chrome: Any, studio: Served, two_joints: Files) -> list[dict[str
                          await change((run) => { run.method = method; run.model.friction = ['viscous', 'coulomb'];
                                                  run.simulation.run = false; }); }""", method)
         page.click("#panel-run button:text-is('Identify')")
-        page.wait_for_function("""(count) => [...document.querySelectorAll('#panel-run section[aria-label=Results] tbody tr')]
-                                  .length === count""", arg=len(found) + 1, timeout=240_000)
+        page.wait_for_function("""(count) => document.querySelectorAll(
+            '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
         found.append(newest(page))
     context.close()
     return found
@@ -281,6 +281,18 @@ def test_two_results_are_overlaid(page: Any, two_results: Any) -> None:
         name = row.locator("abbr").inner_text()
         for cell, one in ((cells[1], ours[name]), (cells[2], theirs[name])):
             assert float(cell.split(" ± ")[0]) == pytest.approx(one["value"], rel=5e-3)  # three digits
+
+
+def test_report_shows_what_a_parameter_means_on_hover(page: Any, two_results: Any) -> None:
+    """Names in the table and in the combinations of base parameters; a name carries joint or link and unit."""
+    known = asked(page, f"/api/results/{two_results[-1]['id']}/curves.json")["parameters"]
+    open_step(page, "use")
+    report = page.frame_locator("#panel-use iframe")
+    for one in known:
+        name = report.locator(f"#parameters td.mono:first-child abbr:text-is('{one['name']}')").first
+        assert name.get_attribute("title").startswith(f"{one['meaning']}, ")
+    combined = report.locator("#parameters td.expression abbr", has_text="M2").first
+    assert "link" in combined.get_attribute("title") or "lower" in combined.get_attribute("title")
 
 
 def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: Any, tmp_path: Path) -> None:

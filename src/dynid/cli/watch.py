@@ -56,6 +56,9 @@ def command(
     payload: Annotated[str | None, typer.Option(metavar="FRAME", show_default=False,
                                                 help="Estimate the payload on this frame of a robot that was "
                                                      "identified without it, instead of its parameters.")] = None,
+    limits: Annotated[str | None, typer.Option(metavar="WIDTH", show_default=False,
+                                               help="With --method mrls: limits of the parameters from the robot's "
+                                                    "file (loose, normal or tight), or a bounds file.")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -63,6 +66,8 @@ def command(
     from dynid.runs.arguments import log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
+    if limits is not None and method != "mrls":
+        raise DynidError(f"--limits applies to --method mrls, not to '{method}'")
     if payload is not None:
         if friction or rotor or method != "rls" or forgetting is not None:
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
@@ -73,7 +78,7 @@ def command(
         return
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
-                           equations, trust)
+                           equations, trust, limits)
     if json or not sys.stdout.isatty():
         _, last = watch(settings, options, lambda look: None)
     else:

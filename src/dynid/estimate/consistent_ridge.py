@@ -119,29 +119,32 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
         pull = friction_pull(problem, stacked, bodies)
         prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), pull.rows, pull.values)
         before = chosen
-        chosen = _least_error(problem, stacked, pull,
-                              _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
+        chosen = _no_worse_than_wls(problem, stacked, pull,
+                                    _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
         if chosen.strength == before.strength:
             break
     return Fitted(chosen, stacked, believed, pull, prior)
 
 
-def _least_error(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence, or a weaker one whose expected error of the torques is smaller.
+def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
+    """Return the fit of greatest evidence, or the strongest weaker one that is expected to be no worse than wls.
 
     The evidence takes the errors of all bodies for errors of one size. Where some bodies are far off, its strength
-    biases what the data determine well. The expected error has the noise of the data and the errors of the nominal
-    model as the data show them; a useless nominal model is left alone by it.
+    biases what the data determine well. The expected error of the torques has the noise of the data and the errors of
+    the nominal model as the data show them; without a nominal model every base parameter adds one unit of noise.
     """
     fits, weaker = tee(fits)
     best = best_strength(fits)
-    least = _Parts.of(problem, best, stacked, pull).torque_error(problem.base, stacked, pull)
+    error = _Parts.of(problem, best, stacked, pull).torque_error(problem.base, stacked, pull)
+    unregularised = float(np.sum(np.any(stacked.r != 0.0, axis=0)))
     for one in weaker:
+        if error <= unregularised:
+            break
         if one.strength < best.strength:
-            error = _Parts.of(problem, one, stacked, pull).torque_error(problem.base, stacked, pull)
-            if error >= least:
+            other = _Parts.of(problem, one, stacked, pull).torque_error(problem.base, stacked, pull)
+            if other >= error:
                 break
-            best, least = one, error
+            best, error = one, other
     return best
 
 

@@ -73,7 +73,8 @@ class ExtractionOptions:
                                  f"'{getattr(self, name)}'")
         for name in ("runs", "iterations", "evaluations"):
             if getattr(self, name) < 1:
-                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}")
+                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}",
+                                 code="wrong-option")
         if self.seed < 0:
             raise ModelError(f"option 'seed' of extraction is at least 0, got {self.seed}")
 
@@ -121,7 +122,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     known = ExtractionOptions.__dataclass_fields__
     unknown = [name for name in changes if name not in known]
     if unknown:
-        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}")
+        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}", code="unknown-option")
     return changes
 
 
@@ -143,7 +144,7 @@ def _one_step(given: BaseValues) -> BaseValues:
     """The base values that make the torques of all rows fit best, of a fold."""
     if given.stacked is None:
         raise ModelError("the one-step loss needs the compressed regression of the data, with every base parameter "
-                         "identified; give a result folder, or BaseValues with stacked")
+                         "identified; give a result folder, or BaseValues with stacked", code="no-regression")
     best, *_ = np.linalg.lstsq(given.stacked.r, given.stacked.rho, rcond=None)
     return replace(given, values=np.asarray(best))
 

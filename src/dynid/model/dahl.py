@@ -66,7 +66,8 @@ class Dahl:
         count = len(chosen(robot, self.joints))
         values = np.atleast_1d(np.asarray(self.reach, dtype=float))
         if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
-            raise ModelError(f"the reach of Dahl friction must be one number above zero or {count}, got {values}")
+            raise ModelError(f"the reach of Dahl friction must be one number above zero or {count}, got {values}",
+                             code="wrong-count")
         return np.broadcast_to(values, (count,))
 
     def channels(self, robot: Robot) -> int:

@@ -177,7 +177,7 @@ class FrictionCurve:
         given = np.atleast_1d(np.asarray(self.speed, dtype=float))
         if given.shape not in ((1,), (robot.dof,)) or not (np.all(np.isfinite(given)) and np.all(given > 0)):
             raise ModelError(f"the speed of a friction curve must be one number above zero or {robot.dof}, one per "
-                             f"joint, got {given}")
+                             f"joint, got {given}", code="wrong-count")
         return np.broadcast_to(given, (robot.dof,))
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:

@@ -72,7 +72,8 @@ class Parameters:
         seen: set[str] = set()
         for name in (item.name for item in self.items):
             if name in seen:
-                raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it")
+                raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it",
+                                 code="repeated-parameter")
             seen.add(name)
 
     def __len__(self) -> int:
@@ -131,7 +132,8 @@ class Parameters:
         """Place of a parameter by name."""
         if name in self._places:
             return self._places[name]
-        raise ModelError(f"the model has no parameter '{name}'; it has {', '.join(self.names)}")
+        raise ModelError(f"the model has no parameter '{name}'; it has {', '.join(self.names)}",
+                         code="unknown-parameter")
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
         """Values by name, or already in order, as one checked vector (parameters,)."""
@@ -161,5 +163,5 @@ class Parameters:
         unknown = [symbol for symbol in rank if symbol not in symbols]
         if unknown:
             raise ModelError(f"the model has no parameters of kind '{unknown[0]}'; "
-                             f"it has {', '.join(dict.fromkeys(symbols))}")
+                             f"it has {', '.join(dict.fromkeys(symbols))}", code="unknown-parameter-kind")
         return sorted(range(len(self)), key=lambda k: rank.get(symbols[k], len(groups)))

@@ -44,9 +44,10 @@ def register_term(term: AnyTerm) -> AnyTerm:
     `terms` and, as it needs no options, in lists of `friction` too."""
     kind = getattr(term, "kind", None)
     if not isinstance(kind, str) or not kind:
-        raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files")
+        raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files", code="missing-term-kind")
     if KINDS.get(kind, term).__qualname__ != term.__qualname__:
-        raise ModelError(f"a term of kind '{kind}' exists already: {KINDS[kind].__qualname__}")
+        raise ModelError(f"a term of kind '{kind}' exists already: {KINDS[kind].__qualname__}",
+                         code="repeated-term-kind")
     KINDS[kind] = FRICTION[kind] = term
     return term
 

@@ -20,6 +20,7 @@ from dynid.estimate.problem import Problem, identify
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
+from dynid.estimate.recursive.verdicts import Limits, standard_limits
 from dynid.model import LinearModel, Model, complete
 from dynid.model.held import held_values
 from dynid.online.causal import TimedRows
@@ -48,7 +49,8 @@ class Online(Streamed):
 
     Args:
         model: model to identify.
-        method: "rls", "cls", "s-rls" (the same estimate), "s-rls-b", "line-by-line", "riv", "civ" or "mrls".
+        method: "rls", "cls", "s-rls" (the same estimate, joint after joint), "s-rls-b", "line-by-line", "riv", "civ" or
+            "mrls".
         prior: an earlier `Estimate`; standard parameters by name with value and standard deviation; or (values,
             standard deviations) of the base parameters.
         forgetting: a class of `dynid.online`, its name, or a factor. Default: restart toward the prior when the
@@ -61,7 +63,9 @@ class Online(Streamed):
         adds: smallest information that a row must add (x P x' in units of the noise) to be used. In steady motion, the
             n-th sample adds about b / n.
         robust: standard deviations beyond which a row has a lower weight; 0 for never.
-        wanted, limits: options of mrls.
+        wanted: parameters that mrls estimates.
+        limits: of mrls, by name of a standard parameter; or "loose", "normal" or "tight" from the robot's file, or a
+            bounds file.
         base: base parameters, if they were computed before.
         feeding: how `feed` prepares raw samples.
 
@@ -80,7 +84,7 @@ class Online(Streamed):
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
                  forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
                  slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
-                 limits: Mapping[str, tuple[float, float]] | None = None, base: BaseParameters | None = None,
+                 limits: Limits = None, base: BaseParameters | None = None,
                  feeding: FeedOptions | None = None) -> None:
         for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
@@ -90,7 +94,8 @@ class Online(Streamed):
         self.left_out = 0  # samples of a robot that stands, or all of whose joints are slow
         self._stood = 0  # samples that it has stood for
         self._complete = complete(model)
-        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted, limits or {})
+        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted,
+                                standard_limits(model, limits))
         if base is None:
             base, *_ = base_parameters(model).given(held_values(model) if isinstance(model, Model) else {})
         self._stream = Stream(base, lambda own: Layout.of(model, own),

@@ -169,7 +169,7 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     """
     parameters = model.parameters
     if by not in ("qr", "svd"):
-        raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'")
+        raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'", code="unknown-algorithm")
     if model.dof > _MOST_JOINTS:
         raise NotPossibleError(f"the robot has {model.dof} moving joints, "
                                "but base parameters are computed for up "
@@ -181,7 +181,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     else:
         order = [int(item) for item in priority]
         if sorted(order) != list(range(len(parameters))):
-            raise ModelError(f"a priority order must name each of the {len(parameters)} columns once")
+            raise ModelError(f"a priority order must name each of the {len(parameters)} columns once",
+                             code="wrong-priority")
     accuracy = _LOOP_ACCURACY if _closed(model) else _ACCURACY
     factor = random_factor(model, seed, unmeasured)
     return (reduce_columns if by == "qr" else singular_columns)(factor, parameters, order, accuracy=accuracy)
@@ -207,7 +208,7 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
                          f"{(samples, model.dof, len(model.parameters))}")
     if not np.isfinite(y).all():
         name = model.parameters.names[int(np.argwhere(~np.isfinite(y))[0, 2])]
-        raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'")
+        raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'", code="not-finite")
     y[:, list(unmeasured)] = 0.0
     y = y.reshape(-1, y.shape[2])
     # Rounding of joints with large torques must not hide joints with small ones: rows to equal size per joint.

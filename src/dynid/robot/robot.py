@@ -274,7 +274,8 @@ class Robot:
             raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, but not joint {name}")
         if name in self.joint_names:
             return self.joint_names.index(name)
-        raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}")
+        raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}",
+                         code="unknown-joint")
 
     def frame(self, name: str) -> Frame:
         """A frame by name: any link of the source, a body, or the base."""
@@ -287,7 +288,7 @@ class Robot:
         if name == self.base:
             return Frame(name, BASE, np.eye(4))
         known = sorted({f.name for f in self.frames} | set(bodies) | {self.base})
-        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}")
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}", code="unknown-frame")
 
     # -- variations ------------------------------------------------------------------------------
     def with_gravity(self, gravity: Sequence[float]) -> Robot:

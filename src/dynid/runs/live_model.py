@@ -77,12 +77,14 @@ class LiveOptions:
         forgetting: A way to forget, see `Online`; None for the default of the method.
         feeding: How raw samples are prepared.
         prior: What is known at the start: an estimate, or a robot's file or built-in name.
+        limits: Of mrls: "loose", "normal", "tight" or a bounds file.
     """
 
     method: str = "rls"
     forgetting: str | None = None
     feeding: FeedOptions = field(default_factory=FeedOptions)
     prior: Estimate | str | None = None
+    limits: str | None = None
 
 
 class LiveModel:
@@ -171,7 +173,7 @@ class LiveModel:
             prior = prior_rows_of(self.options.prior, settings, base)
         given = self.options.forgetting
         online = Online(model, self.options.method, forgetting=DEFAULT if given is None else given, base=base,
-                        prior=prior, feeding=feeding)
+                        prior=prior, feeding=feeding, limits=self.options.limits)
         online.about[CHOSEN] = settings.model.model_dump(mode="json")
         return online
 

@@ -206,7 +206,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     tell("judging", 0.9)
-    said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
+    said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
     if loaded.friction is not None:
         said = replace(said, summary=replace(said.summary, chosen=(*said.summary.chosen, "friction")))

@@ -304,7 +304,7 @@ class RunSettings(SettingsFile):
         return tuple(log for log in self.logs if isinstance(log, LogSettings) and log.payload == name)
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """The same run with paths that were relative to `origin` made relative to `target`."""
+        """Return the run with paths that were relative to `origin` made relative to `target`."""
         def move(name: str) -> str:
             return moved_path(name, origin, target)
 

@@ -292,7 +292,7 @@ def control_law(controller: Any) -> ControlLaw:
     if not callable(controller):
         raise ModelError("a controller is PD, PID, Cascade, Poles, ComputedTorque, CompensatedPD, TaskSpace, "
                          "Impedance, TorqueDriven or a function "
-                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}")
+                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}", code="unknown-controller")
     return ControlFunction(controller)
 
 
@@ -301,7 +301,8 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
     options = dict(table)
     kind = options.pop("kind", None)
     if kind not in KINDS:
-        raise ModelError(f"there is no controller of kind '{kind}'; there are {', '.join(KINDS)}")
+        raise ModelError(f"there is no controller of kind '{kind}'; there are {', '.join(KINDS)}",
+                         code="unknown-controller")
     known = [f.name for f in fields(KINDS[kind])]
     for name in options:
         if name not in known:
@@ -309,14 +310,15 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
     for name, value in options.items():
         numbers = value if isinstance(value, list) else [value]
         if name == "feedforward" and not isinstance(value, bool):
-            raise ModelError(f"feedforward of controller '{kind}' is true or false, got {value!r}")
+            raise ModelError(f"feedforward of controller '{kind}' is true or false, got {value!r}", code="wrong-gain")
         if name != "feedforward" and any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
-            raise ModelError(f"{name} of controller '{kind}' is a number or a list of numbers, got {value!r}")
+            raise ModelError(f"{name} of controller '{kind}' is a number or a list of numbers, got {value!r}",
+                             code="wrong-gain")
     try:
         return KINDS[kind](**options)
     except TypeError:
         needed = [f.name for f in fields(KINDS[kind]) if f.default is MISSING and f.name not in options]
-        raise ModelError(f"controller '{kind}' needs {needed[0]}") from None
+        raise ModelError(f"controller '{kind}' needs {needed[0]}", code="missing-gain") from None
 
 
 def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
@@ -338,7 +340,7 @@ def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
         if np.any(arrays[name] < 0):
             j = int(np.argmin(arrays[name]))
             raise ModelError(f"the controller of joint {j + 1} is unstable: its gain {name} is {arrays[name][j]:g} "
-                             "including the drive gain; give gains that are not negative")
+                             "including the drive gain; give gains that are not negative", code="unstable-controller")
     limit = np.atleast_1d(np.asarray(controller.limit, dtype=float))
     if limit.shape not in ((1,), (dof,)) or not np.all(limit > 0):
         raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one per joint")

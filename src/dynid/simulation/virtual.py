@@ -150,7 +150,8 @@ class VirtualRobot:
     def _run(self, reference: Reference, rng: np.random.Generator) -> Simulation:
         n = self._links.dof
         if self.speed not in ("true", "difference"):
-            raise ModelError(f"the velocity feedback of a virtual robot is 'true' or 'difference', got '{self.speed}'")
+            raise ModelError(f"the velocity feedback of a virtual robot is 'true' or 'difference', got '{self.speed}'",
+                             code="unknown-velocity-feedback")
         if self.thin < 1 or self.jitter < 0:
             raise ModelError("a virtual robot needs thin of at least 1 and a jitter that is not negative")
         noise = per_joint(self.position_noise, n, "position noise")
@@ -180,7 +181,8 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
     each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (
         1, signal.shape[1]) else None
     if each is None or not np.isfinite(each).all():
-        raise ModelError(f"the {what} of a virtual robot is one number or one per joint, in dB, got {ratio}")
+        raise ModelError(f"the {what} of a virtual robot is one number or one per joint, in dB, got {ratio}",
+                         code="wrong-count")
     for value in each.tolist():
         check_quantity(SIGNAL_TO_NOISE, value, f"the {what} of a virtual robot", ModelError)
     deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))

@@ -152,9 +152,9 @@ class CandidateFit:
 class Rows:
     """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
 
-    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and
-    acceleration that a gap in the gear takes off. course (m,): -1 at the
-    start of its log, 1 at its end. All go through the same decimation as the torques.
+    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and acceleration that a gap in the
+    gear takes off. course (m,): -1 at the start of its log, 1 at its end. keep: rows of the fit at which the joint
+    moves. All go through the same decimation as the torques.
     """
 
     q: Array
@@ -259,9 +259,8 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
                                                         axis=1).T) for j in range(samples.dof))
     at = np.concatenate([np.array(piece.rows)[own] for piece, own in pieces])
     rows = np.searchsorted(series.t, samples.t[at])
-    before, after = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(series.t) - 1)
+    before, after, t = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(series.t) - 1), series.t[rows]
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
-    t = series.t[rows]
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
     return Rows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted, predicted,

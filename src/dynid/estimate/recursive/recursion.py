@@ -27,6 +27,7 @@ from dynid.regression.known import Prior
 
 RING = 4096  # innovations kept
 FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
+ROWS_PER_PARAMETER = 4  # rows for each parameter that weights are learnt from at least: fewer are fitted too well
 _NO_HISTORY, _NOTHING = np.zeros((0, 1)), np.zeros(0)
 _STRETCHES = 20  # between restarts that are kept
 
@@ -201,7 +202,7 @@ class Recursion:
         """Weights from what is remembered, and the live factor made anew with them; not where the factor is not that of
         what is remembered, nor before there is enough of it."""
         found = self.regression()
-        if not self.forgetting.scalar or sum(found.rows) <= 4 * len(self.beta):
+        if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return
         weights = joint_weights(found)
         self.ring *= weights / self.scale

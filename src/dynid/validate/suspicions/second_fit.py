@@ -39,7 +39,8 @@ def without(case: Case, hypothesis: Hypothesis) -> Case:
 
 
 def plain_case(case: Case) -> Case:
-    """Return the case with plain friction; the case itself where its friction is plain, or no robot's."""
+    """Return the case fitted again with plain friction, or the case itself if its friction is plain or its model has no
+    robot."""
     model = case.problem.model
     if not isinstance(model, Model) or not case.problem.data:
         return case
