@@ -284,7 +284,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
             rows.append(row(f"{motion} {way}", numbers))
             if way in SENSED[motion]:
                 rows.append(row(f"{motion} {way}, printed", SENSED[motion][way]))
-        rows.append(row(f"{motion} Sturz, printed", SENSED[motion]["Sturz et al."]))
+        rows.append(row(f"{motion} Sturz, printed", SENSED[motion]["Sturz"]))
     rest = ("",) * (JOINTS - 3)
     rows += [("", *("",) * JOINTS), ("base parameters", "printed", "true", "ours", *rest)]
     rows += [(f"2.1 {name}", f"{pair[0]:.4f}", f"{controller['true'][name]:.4f}",
