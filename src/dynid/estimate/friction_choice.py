@@ -28,9 +28,9 @@ from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.fitted import top_speeds
+from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import KnownValues, Problem
-from dynid.lapack import solve_positive, solve_triangular
 from dynid.model import (
     FrictionCurve,
     LoadFriction,
@@ -43,9 +43,8 @@ from dynid.model import (
 )
 from dynid.model.load_friction import LARGEST
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Block, Regression, base_parameters
+from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
-from dynid.regression.factor import triangular
 
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
@@ -73,7 +72,6 @@ FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of fr
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
-_TRACE = 1e-14  # share of a column's squares that is added where the data may not determine a column
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
@@ -201,7 +199,7 @@ def _passive_joints(model: Model, regression: Regression, ridge: Array, speeds: 
     stacked = regression.stack(joint_weights(regression))
     size = np.linalg.norm(stacked.r, axis=0)[own]
     size[size == 0.0] = 1.0
-    tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], _TRACE)))])
+    tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], SMALLEST_RIDGE)))])
     values = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
     found, rest = [], np.zeros((speeds.shape[1], model.dof))
     for j in range(model.dof):
@@ -250,64 +248,6 @@ def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float]
         best = max(worths, key=lambda one: one.gain)
         (taken if j in kept[kind] else left).append(best)
     return JointChoice(name, tuple(taken), tuple(left))
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Data without one block, and the block, in the columns that are chosen among; all others are eliminated.
-
-    Attributes:
-        normal, right: (k, k) and (k,), normal equations of the data without the block.
-        squares: (k,), of each column in these data before the others were eliminated: what a ridge is a share of.
-        grams, sides, powers: (dof, k, k), (dof, k) and (dof,), the same of the errors on each joint of the block.
-    """
-
-    normal: Array
-    right: Array
-    squares: Array
-    grams: Array
-    sides: Array
-    powers: Array
-
-    @staticmethod
-    def of(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
-        """Return the part of a block; columns: those that are chosen among."""
-        certain = np.setdiff1d(np.arange(len(others.base)), columns)
-        stacked = others.stack(weights)
-        squares = np.sum(stacked.r ** 2, axis=0)
-        trace = np.diag(np.sqrt(_TRACE * np.maximum(squares, np.finfo(float).tiny)))
-        order, n = np.concatenate([certain, columns]), len(certain)
-        r = triangular(np.column_stack([np.vstack([stacked.r, trace])[:, order],
-                                        np.concatenate([stacked.rho, np.zeros(len(squares))])]))
-        gone = solve_triangular(r[:n, :n], r[:n, n:])  # of the columns and of the torque
-        grams, sides, powers = [], [], []
-        for weight, factor in zip(weights, block.factors, strict=True):
-            matrix = np.zeros((len(factor.r), len(others.base)))
-            matrix[:, factor.columns] = weight * factor.r[:, :-1]
-            error = matrix[:, columns] - matrix[:, certain] @ gone[:, :-1]
-            left = weight * factor.r[:, -1] - matrix[:, certain] @ gone[:, -1]
-            grams.append(error.T @ error)
-            sides.append(error.T @ left)
-            powers.append(left @ left)
-        inner = r[n:-1, n:]
-        return Part(inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1], squares[columns],
-                    np.array(grams), np.array(sides), np.array(powers))
-
-    def values(self, ridge: Array) -> Array:
-        """Values (k,) of the columns with ridges (k,); zero where a ridge is infinite."""
-        found = np.zeros(len(ridge))
-        own = np.flatnonzero(np.isfinite(ridge) & (self.squares > 0))
-        if len(own):
-            pull = np.maximum(ridge[own], _TRACE) * self.squares[own]
-            scale = 1.0 / np.sqrt(self.squares[own])
-            normal = scale[:, None] * (self.normal[np.ix_(own, own)] + np.diag(pull)) * scale
-            found[own] = scale * solve_positive(normal, scale * self.right[own])
-        return found
-
-    def losses(self, ridge: Array) -> Array:
-        """Weighted squares (dof,) that these values leave of the block."""
-        x = self.values(ridge)
-        return np.asarray(self.powers - 2.0 * self.sides @ x + np.einsum("i,jik,k->j", x, self.grams, x))
 
 
 @dataclass(frozen=True, eq=False)
