@@ -1,49 +1,26 @@
-"""Ardiani, tables 2.1 to 2.4 and 2.7 as printed; base parameters by dynid's names."""
+"""Ardiani, tables 2.1 to 2.4 and 2.7 by dynid's names of base parameters."""
 
 from __future__ import annotations
 
-# Table 2.1: the controller's model, and relative deviations, percent.
-CONTROLLER = {
-    "ZZ1R": (0.0368, 9.21), "XX2R": (2.2346, 0.26), "ZZ2R": (2.2176, 0.16), "MY2R": (-5.8227, 0.02),
-    "ZZ3R": (0.0692, 2.71), "MY3R": (-0.0164, 3.61), "XX4R": (0.7483, 0.27), "ZZ4R": (0.7590, 0.21),
-    "MY4R": (2.3156, 0.03), "ZZ5R": (0.0099, 11.15), "MY5R": (-0.0715, 0.56), "XX6R": (0.0129, 7.53),
-    "ZZ6R": (0.0124, 7.03), "MY6R": (-0.1234, 0.34)}
+from _printed import NO_ENTRY, PrintedTable, printed
 
+
+def _numbers(table: PrintedTable, row: str) -> tuple[float, ...]:
+    return tuple(map(float, table.rows[row]))
+
+
+_MODEL, _ESSENTIAL = printed("000", "2.1"), printed("000", "2.3")
+# Table 2.1: the controller's model, and relative standard deviations, percent.
+CONTROLLER = {row: (_MODEL.value(row, "value"), _MODEL.value(row, "percent")) for row in _MODEL.rows}
 # Table 2.2: errors of the commanded torques, percent.
-COMMANDED = {"PTP": (7.57, 1.59, 2.31, 1.52, 3.10, 2.66, 100.00), "SPL": (25.52, 2.51, 3.46, 1.46, 2.86, 2.18, 100.00),
-             "DS": (22.06, 2.46, 2.74, 2.31, 4.23, 2.81, 100.00)}
-
+COMMANDED = {name: _numbers(printed("000", "2.2"), row)
+             for name, row in (("PTP", "PTP_2"), ("SPL", "SPL_1"), ("DS", "DS"))}
 # Table 2.3: essential parameters by filtered LS, filtered IV and IV without a filter.
-ESSENTIAL: dict[str, tuple[float | None, float | None, float | None]] = {
-    "ZZ1R": (0.0759, 0.0509, None), "Fc1": (0.9970, 0.9782, 1.0468), "Fo1": (0.2804, 0.2854, None),
-    "XX2R": (2.3262, 2.2492, 2.4262), "ZZ2R": (2.5995, 2.4129, 2.4358), "YZ2": (0.0365, 0.0505, None),
-    "MY2R": (-5.8921, -5.9126, -5.9396), "Fc2": (1.2275, 1.2195, 1.0957), "Fv2": (None, -0.1658, None),
-    "Fo2": (-0.3666, -0.3607, None), "XZ3": (0.0131, None, None), "YZ3": (-0.0147, None, None),
-    "MX3": (0.0156, 0.0122, None), "MY3R": (-0.0358, -0.0332, None), "Fc3": (0.0947, 0.1432, None),
-    "Fv3": (0.0576, None, None), "XX4R": (0.8324, 0.8151, 0.8357), "ZZ4R": (0.8531, 0.8209, 0.8615),
-    "MY4R": (2.3721, 2.3724, 2.3644), "Fc4": (0.1426, 0.1131, None), "Fo4": (0.1167, 0.1186, None),
-    "XX5R": (0.0191, 0.0205, None), "ZZ5R": (0.0210, 0.0216, None), "XZ5": (0.0055, None, None),
-    "YZ5": (-0.0061, -0.0062, None), "MY5R": (-0.0766, -0.0756, -0.0878), "ZZ6R": (0.0130, 0.0177, None),
-    "MY6R": (-0.1164, -0.1189, -0.1306), "Fc6": (0.3618, 0.3626, 0.3748), "Fo6": (-0.1937, -0.1937, -0.1907),
-    "XX7R": (0.0077, None, None), "MX7": (-0.0035, -0.0034, None), "Fc7": (0.2324, 0.2328, 0.2207),
-    "Fo7": (0.0618, 0.0609, None)}
-
+ESSENTIAL: dict[str, tuple[float | None, ...]] = {
+    row: tuple(None if _ESSENTIAL.text(row, way) == NO_ENTRY else _ESSENTIAL.value(row, way)
+               for way in ("LS", "IV", "NF-IV")) for row in _ESSENTIAL.rows}
 # Tables 2.4 and 2.7: errors of the sensed torques on motions that were not fitted, percent. The parameters of Sturz et
 # al. are not printed.
-SENSED = {
-    "SPL": {"LS": (22.65, 2.47, 3.45, 0.78, 12.23, 21.31, 24.39), "IV": (21.95, 2.57, 3.42, 0.78, 11.95, 22.07, 24.26),
-            "NF-IV": (23.45, 3.33, 4.05, 1.34, 15.74, 26.74, 28.86),
-            "Sturz et al.": (42.04, 5.22, 6.52, 4.63, 27.92, 38.33, 55.27),
-            "iiwa_stack": (56.51, 34.46, 40.27, 39.41, 88.88, 69.65, 55.84),
-            "PC-IV": (22.14, 2.71, 3.40, 0.79, 10.55, 21.45, 23.95),
-            "PC-LS": (22.16, 2.71, 3.40, 0.79, 10.53, 21.46, 23.93),
-            "NF-PC-IV": (22.82, 2.60, 3.56, 0.92, 10.51, 23.57, 26.91),
-            "NF-PC-LS": (30.22, 3.38, 6.80, 3.37, 45.53, 48.42, 50.26)},
-    "DS": {"LS": (29.62, 1.71, 2.65, 1.08, 17.59, 17.46, 35.24), "IV": (28.90, 1.76, 2.64, 1.13, 17.10, 18.19, 34.99),
-           "NF-IV": (28.80, 3.12, 3.84, 1.85, 17.00, 22.76, 54.66),
-           "Sturz et al.": (39.87, 3.11, 6.37, 4.46, 33.30, 32.54, 71.59),
-           "iiwa_stack": (55.41, 33.69, 41.25, 39.40, 72.31, 63.53, 118.21),
-           "PC-IV": (29.24, 1.68, 2.64, 1.16, 11.88, 17.75, 34.63),
-           "PC-LS": (29.27, 1.68, 2.64, 1.15, 11.83, 17.77, 34.61),
-           "NF-PC-IV": (30.89, 1.34, 2.58, 1.10, 13.88, 20.28, 39.33),
-           "NF-PC-LS": (36.43, 1.65, 5.68, 4.40, 40.77, 41.86, 50.88)}}
+SENSED = {motion: {row.removeprefix(f"{motion} "): _numbers(table, row)
+                   for table in (printed("000", "2.4"), printed("000", "2.7")) for row in table.rows
+                   if row.startswith(motion)} for motion in ("SPL", "DS")}

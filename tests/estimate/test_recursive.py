@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from online.streams import arm, motion
 
-from dynid import Problem, Recording, Reference, Samples, VirtualRobot, identify, prepare
+from dynid import Online, Problem, Recording, Reference, Samples, VirtualRobot, identify, prepare
 from dynid.controllers import Poles
 from dynid.errors import ModelError
 from dynid.estimate.recursive.sequential import owners
@@ -61,6 +61,30 @@ def test_sequential_ones_follow_their_own_recursion() -> None:
         own = owner == j
         known[own] = np.linalg.lstsq(y[:, j, own], tau[:, j] - y[:, j, ~own] @ known[~own], rcond=None)[0]
     assert np.allclose(y[:, 2] @ line, y[:, 2] @ known, atol=1e-8)
+
+
+def test_s_rls_goes_joint_after_joint() -> None:
+    model, rng = arm(), np.random.default_rng(3)
+    q, dq, ddq = motion(80, 3)
+    tau = model.inverse_dynamics(rng.normal(size=len(model.parameters)), q, dq, ddq) + 0.1 * rng.normal(size=q.shape)
+    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0))
+    b = len(problem.base)
+    y = model.regressor(q, dq, ddq)[:, :, problem.base.independent]
+    p, beta, stages = 4.0 * np.eye(b), np.zeros(b), np.empty((3, b))
+    for j in (2, 1, 0):  # Ardiani, eq. 3.15-3.16
+        for t in range(80):
+            gain = p @ y[t, j] / (1.0 + y[t, j] @ p @ y[t, j])
+            beta, p = beta + gain * (tau[t, j] - y[t, j] @ beta), p - np.outer(gain, y[t, j] @ p)
+        stages[j] = beta
+    found = identify(problem, method="s-rls", deviation=2.0, noise=1.0)
+    on_the_way = np.array(found.diagnostics["joint_estimates"])
+    assert np.allclose(on_the_way, stages, rtol=1e-8, atol=1e-9) and np.allclose(found.values, beta, rtol=1e-8)
+    assert np.linalg.norm(stages[2] - beta) > 0.1 * np.linalg.norm(beta)  # the last joint alone is not enough
+    coupled = identify(problem, method="cls", deviation=2.0, noise=1.0)
+    assert "joint_estimates" not in coupled.diagnostics
+    assert 0.0 < np.abs(coupled.values - found.values).max() < 1e-9  # two orders, one estimate but for rounding
+    with pytest.raises(ModelError, match="one joint after another"):
+        Online(model, "s-rls", forgetting=0.999)
 
 
 def test_mrls_says_what_it_kept() -> None:

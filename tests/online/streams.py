@@ -74,6 +74,17 @@ def truth(samples: int = 1500, *, name: str = "arm3r", seed: int = 0, noise: flo
     return Truth(model, base, base.reduce(theta), q, dq, ddq, tau)
 
 
+def commanded(samples: int = 8000, *, rate: float = 200.0) -> tuple[Truth, Array, Array]:
+    """A stream with position noise of 1e-3 rad, its stamps (s), and commanded positions that the motion lags by two
+    samples."""
+    data, rng = truth(10), np.random.default_rng(7)
+    q, dq, ddq = motion(samples + 2, 3, rate=rate)
+    tau = data.model.inverse_dynamics(data.base.expand(data.beta), q, dq, ddq) + 0.3 * rng.normal(size=q.shape)
+    noisy, part = q + 1e-3 * rng.normal(size=q.shape), slice(0, samples)
+    return (Truth(data.model, data.base, data.beta, noisy[part], dq[part], ddq[part], tau[part]),
+            np.arange(samples) / rate, q[2:])
+
+
 def weighted(data: Truth, weights: Array, prior: float | None = None, prior_weight: float = 1.0) -> Array:
     """Least squares of all rows by lstsq, sample t counting weights[t] times, with prior rows beta = 0 +- prior."""
     b, root = len(data.base), np.sqrt(weights)

@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused(raw: tuple[Truth, np.ndarray]) -> None:
         online.feed(t[2000], np.zeros(4), np.zeros(4))
     with pytest.raises(ModelError, match="time stamps need"):
         online.feed(t[2000:2002], data.q[2000:2003], data.tau[2000:2003])
-    with pytest.raises(ModelError, match="references"):
+    with pytest.raises(ModelError, match="commanded positions"):
         Online(data.model, "riv", forgetting=None).feed(t[0], data.q[0], data.tau[0])
     with pytest.raises(ModelError, match="above zero"):
         FeedOptions(cutoff=-1.0)

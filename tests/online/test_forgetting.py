@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from online.streams import Truth, coloured, truth, weighted
 
+from dynid.errors import ModelError
+from dynid.estimate.recursive import forgetting_of
 from dynid.online import Directional, Exponential, Online, StartUp, VectorForgetting
 
 
@@ -49,10 +51,22 @@ def test_vector_forgetting_is_equation_4_12() -> None:
                         for name, owner in zip(data.base.names, owners, strict=True)])
     p, beta = 100.0 * np.eye(b), np.zeros(b)
     for y, tau in zip(data.rows, data.tau, strict=True):
-        p = p / np.outer(factors, factors)
         gain = p @ y.T @ np.linalg.inv(np.eye(len(tau)) + y @ p @ y.T)
-        beta, p = beta + gain @ (tau - y @ beta), p - gain @ y @ p
+        beta, p = beta + gain @ (tau - y @ beta), (p - gain @ y @ p) / np.outer(factors, factors)
     assert relative(online.values, beta) < 1e-8
+    text = Online(data.model, prior=(0.0, 10.0), forgetting="vector:0.995,1=0.999,Fc2=0.99", noise=1.0)
+    for k in range(300):
+        text.update(*(x[k] for x in data.signals))
+    assert relative(text.values, beta) < 1e-8
+
+
+def test_vector_forgetting_as_text() -> None:
+    assert forgetting_of("vector:0.99, 2=0.9, ZZ1R=1") == VectorForgetting({"2": 0.9, "ZZ1R": 1.0}, 0.99)
+    assert forgetting_of("vector:2=0.9") == VectorForgetting({"2": 0.9})
+    for text, words in (("vector:0.99,2=fast", "not a number"), ("exponential:0.99,2=0.9", "one factor for all"),
+                        ("vector:0.99,2=0.1", "between 0.5 and 1")):
+        with pytest.raises(ModelError, match=words):
+            forgetting_of(text)
 
 
 def test_directional_forgetting_loses_only_what_comes() -> None:

@@ -313,7 +313,7 @@ def test_a_model_of_ones_own_and_lists_of_numbers_are_welcome() -> None:
         online.update(q[k].tolist(), dq[k].tolist(), ddq[k].tolist(), tau[k].tolist())
     online.update(q[200:], dq[200:], ddq[200:], tau[200:])
     assert relative(online.predict(q, dq, ddq), tau) < 1e-9
-    for method in ("riv", "s-rls-b", "line-by-line"):  # by default these forget nothing
+    for method in ("riv", "s-rls", "s-rls-b", "line-by-line"):  # by default these forget nothing
         assert "forgetting none" in repr(Online(model, method))
 
 

@@ -1,13 +1,20 @@
-"""docs/reproductions.md lists every table of the five documents, and names only what runs."""
+"""docs/reproductions.md lists every table of the five documents, and names only what runs and reads the table.
+
+The counts of entries compared and within tolerance are stated in reproductions/tables/. A reproduction that compares
+fewer fails, so that the page, the README and `dynid reproduce --all` give the same totals.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from _printed import TABLES as DATA
+from _printed import PrintedTable, printed
 
 from dynid.cli.reproduce import FOLDER
 from dynid.cli.scripts import Scripts
@@ -29,10 +36,12 @@ NOT_SHOWN = {"not possible", "missing"}
 
 @dataclass(frozen=True)
 class Row:
-    """table: its number, or 's. 4.7' for an experiment without one. shown: what stands between backquotes."""
+    """table: its number, or 's. 4.7' for an experiment without one. counts: entries printed, compared and within
+    tolerance, empty where no entry is stored. shown: what is between backquotes."""
 
     table: str
     status: str
+    counts: tuple[int, ...]
     words: str
     shown: tuple[str, ...]
 
@@ -43,9 +52,27 @@ def listed() -> dict[str, list[Row]]:
     for part in re.split(r"^### ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()
                 if line.startswith("|")]
-        found[part[:3]] = [Row(table, status, words, tuple(re.findall(r"`([^`]+)`", shown)))
-                           for table, status, words, shown in rows[2:]]
+        found[part[:3]] = [Row(table, status, tuple(map(int, re.findall(r"\d+", counts))), words,
+                               tuple(re.findall(r"`([^`]+)`", shown)))
+                           for table, status, counts, words, shown in rows[2:]]
     return found
+
+
+def stored(document: str) -> dict[str, list[PrintedTable]]:
+    """Number of a table -> its stored parts: '4.6' has '4.6' and '4.6 drawings'."""
+    with open(DATA / f"{document}.toml", "rb") as file:
+        names = list(tomllib.load(file))
+    found: dict[str, list[PrintedTable]] = {}
+    for name in names:
+        number = name if name.startswith("s. ") else name.split()[0]
+        found.setdefault(number, []).append(printed(document, name))
+    return found
+
+
+def counted(parts: list[PrintedTable]) -> tuple[int, int, int]:
+    """Entries printed, compared and within tolerance."""
+    return (sum(len(one.entries) for one in parts), sum(one.compared for one in parts),
+            sum(one.within for one in parts))
 
 
 @pytest.mark.parametrize("document", TABLES)
@@ -61,6 +88,44 @@ def test_every_row_says_how_it_is_shown_or_why_not(document: str) -> None:
         assert row.status in SHOWN | NOT_SHOWN, row
         assert row.words, row
         assert bool(row.shown) == (row.status in SHOWN), row
+
+
+@pytest.mark.parametrize("document", TABLES)
+def test_stored_tables_are_counted_on_the_page(document: str) -> None:
+    """A stored table is a row of the page, with its counts; no other row has any."""
+    rows = {row.table: row for row in listed()[document]}
+    parts = stored(document)
+    assert set(parts) <= set(rows)
+    for number, row in rows.items():
+        assert row.counts == (counted(parts[number]) if number in parts else ()), row
+
+
+@pytest.mark.parametrize("document", TABLES)
+def test_the_script_of_a_claimed_table_reads_it(document: str) -> None:
+    """And compares at least one of its entries where numbers are claimed (given)."""
+    scripts = Scripts("reproduction", FOLDER, "needs").names()
+    rows = {row.table: row for row in listed()[document]}
+    for number, parts in stored(document).items():
+        row = rows[number]
+        if row.status == "given":
+            assert counted(parts)[2] > 0, row
+        if row.status not in SHOWN:
+            assert not counted(parts)[1], row
+            continue
+        named = [scripts[shown.removeprefix("dynid reproduce ")] for shown in row.shown
+                 if shown.startswith("dynid reproduce ")]
+        texts = {node.value for path in named for node in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        for one in parts:
+            assert {document, one.number} <= texts, (document, one.number)
+
+
+def test_the_readme_states_the_total() -> None:
+    total = [sum(column) for column in zip(*(counted(parts) for document in TABLES
+                                             for parts in stored(document).values()), strict=True)]
+    words = f"{total[2]} of {total[1]} printed numbers"
+    assert words in (ROOT / "README.md").read_text(), words
+    assert words in PAGE.read_text(), words
 
 
 def test_what_is_named_runs() -> None:

@@ -22,11 +22,15 @@ def command(
                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
                                               "robot; with --payload a result folder.")],
     source: Annotated[str, typer.Option("--from", metavar="SOURCE", show_default=False,
-                                        help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau); "
-                                             "udp:PORT; or tail:FILE for a file that grows.")],
-    method: Annotated[str, typer.Option(help="rls, cls, s-rls or mrls.")] = "rls",
-    forgetting: Annotated[str, typer.Option(help="Forgetting: prior, none, evidence, directional:0.999, a "
-                                                 "factor, ...")] = "prior",
+                                        help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau, and "
+                                             "reference for riv and civ); udp:PORT; or tail:FILE for a file that "
+                                             "grows.")],
+    method: Annotated[str, typer.Option(help="rls, cls, s-rls or mrls; riv or civ where the source has commanded "
+                                             "positions.")] = "rls",
+    forgetting: Annotated[str | None, typer.Option(help="Forgetting: prior, none, evidence, directional:0.999, a "
+                                                        "factor, vector:0.9995,1=0.999 (by joint or parameter), ... "
+                                                        "Default: prior; none for riv, civ and s-rls.",
+                                                   show_default=False)] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms at every joint (viscous, coulomb, offset, ...), or "
                                                "none. Default: those of the robot's file, or chosen per joint.")] = "",
@@ -52,6 +56,9 @@ def command(
     payload: Annotated[str | None, typer.Option(metavar="FRAME", show_default=False,
                                                 help="Estimate the payload on this frame of a robot that was "
                                                      "identified without it, instead of its parameters.")] = None,
+    limits: Annotated[str | None, typer.Option(metavar="WIDTH", show_default=False,
+                                               help="With --method mrls: limits of the parameters from the robot's "
+                                                    "file (loose, normal or tight), or a bounds file.")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -59,8 +66,10 @@ def command(
     from dynid.runs.arguments import log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
+    if limits is not None and method != "mrls":
+        raise DynidError(f"--limits applies to --method mrls, not to '{method}'")
     if payload is not None:
-        if friction or rotor or method != "rls" or forgetting != "prior":
+        if friction or rotor or method != "rls" or forgetting is not None:
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
                              "--rotor do not apply")
         _payload(robot, payload, log_table(mapping), WatchOptions(
@@ -69,7 +78,7 @@ def command(
         return
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
-                           equations, trust)
+                           equations, trust, limits)
     if json or not sys.stdout.isatty():
         _, last = watch(settings, options, lambda look: None)
     else:

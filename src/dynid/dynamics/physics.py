@@ -34,19 +34,20 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
         try:
             array = np.ascontiguousarray(signal, dtype=float)
         except (TypeError, ValueError):
-            raise ModelError(f"{name} must be an array of numbers") from None
+            raise ModelError(f"{name} must be an array of numbers", code="not-numbers") from None
         single = array.ndim <= 1
         array = array.reshape(1, -1) if single else array
         if array.ndim != 2 or array.shape[1] != robot.dof:
             raise ModelError(f"{name} must be (samples, {robot.dof}) for robot '{robot.name}' with {robot.dof} joints, "
-                             f"got shape {np.shape(signal)}")
+                             f"got shape {np.shape(signal)}", code="wrong-shape")
         # The sum of finite numbers is finite but for overflow, and costs a quarter of looking at each.
         if not math.isfinite(array.sum()) and not np.isfinite(array).all():
             row, column = np.argwhere(~np.isfinite(array))[0]
-            raise ModelError(f"{name} of joint '{robot.joint_names[column]}' is not finite in sample {row}")
+            raise ModelError(f"{name} of joint '{robot.joint_names[column]}' is not finite in sample {row}",
+                             code="not-finite")
         if arrays and array.shape != arrays[0].shape:
             first = next(iter(signals))
-            raise ModelError(f"{name} has {len(array)} samples but {first} has {len(arrays[0])}")
+            raise ModelError(f"{name} has {len(array)} samples but {first} has {len(arrays[0])}", code="sample-count")
         arrays.append(array)
     return single, arrays
 
@@ -57,7 +58,8 @@ def _inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
         more = f" and {len(followers.bodies)} dependent bodies" if followers is not None else ""
-        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers")
+        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers",
+                         code="wrong-inertia-count")
     if not np.isfinite(given).all():
         raise ModelError(f"the inertial numbers of robot '{robot.name}' are not all finite")
     return given.reshape(-1, 10)
@@ -127,7 +129,8 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
     if out is None:
         out = np.empty(shape)
     elif out.shape != shape or not out.flags.c_contiguous or out.dtype != float:
-        raise ModelError(f"out must be a contiguous float array of shape {shape}, got {out.shape}")
+        raise ModelError(f"out must be a contiguous float array of shape {shape}, got {out.shape}",
+                         code="wrong-output-array")
     if robot.followers is not None and robot.followers.carrying:
         columns = np.zeros((robot.dof * 10 * robot.dof, len(q)))
         regressor_columns(robot, q, dq, ddq, np.arange(len(columns)).reshape(shape[1:]), columns)
@@ -281,7 +284,8 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     for sample in bad:
         if isinstance(sample, int) and sample >= 0:
             raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular in sample {sample}, so "
-                                   "its motion cannot be computed; give rotor inertias, or other link inertias")
+                                   "its motion cannot be computed; give rotor inertias, or other link inertias",
+                                   code="inertia-singular")
     return out[0] if single else out
 
 

@@ -21,12 +21,14 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Intervals of every body's variables and of all other parameters (Simionato, tables A.5 and A.6).
+    """Intervals of the inertial variables of every body and of all other parameters (Simionato, tables A.5 and A.6).
 
-    low, high (bodies, 10): mass, centre of mass and inertia about it, in the order of `BODY`, kg and m. others: of the
-    other parameters, by name or by what all of a kind are called ("Fv": (0, 50)). contours: where the centre of mass of
-    a link must be to lie inside it, by body: a box, a hull or an ellipsoid (a sphere has three equal axes). mass: of
-    the whole robot, kg. name: how tables call them.
+    Attributes:
+        low, high: (bodies, 10), mass, centre of mass and inertia about it, in the order of `BODY`, kg and m.
+        others: intervals of other parameters, by name or by symbol ("Fv": (0, 50)).
+        contours: shape that must contain the centre of mass, by body: a box, a hull or an ellipsoid.
+        mass: interval of the total mass, kg.
+        name: name in tables.
     """
 
     low: Array
@@ -54,6 +56,37 @@ class Bounds:
     def boxes(self, bodies: Mapping[str, Ints]) -> dict[str, CentreLimit]:
         """The bounds of centres of mass as boxes, by body."""
         return {body: Box(low[1:4], high[1:4]) for body, low, high in zip(bodies, self.low, self.high, strict=True)}
+
+    def standard_limits(self, parameters: Parameters) -> dict[str, Interval]:
+        """Return lower and upper limits of standard parameters, by name, from those of bodies by parallel axes.
+
+        A body's inertia about its frame is that about its centre of mass and `m (c.c 1 - c c')`. The limits are the
+        smallest intervals that hold every body inside the bounds.
+        """
+        found: dict[str, Interval] = {}
+        for columns, low, high in zip(parameters.bodies.values(), self.low, self.high, strict=True):
+            ends = [np.array([low[k], high[k]]) for k in range(10)]
+            squares = [(0.0 if c[0] <= 0.0 <= c[1] else float(np.min(c ** 2)), float(np.max(c ** 2)))
+                       for c in ends[1:4]]
+            least, most = np.zeros(10), np.zeros(10)
+            for k, (i, j) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
+                if i == j:
+                    others = [squares[n] for n in range(3) if n != i]
+                    shift = np.outer(ends[0], [sum(one[0] for one in others), sum(one[1] for one in others)])
+                else:
+                    shift = -np.multiply.outer(ends[0], np.outer(ends[1 + i], ends[1 + j]))
+                least[k], most[k] = low[4 + k] + shift.min(), high[4 + k] + shift.max()
+            for k in range(3):
+                product = np.outer(ends[0], ends[1 + k])
+                least[6 + k], most[6 + k] = product.min(), product.max()
+            least[9], most[9] = low[0], high[0]
+            found |= {parameters.items[c].name: (float(a), float(b))
+                      for c, a, b in zip(columns, least, most, strict=True)}
+        places = np.array([k for k, item in enumerate(parameters.items) if item.body is None], dtype=np.int64)
+        for k, a, b in zip(places, *self.of_others(parameters, places), strict=True):
+            if np.isfinite(a) or np.isfinite(b):
+                found[parameters.items[k].name] = (float(a), float(b))
+        return found
 
     def of_others(self, parameters: Parameters, places: Ints) -> tuple[Array, Array]:
         """Lower and upper bounds of parameters that belong to no body, infinite where none are given."""

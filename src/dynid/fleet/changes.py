@@ -68,8 +68,7 @@ class Series:
 
 
 def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[Change, ...]:
-    """The changes of a robot in the order of time. A stretch with a step is cut there and searched again on both
-    sides."""
+    """Return the changes of a robot in the order of time. Logs are split at a step, and both parts searched again."""
     count = len(series.logs)
     if count < 2 * MIN_LOGS_PER_SIDE:
         return ()

@@ -96,8 +96,10 @@ class Pooling:
 
 
 def parameter_groups(base: BaseParameters, robots: int) -> Ints:
-    """Which parameters (base,) share one spread relative to their size: every one its own in a large fleet, those of
-    one symbol in a small one."""
+    """Return for each parameter (base,) the group with which it shares one relative spread.
+
+    In a large fleet every parameter has a group of its own; in a small one, parameters with the same symbol share one.
+    """
     if robots >= _EACH:
         return np.arange(len(base))
     symbols = [base.parameters.items[c].symbol for c in base.independent]

@@ -63,8 +63,8 @@ def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str
 
 
 def history(result: FleetResult) -> dict[str, Any]:
-    """Each robot's parameters from log to log: date, source, values and standard deviations, None where a log states
-    nothing."""
+    """Return each robot's parameters for each log: date, source, values and standard errors, None where a log
+    determines none."""
     def plain(values: Any) -> list[float | None]:
         return [float(x) if np.isfinite(x) else None for x in values]
 

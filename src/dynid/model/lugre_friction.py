@@ -37,7 +37,7 @@ def bend(z: float, way: float, g: float, reach: float) -> float:
 
 @njit(**INLINED)
 def bending(z: float, v: float, g: float, reach: float) -> float:
-    """dz/dt."""
+    """Return the rate dz/dt of the bristle deflection z."""
     return (v - np.abs(v) * z / g) / reach
 
 
@@ -74,7 +74,8 @@ class LuGreFriction:
     def __post_init__(self) -> None:
         for name in self.free:
             if name not in self.SHAPES:
-                raise ModelError(f"the shape of LuGre friction is {', '.join(self.SHAPES)}; there is no '{name}'")
+                raise ModelError(f"the shape of LuGre friction is {', '.join(self.SHAPES)}; there is no '{name}'",
+                                 code="unknown-shape")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self._shapes(robot)

@@ -136,7 +136,7 @@ def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetr
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
     if isinstance(term, Loaded | Informed):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
-                         "it, or use equations = 'torque' (--set prepare.equations=torque)")
+                         "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     if isinstance(term, HasHistory) and _remembers_acceleration(model, term):
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
@@ -189,7 +189,7 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
 
     if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
         raise ModelError(f"the torque of {name} is not linear in the acceleration, so it has no momentum; remove it, "
-                         "or use equations = 'torque' (--set prepare.equations=torque)")
+                         "or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     accelerating = bool(np.any(by_a))
     if symmetric and accelerating and differ(_work(by_a, b, dof), _work(by_b, a, dof)):
         raise ModelError(f"the inertia of {name} is not symmetric, so it has no kinetic energy; use equations = "

@@ -83,7 +83,7 @@ class Strut:
         return self.base * self.link * np.sin(q - self.zero) / self.length(q)
 
     def lever_slope(self, q: Array) -> Array:
-        """d^2 L/dq^2."""
+        """Return d^2 L/dq^2, the second derivative of the length of the strut."""
         return (self.base * self.link * np.cos(q - self.zero) - self.lever(q) ** 2) / self.length(q)
 
 

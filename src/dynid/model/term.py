@@ -298,7 +298,7 @@ def accelerates(term: Term, robot: Robot) -> bool:
 
 
 def probing_motion(robot: Robot, samples: int) -> Array:
-    """A few random motions (3, samples, dof), positions, velocities and accelerations, that the robot can have."""
+    """Return a few random positions, velocities and accelerations (3, samples, dof) that the robot can reach."""
     rng = np.random.default_rng(0)
     motion = rng.normal(size=(3, samples, robot.dof))
     if robot.followers is not None and robot.followers.loops is not None:

@@ -131,28 +131,31 @@ class CausalRows:
         self.entries, self.filter, self.slow, self.top, self.stands = entries, causal_filter, slow, top, stands
         self._grid, dof = Grid(causal_filter.rate), len(top)
         self._reach = len(causal_filter.motion[0]) - 1
-        self._q, self._tau = np.zeros((0, dof)), np.zeros((0, dof))
+        self._motion: tuple[Array, Array] | None = None  # positions and torques on the grid that are still needed
         self._held: list[Array] = []  # entries (m, rows) that rows are still to be made of
         self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))  # beside them, with the top speed so far
         self._first = 0  # number of the first of them
 
     def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
-        """Raw samples (m,), (m, dof), (m, dof) of the run, and the rows that they complete; None for none."""
+        """Raw samples (m,), (m, dof) or (m, 2 dof) with references, (m, dof) of the run, and the rows that they
+        complete; None for none."""
         found = self._grid.push(t, q, tau)
         if found is None:
             return None
-        self._q, self._tau = (np.concatenate(both) for both in zip((self._q, self._tau), found, strict=True))
+        positions, torques = found if self._motion is None else (
+            np.concatenate(both) for both in zip(self._motion, found, strict=True))
         reach, late = self._reach, self.filter.motion_late
-        if len(self._q) <= reach:
+        self._motion = positions[-reach:], torques[-reach:]
+        if len(positions) <= reach:
             return None
-        motion = [convolved(self._q, kernel) for kernel in self.filter.motion]
-        motion.append(self._tau[reach - late:len(self._tau) - late])
-        self._q, self._tau = self._q[-reach:], self._tau[-reach:]
-        tops = np.maximum.accumulate(np.concatenate([self.top[None], np.abs(motion[1])]))[1:]
+        motion = [convolved(positions, kernel) for kernel in self.filter.motion]
+        motion.append(torques[reach - late:len(torques) - late])
+        speeds = motion[1][:, :len(self.top)]
+        tops = np.maximum.accumulate(np.concatenate([self.top[None], np.abs(speeds)]))[1:]
         self.top[:] = tops[-1]
         new = [rows.T for rows in self.entries(*(np.ascontiguousarray(x) for x in motion))]
         self._held = [np.concatenate(both) for both in zip(self._held, new, strict=True)] if self._held else new
-        self._speeds = np.concatenate([self._speeds, motion[1]])
+        self._speeds = np.concatenate([self._speeds, speeds])
         self._tops = np.concatenate([self._tops, tops])
         return self._rows()
 

@@ -57,7 +57,8 @@ class Excerpt:
         return self._every == 1
 
     def add(self, t: Array, q: Array, tau: Array) -> None:
-        """Keep raw samples (m,), (m, dof), (m, dof); samples that no robot has, or out of order, are left out."""
+        """Keep raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); samples that no robot has,
+        or out of order, are left out."""
         good = ((np.abs(t) <= ABSURD_TIME) & (np.abs(q) <= ABSURD["position"]).all(axis=1)
                 & (np.abs(tau) <= ABSURD["torque"]).all(axis=1))
         if good.any() and t[good][0] < self._last - CLOCK_JUMP:
@@ -84,9 +85,12 @@ class Excerpt:
         self._stretches.append(Stretch(self._next))
         self._next += 1
 
-    def blocks(self) -> Iterator[tuple[Array, Array, Array]]:
-        """The stretches as they came: stamps (m,), positions and torques (m, dof)."""
-        return (one.joined() for one in self._stretches if one.blocks)
+    def blocks(self) -> Iterator[tuple[Array, ...]]:
+        """The stretches as they came: stamps (m,), positions and torques (m, dof), commanded positions where they
+        were given."""
+        dof = len(self.joints)
+        for t, q, tau in (one.joined() for one in self._stretches if one.blocks):
+            yield (t, q, tau) if q.shape[1] == dof else (t, q[:, :dof], tau, q[:, dof:])
 
     def recording(self) -> Recording:
         """The excerpt as one log; stretches that do not follow each other are `GAP_SECONDS` apart."""
@@ -98,5 +102,6 @@ class Excerpt:
                     shift = float(parts[-1][-1]) + GAP_SECONDS - float(t[0])
                 parts.append(t + shift)
                 last = one
-        _, q, tau = (np.concatenate(signals) for signals in zip(*self.blocks(), strict=True))
-        return Recording(np.concatenate(parts), q, tau, joints=self.joints, source="the stream")
+        _, q, tau, *more = (np.concatenate(signals) for signals in zip(*self.blocks(), strict=True))
+        return Recording(np.concatenate(parts), q, tau, reference=more[0] if more else None, joints=self.joints,
+                         source="the stream")

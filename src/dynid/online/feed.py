@@ -103,7 +103,7 @@ class Feed:
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
-        """Raw samples (m,), (m, dof), (m, dof); how many rows they completed."""
+        """Raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); how many rows they completed."""
         samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
         if not self._ready() or not self.has_moved:
             self._first += samples
@@ -121,7 +121,7 @@ class Feed:
             return False
         self._looked = last
         good = [one for one in self._first if usable(*one)]
-        q = np.array([one[1] for one in good])
+        q = np.array([one[1][:len(self._top)] for one in good])
         moving = moving_joints(q) if len(good) else np.zeros(0, dtype=bool)
         if moving.any():
             away = np.abs(q - q[0]) > ONSET_SHARE * np.ptp(q, axis=0)
@@ -191,7 +191,7 @@ class Feed:
         if len(self._first) < _FEWEST or self._first[-1][0] - self._first[0][0] < long:
             return False
         good = [one for one in self._first if usable(*one)]
-        t, q = np.array([one[0] for one in good]), np.array([one[1] for one in good])
+        t, q = np.array([one[0] for one in good]), np.array([one[1][:len(self._top)] for one in good])
         if len(t) < _FEWEST:
             return False
         forward = np.concatenate([[True], t[1:] > np.maximum.accumulate(t)[:-1]])

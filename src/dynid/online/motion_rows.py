@@ -37,17 +37,34 @@ def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> 
     return found
 
 
-def fed_samples(t: ArrayLike, q: ArrayLike, tau: ArrayLike, dof: int) -> tuple[Array, Array, Array]:
-    """Time stamps (m,), positions and torques (m, dof) of raw samples, one or a block; shapes that do not fit are
-    refused."""
+def fed_samples(t: ArrayLike, q: ArrayLike, tau: ArrayLike, dof: int, reference: ArrayLike | None = None
+                ) -> tuple[Array, Array, Array]:
+    """Return raw samples, one or a block, as arrays.
+
+    Args:
+        t: Time stamps (m,), s.
+        q: Positions (m, dof).
+        tau: Torques (m, dof).
+        dof: Number of joints.
+        reference: Commanded positions (m, dof), or None.
+
+    Returns:
+        Stamps (m,), positions (m, dof) and torques (m, dof). Commanded positions are further columns of the
+        positions, (m, 2 dof): both go through the same filter.
+
+    Raises:
+        ModelError: If a shape does not fit.
+    """
     stamps = np.atleast_1d(np.asarray(t, dtype=float))
-    positions, torques = (np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else
-                          np.asarray(x, dtype=float) for x in (q, tau))
+    given = (q, tau) if reference is None else (q, tau, reference)
+    arrays = [np.asarray(x, dtype=float).reshape(1, -1) if np.ndim(x) <= 1 else np.asarray(x, dtype=float)
+              for x in given]
     shape = (len(stamps), dof)
-    if positions.shape != shape or torques.shape != shape or stamps.ndim != 1:
-        raise ModelError(f"{len(stamps)} time stamps need positions and torques of shape {shape}, got {np.shape(q)} "
-                         f"and {np.shape(tau)}")
-    return stamps, positions, torques
+    if stamps.ndim != 1 or any(x.shape != shape for x in arrays):
+        raise ModelError(f"{len(stamps)} time stamps need positions and torques"
+                         f"{'' if reference is None else ' and commanded positions'} of shape {shape}, got "
+                         f"{' and '.join(str(np.shape(x)) for x in given)}")
+    return stamps, arrays[0] if reference is None else np.hstack([arrays[0], arrays[2]]), arrays[1]
 
 
 class RowEntries:
@@ -59,6 +76,9 @@ class RowEntries:
         beside: Signals (k, m) of positions and velocities (m, dof) that are filtered as torques are, below the rows.
         load: Torques (m, dof) that the gears transmit, from positions, velocities and torques (m, dof); for momentum
             and force of friction that depends on them.
+
+    Along a motion of 2 dof columns, the second half that of the references, the rows along the references are below
+    those along the measured motion.
     """
 
     def __init__(self, layout: Layout, equations: str = "torque",
@@ -71,6 +91,11 @@ class RowEntries:
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
         """Entries (rows, m), one array for each kernel of the rows, along a motion q, dq, (ddq,) tau (m, dof)."""
+        dof = len(self.layout.columns)
+        if q.shape[1] > dof:
+            measured, along = ([np.ascontiguousarray(x[:, part]) for x in (q, dq, *more[:-1])] + [more[-1]]
+                               for part in (slice(dof), slice(dof, None)))
+            return tuple(np.vstack(both) for both in zip(self(*measured), self(*along), strict=True))
         found = (self.torques(q, dq, *more),) if self.form is None else self._momenta(self.form, q, dq, *more)
         if self.beside is None:
             return found

@@ -1,7 +1,8 @@
 """Sources: where the samples of a stream come from, as blocks of stamps, positions and torques.
 
 A text source gives a line a sample: JSON, {"t": 0.01, "q": [..], "tau": [..]}, or numbers with commas, the stamp, the
-positions and the torques. A head of column names is passed over.
+positions and the torques. Commanded positions are "reference" in JSON, or further numbers after the torques. A head of
+column names is passed over.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording import Recording
 
-Block = tuple[Array, Array, Array]  # t (m,), q (m, dof), tau (m, dof); m may be 0 while nothing comes
 Complain = Callable[[str], None]
 
 _TICK = 0.05  # s between looks at a source that has nothing
@@ -36,10 +36,31 @@ _STEPS_FOR_PERIOD = 20  # stamps after which the period of the samples is known
 _PAUSE = 60.0  # s: a longer gap is a pause of the sender, not a loss
 
 
+class Block(NamedTuple):
+    """Samples of a source; none while nothing comes.
+
+    Attributes:
+        t: Stamps (m,), s.
+        q: Positions (m, dof).
+        tau: Torques (m, dof).
+        reference: Commanded positions (m, dof), None where the source has none.
+    """
+
+    t: Array
+    q: Array
+    tau: Array
+    reference: Array | None = None
+
+
 def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iterator[Block]:
     """A log at `speed` times its own pace, 0 for as fast as possible; only samples later than `after` (s)."""
     first = int(np.searchsorted(recording.t, after, side="right"))
     began, at = time.monotonic(), first
+
+    def block(start: int, stop: int) -> Block:
+        part = recording[start:stop]
+        return Block(part.t, part.q, part.tau, part.reference)
+
     while at < len(recording):
         stop = min(at + _AT_ONCE, len(recording))
         if speed > 0.0:
@@ -47,9 +68,9 @@ def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iter
             stop = min(stop, int(np.searchsorted(recording.t, due, side="right")))
             if stop <= at:
                 time.sleep(_TICK)
-                yield recording.t[:0], recording.q[:0], recording.tau[:0]
+                yield block(0, 0)
                 continue
-        yield recording.t[at:stop], recording.q[at:stop], recording.tau[at:stop]
+        yield block(at, stop)
         at = stop
 
 
@@ -81,13 +102,13 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
                 time.sleep(_TICK)
                 yield _nothing(dof)
                 continue
-            quiet = time.monotonic()
             *lines, kept = (kept + text).split("\n")  # the last one may not be whole yet
             kept = kept[:_LONGEST_LINE]  # nor ever be
             for line in lines:
                 sample = parsed(line, dof, complain)
                 if sample is not None:
                     yield sample
+            quiet = time.monotonic()  # not before: the time that the estimate takes is no silence of the source
 
 
 @dataclass
@@ -162,12 +183,12 @@ def datagrams(port: int, dof: int, complain: Complain, patience: float, host: st
             for _level, kind, data in ancillary:
                 if kind == _DROPS_OPTION and len(data) >= 4:
                     lost.dropped = int.from_bytes(data[:4], sys.byteorder)
-            quiet = time.monotonic()
             for line in content.decode("utf-8", errors="replace").splitlines():
                 sample = parsed(line, dof, complain)
                 if sample is not None:
                     lost.add(float(sample[0][0]))
                     yield sample
+            quiet = time.monotonic()
 
 
 def _sized(door: socket.socket, dof: int, rate: float) -> int:
@@ -203,17 +224,21 @@ def parsed(line: str, dof: int, complain: Complain) -> Block | None:
         if line.startswith("{"):
             found = json.loads(line)
             t, q, tau = float(found["t"]), np.array(found["q"], dtype=float), np.array(found["tau"], dtype=float)
+            given = found.get("reference")
+            reference = None if given is None else np.array(given, dtype=float)
         else:
             numbers = np.array([float(part) for part in line.replace(";", ",").split(",")])
-            t, q, tau = float(numbers[0]), numbers[1:1 + dof], numbers[1 + dof:]
+            t, q, tau, *more = float(numbers[0]), *np.split(numbers[1:], (dof, 2 * dof))
+            reference = more[0] if len(more[0]) else None
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
         if any(c.isdigit() for c in line.split(",")[0][:1]) or line.startswith("{"):
             complain(f"a line could not be read: '{line[:60]}'")
         return None  # a head of names
-    if q.shape != (dof,) or tau.shape != (dof,):
-        complain(f"a line has {q.size} positions and {tau.size} torques, but the robot has {dof} joints")
+    if any(x is not None and x.shape != (dof,) for x in (q, tau, reference)):
+        commanded = "" if reference is None else f" and {reference.size} commanded positions"
+        complain(f"a line has {q.size} positions and {tau.size} torques{commanded}, but the robot has {dof} joints")
         return None
-    return np.array([t]), q[None], tau[None]
+    return Block(np.array([t]), q[None], tau[None], None if reference is None else reference[None])
 
 
 def standard_input(dof: int, complain: Complain) -> Iterator[Block]:
@@ -222,4 +247,4 @@ def standard_input(dof: int, complain: Complain) -> Iterator[Block]:
 
 
 def _nothing(dof: int) -> Block:
-    return np.zeros(0), np.zeros((0, dof)), np.zeros((0, dof))
+    return Block(np.zeros(0), np.zeros((0, dof)), np.zeros((0, dof)))

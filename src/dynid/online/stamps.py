@@ -44,7 +44,7 @@ class Stamps:
         self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
 
     def add(self, t: float, q: Array, tau: Array) -> None:
-        """One raw sample: stamp (s), positions (dof,), torques (dof,)."""
+        """One raw sample: stamp (s), positions (dof,) or (2 dof,) with the commanded ones, torques (dof,)."""
         if not usable(t, q, tau):
             self._skip(t, "not-finite", self._what(t, q, tau))
             return
@@ -59,15 +59,16 @@ class Stamps:
             elif self.gap > 0.0 and step > self.gap:
                 self._break(t, "pause" if step > _PAUSE else "gap",
                             f"no sample for {step:.4g} s: a new run begins, the estimate is kept")
-            elif self._watches and self._is_stuck(t, q):
-                self._last = (t, q)
+            elif self._watches and self._is_stuck(t, q[:len(self.joints)]):
+                self._last = (t, q[:len(self.joints)])
                 return
-        self._last, self.last_stamp = (t, q), t
+        self._last, self.last_stamp = (t, q[:len(self.joints)]), t
         self._past.append(self._last)
         while self._past[0][0] < t - 2.0 * _FROZEN:
             self._past.popleft()
         if t > self._past[0][0] + _STRETCH:
-            np.maximum(self._fastest, np.abs(q - self._past[0][1]) / (t - self._past[0][0]), out=self._fastest)
+            np.maximum(self._fastest, np.abs(self._last[1] - self._past[0][1]) / (t - self._past[0][0]),
+                       out=self._fastest)
         self.t.append(t)
         self.q.append(q)
         self.tau.append(tau)
@@ -109,7 +110,8 @@ class Stamps:
         name, x = ("torque", tau) if (np.abs(q) <= ABSURD["position"]).all() else ("position", q)
         k = int(np.argmin(np.abs(x) <= ABSURD[name]))
         what = f"{x[k]:g}, which is not plausible," if np.isfinite(x[k]) else "not finite"
-        return f"the {name} of joint '{self.joints[k]}' is {what} at {t:.6g} s: skipped"
+        commanded, joint = divmod(k, len(self.joints))
+        return f"the {'commanded ' * commanded}{name} of joint '{self.joints[joint]}' is {what} at {t:.6g} s: skipped"
 
     def _skip(self, t: float, code: str, text: str) -> None:
         self.skipped += 1

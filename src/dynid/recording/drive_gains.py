@@ -29,9 +29,12 @@ LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is bett
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Gains of the drives (joints,): torque per unit of current, with standard deviations, one sigma; infinite where
-    the data do not determine one, whose value then is nan. way: how they were found. reasons: why a joint has none,
-    by name. covariance (joints, joints): of relative errors, where they hang together."""
+    """Drive gains (joints,), torque per unit of current, with their standard errors.
+
+    A gain that the data do not determine is nan, with an infinite standard error. `way` is the method, `reasons` state
+    why a joint has no gain, by name, and `covariance` (joints, joints) is that of the relative errors if they are
+    correlated.
+    """
 
     joints: tuple[str, ...]
     values: Array
@@ -98,11 +101,11 @@ def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
 
 
 def gains_from_log(recording: Recording) -> DriveGains:
-    """Gains from the controller's own target torque and target current.
+    """Estimate drive gains from the target torque and target current of the controller.
 
-    target_current = target_torque / gain + friction that the controller makes up for: at rest their ratio is the gain
-    of a joint that carries gravity; in motion viscous and dry friction, an offset and the rotor are regressed out.
-    Standard deviations by leaving intervals of time out.
+    The model is target_current = target_torque / gain + friction compensation. At rest, the ratio of a joint that
+    carries gravity is its gain. In motion, viscous friction, Coulomb friction, an offset and the rotor are regressed
+    out. Standard errors come from cross-validation over blocks of time.
     """
     torque, current = recording.target_torque, recording.target_current
     if torque is None or current is None:

@@ -155,7 +155,7 @@ class TorqueEquations:
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:
-                raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}")
+                raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}", code="joint-count")
         if base is None:
             base = base_parameters(model, unmeasured=unmeasured_joints(logs))
         return TorqueEquations(model, logs, base)

@@ -47,7 +47,7 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
     if len(kinds) > 1:
         raise ModelError(f"these logs were prepared for different equations; prepare {logs[0].source} and the others "
-                         "with the same options")
+                         "with the same options", code="different-equations")
     if kinds <= {None}:
         return TorqueEquations.of(model, logs, base)
     plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))

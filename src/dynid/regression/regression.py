@@ -79,7 +79,8 @@ class Regression:
     def __add__(self, other: Regression) -> Regression:
         """Both data: blocks stand one after the other."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
-            raise ModelError("these regressions belong to different models and cannot be added")
+            raise ModelError("these regressions belong to different models and cannot be added",
+                             code="different-models")
         if self.base.known != other.base.known or known_of(self.prior) != known_of(other.prior):
             raise ModelError("these regressions have different known parameters; add them first, then use given()")
         first = 1 + max(span.log for block in self.blocks for span in block.spans)
@@ -191,7 +192,7 @@ class Regression:
         """All data but one block."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
-            raise ModelError("a regression with only one block is empty without it")
+            raise ModelError("a regression with only one block is empty without it", code="no-block-left")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> list[Regression]:
@@ -283,10 +284,10 @@ class Regression:
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
-            raise RecordingError(f"{named} is not a saved regression") from None
+            raise RecordingError(f"{named} is not a saved regression", code="no-saved-regression") from None
         if names != model.parameters.names:
             raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, this one "
-                             f"{len(model.parameters)}")
+                             f"{len(model.parameters)}", code="other-model")
         fits = len(base) and blocks and all(
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):

@@ -147,7 +147,8 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
         tree.joint_index(name)
         if name in following:
             raise RobotError(f"joint '{name}' of robot '{robot.name}' is a dependent joint of the loops "
-                             f"{followers.loops.names}, so it cannot be locked; lock an independent joint")
+                             f"{followers.loops.names}, so it cannot be locked; lock an independent joint",
+                             code="joint-is-dependent")
     # In a loop a locked joint stays a joint, with a place of its own and no motion.
     still = {name: Mimic(robot.joint_names[0], 0.0, float(position)) for name, position in positions.items()}
     posture = followers.loops.posture.copy()

@@ -185,7 +185,8 @@ def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
     """Whether a link's inertia is known and not identified."""
     held = bool(row.get("held", False))
     if held and inertia is None:
-        raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia")
+        raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia",
+                         code="missing-inertia")
     return held
 
 

@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem
+from dynid.estimate.recursive.forgetting import DEFAULT
 from dynid.estimate.recursive.start import PriorLike, prior_of_file
+from dynid.estimate.recursive.stream import INSTRUMENTAL
 from dynid.model import LinearModel, Model, complete
 from dynid.model.held import held_values
 from dynid.online import FeedOptions, Online
@@ -72,15 +74,17 @@ class LiveOptions:
 
     Attributes:
         method: A recursive method, see `Online`.
-        forgetting: A way to forget, see `Online`.
+        forgetting: A way to forget, see `Online`; None for the default of the method.
         feeding: How raw samples are prepared.
         prior: What is known at the start: an estimate, or a robot's file or built-in name.
+        limits: Of mrls: "loose", "normal", "tight" or a bounds file.
     """
 
     method: str = "rls"
-    forgetting: str = "prior"
+    forgetting: str | None = None
     feeding: FeedOptions = field(default_factory=FeedOptions)
     prior: Estimate | str | None = None
+    limits: str | None = None
 
 
 class LiveModel:
@@ -122,14 +126,15 @@ class LiveModel:
     def last_stamp(self) -> float:
         return self.online.last_stamp
 
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int:
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Learn from raw samples, see `Online.feed`."""
-        rows, excerpt = self.online.feed(t, q, tau), self._excerpt
+        rows, excerpt = self.online.feed(t, q, tau, reference), self._excerpt
         self._name_changes(CAUSE_SECONDS)
         if excerpt is not None:
             if not self.online.has_moved and excerpt.seconds > STRETCH_SECONDS:
                 excerpt = self._excerpt = Excerpt(excerpt.joints)  # nothing is chosen from a robot at rest
-            excerpt.add(*fed_samples(t, q, tau, self.robot.dof))
+            if reference is not None or self.online.method not in INSTRUMENTAL:
+                excerpt.add(*fed_samples(t, q, tau, self.robot.dof, reference))
             if excerpt.seconds >= self._due:
                 self._due = NEXT_CHOICE * excerpt.seconds
                 self._choose()
@@ -166,8 +171,9 @@ class LiveModel:
         prior: PriorLike | None = None
         if self.options.prior is not None:
             prior = prior_rows_of(self.options.prior, settings, base)
-        online = Online(model, self.options.method, forgetting=self.options.forgetting, base=base, prior=prior,
-                        feeding=feeding)
+        given = self.options.forgetting
+        online = Online(model, self.options.method, forgetting=DEFAULT if given is None else given, base=base,
+                        prior=prior, feeding=feeding, limits=self.options.limits)
         online.about[CHOSEN] = settings.model.model_dump(mode="json")
         return online
 

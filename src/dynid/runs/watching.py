@@ -32,11 +32,11 @@ class WatchOptions:
     speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
     silent source has ended. record: folder to write to and go on from. prior: folder of a result, or a robot's file or
     built-in name, that says what is known at the start. equations: "torque" or "kernel". trust: whether Python files
-    that results name as their models may be run."""
+    that results name as their models may be run. limits: of mrls, "loose", "normal", "tight" or a bounds file."""
 
     source: str
     method: str = "rls"
-    forgetting: str = "prior"
+    forgetting: str | None = None
     cutoff: float | None = None
     rate: float | None = None
     speed: float = 1.0
@@ -46,6 +46,7 @@ class WatchOptions:
     prior: str | None = None
     equations: str = "torque"
     trust: bool = False
+    limits: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Re
     """The stream of a watch, new or as it was recorded."""
     stream = LiveOptions(options.method, options.forgetting,
                          FeedOptions(options.cutoff, options.rate, equations=options.equations),
-                         prior_from(options.prior, options.trust))
+                         prior_from(options.prior, options.trust), options.limits)
     if record is None:
         return LiveModel(settings, robot, stream)
     about = record.about
@@ -105,7 +106,7 @@ class Fed(Protocol):
     @property
     def last_stamp(self) -> float: ...
 
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> int: ...
+    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int: ...
 
     def finish(self) -> int: ...
 
@@ -120,9 +121,9 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
         raise DynidError("speed must not be negative, and every and patience must be above zero")
     due = time.monotonic() + options.every
-    for t, q, tau in _blocks(settings, options, robot, stream, losses):
-        if len(t):
-            stream.feed(t, q, tau)
+    for block in _blocks(settings, options, robot, stream, losses):
+        if len(block.t):
+            stream.feed(*block)
         if time.monotonic() >= due:
             look()
             due = time.monotonic() + options.every

@@ -54,11 +54,14 @@ class LuGre:
 
 @dataclass(frozen=True, eq=False)
 class Flexible:
-    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17), one number or one per joint.
+    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17). Values are one number or one per
+    joint.
 
-    stiffness: N m/rad, infinite for a joint that does not bend. damping: N m s/rad. rotor: inertia of the motors; left
-    out, the model's rotor inertia, which then turns with the motors instead of the links. viscous, coulomb: friction
-    of the motors, N m s/rad and N m; that of the model acts on the links. The controller sees the motors.
+    Attributes:
+        stiffness: N m/rad, infinite for a rigid joint.
+        damping: N m s/rad.
+        rotor: inertia of the motors, kg m^2. Default: the rotor inertia of the model, which then moves with the motors.
+        viscous, coulomb: friction of the motors, N m s/rad and N m. Friction of the model acts on the links.
     """
 
     stiffness: ArrayLike

@@ -105,9 +105,9 @@ class StartUp:
 
 @dataclass(frozen=True)
 class VectorForgetting:
-    """A factor for each base parameter, P := L^-1 P L^-1 (Ardiani, eq. 4.12): `others` for all but those in `factors`,
-    by the name of a base parameter or of a joint's number. The factor acts on both sides: all alike, it is
-    Exponential(factor ** 2)."""
+    """A factor for each base parameter, P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12): `others` for all but
+    those in `factors`, by the name of a base parameter or of a joint's number. The factor acts on both sides: all
+    alike, it is Exponential(factor ** 2). As text: "vector:0.9995,1=0.999,Fc2=0.99"."""
 
     factors: Mapping[str, float] | None = None
     others: float = 0.9995
@@ -133,8 +133,10 @@ class VectorForgetting:
 
 @dataclass(frozen=True)
 class Directional:
-    """Only what is known along a new row is forgotten, H := H - (1 - factor) H x x'H / x'H x (Cao and Schwartz): what
-    a motion does not excite stays as well known as it was."""
+    """Directional forgetting: H := H - (1 - factor) H x x'H / x'H x (Cao and Schwartz).
+
+    Information is forgotten only along a new row x. Directions that a motion does not excite keep their information.
+    """
 
     factor: float = 0.999
     name: ClassVar[str] = "directional"
@@ -240,7 +242,8 @@ DEFAULT = TowardsPrior()
 
 def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     """A way to forget from what users give: one of the classes, None, a factor, or a name with numbers behind a colon
-    in the order of its fields: "exponential:0.9995", "start-up:0.999,0.95"."""
+    in the order of its fields: "exponential:0.9995", "start-up:0.999,0.95". Factors of single joints or base
+    parameters are NAME=FACTOR: "vector:0.9995,1=0.999,Fc2=0.99"."""
     if given is None:
         return NoForgetting()
     if isinstance(given, int | float) and not isinstance(given, bool):
@@ -253,14 +256,19 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
     if name not in _WAYS:
         raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}")
     way = _WAYS[name]
+    parts = [text.partition("=") for text in numbers.split(",") if text.strip()]
     try:
-        values = [float(text) for text in numbers.split(",") if text.strip()]
+        values = [float(text) for text, equals, _ in parts if not equals]
+        named = {text.strip(): float(value) for text, equals, value in parts if equals}
     except ValueError:
         raise ModelError(f"forgetting '{given}' has a value after its colon that is not a number") from None
     places = [one.name for one in fields(way) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
         raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
-    chosen: Forgetting = way(**dict(zip(places, values, strict=False)))
+    if named and way is not VectorForgetting:
+        raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
+                         "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'")
+    chosen: Forgetting = way(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
     return chosen
 
 

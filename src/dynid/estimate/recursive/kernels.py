@@ -258,3 +258,29 @@ def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: 
             for k in range(b):
                 if owner[k] == j:
                     beta[k] += gain[k] * error
+
+
+@njit(**BORROWING)
+def update_in_turn(r: Array, norms: Array, beta: Array, x: Array, space: Array, which: Ints, entries: Array,
+                   keep: Bools, columns: Ints, starts: Ints, scale: Array, ring: Array, place: int, stages: Array
+                   ) -> None:
+    """All samples of the last joint, then of the one before it, and so on, into the factor r (Ardiani, eq. 3.15).
+
+    stages (dof, b): gets the estimate after all samples of a joint and of those behind it. Others as in `update`.
+    """
+    width, b = len(r), len(beta)
+    for j in range(len(starts) - 2, -1, -1):
+        for t in range(len(keep)):
+            now = ring[(place + t) % len(ring)]
+            now[j] = 0.0
+            if not keep[t, j]:
+                continue
+            load(x[0], entries, t, columns, starts[j], starts[j + 1], scale[j])
+            for k in range(b):
+                norms[k] += x[0, k] * x[0, k]
+            rotate(r, x, 1, columns[starts[j]], width, space, which)
+            add_rest(r, width, x[0, width - 1])
+            now[j] = x[0, width - 1]
+        solve(r, norms, beta, b)
+        for k in range(b):
+            stages[j, k] = beta[k]

@@ -15,6 +15,7 @@ from dynid.estimate.instruments import filtered_references, plain_references
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.recursive.stream import Stream, StreamOptions
+from dynid.estimate.recursive.verdicts import standard_limits
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations
 from dynid.regression.equations import Rows
@@ -49,8 +50,9 @@ def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: f
 @method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
 def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
           noise: float | str = "learn") -> Estimate:
-    """Joint after joint with P handed on (Ardiani, eq. 3.15-3.16); the estimate is that of `rls`. Options as there;
-    there is no forgetting, since rows of one time come at different times."""
+    """All samples of the last joint, then of the one before it, with P handed on (Ardiani, eq. 3.15-3.16); the estimate
+    is that of `rls`, and `joint_estimates` (joints, base) in the diagnostics are those after each joint. Options as
+    there; there is no forgetting, since rows of one time come at different times."""
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
 
 
@@ -72,15 +74,18 @@ def by_lines(problem: Problem) -> Estimate:
 
 @method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"},
         depends_on={"order"})
-def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero") -> Estimate:
+def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero", limits: Any = None) -> Estimate:
     """Least squares in the parameters that the data tell apart, the others at their start (Lomakin and Deutscher,
     fig. 1).
 
     wanted: deviation, in its unit, that a parameter must at least be found with; by default the value with which it
-    would make all the torque alone. start: values of those that are not.
+    would make all the torque alone. start: values of those that are not. limits: of standard parameters by name,
+    carried to base parameters by interval arithmetic (s. VI); or "loose", "normal" or "tight" for those of the robot's
+    file; or a bounds file.
     """
     chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
-    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted))
+    return _over_logs(problem, "mrls", replace(chosen, wanted=wanted,
+                                                limits=standard_limits(problem.model, limits)))
 
 
 @method("riv", "recursive instrumental variables from references", needs={"data", "exact", "rigid", "torques"},
@@ -125,7 +130,7 @@ def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
     whole: list[Rows] = []
     for piece in equations.pieces():
         rows = equations.rows(piece)
-        if name == "s-rls-b":  # all samples of a joint before the next: they are needed at once
+        if name in ("s-rls", "s-rls-b"):  # all samples of a joint before the next: they are needed at once
             whole.append(rows)
         else:
             stream.add(np.ascontiguousarray(rows.entries), np.ascontiguousarray(rows.keep))
@@ -141,7 +146,11 @@ def _from_data(problem: Problem, stream: Stream) -> Estimate:
     recursion.settle_noise()
     regression = replace(problem.regression, prior=recursion.prior)
     solution = solve(regression, recursion.live())
-    return LinearFit.of(replace(problem, regression=regression), solution, recursion.scale).estimate(stream.method)
+    found = LinearFit.of(replace(problem, regression=regression), solution, recursion.scale).estimate(stream.method)
+    if not len(stream.joint_estimates):
+        return found
+    facts = {"joint_estimates": stream.joint_estimates.tolist()}
+    return replace(found, diagnostics=found.diagnostics.with_facts(facts))
 
 
 def _with_references(problem: Problem, name: str, options: StreamOptions, references: References) -> Estimate:

@@ -27,6 +27,7 @@ from dynid.regression.known import Prior
 
 RING = 4096  # innovations kept
 FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
+ROWS_PER_PARAMETER = 4  # rows for each parameter that weights are learnt from at least: fewer are fitted too well
 _NO_HISTORY, _NOTHING = np.zeros((0, 1)), np.zeros(0)
 _STRETCHES = 20  # between restarts that are kept
 
@@ -98,7 +99,8 @@ class Recursion:
         keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
         memory = self.memory
         while at < m:
-            count = 1 if m == 1 else min(m - at, self._until_next_look(), memory.room)
+            first = self._plan[0] == kernels.VECTOR and self.done == 0
+            count = 1 if m == 1 or first else min(m - at, self._until_next_look(), memory.room)
             mode, factors = self._factors(at, count, m)
             fading, shares = None, _NOTHING
             if mode == kernels.NONE and factors[at] != 1.0:
@@ -133,6 +135,8 @@ class Recursion:
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
         """Mode and factors for samples at..at + count of m."""
         mode, one = self._plan
+        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12 fades after a sample: the prior meets the first whole
+            return kernels.NONE, np.ones(m)
         if mode in (kernels.VECTOR, kernels.VARIABLE):
             return mode, one
         if m == 1 and self.forgetting.steady and not self.resting:
@@ -198,7 +202,7 @@ class Recursion:
         """Weights from what is remembered, and the live factor made anew with them; not where the factor is not that of
         what is remembered, nor before there is enough of it."""
         found = self.regression()
-        if not self.forgetting.scalar or sum(found.rows) <= 4 * len(self.beta):
+        if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return
         weights = joint_weights(found)
         self.ring *= weights / self.scale
@@ -238,12 +242,13 @@ class Recursion:
 
     def live(self) -> Stacked:
         """The live factor as a least-squares problem, with the ridge of parameters that have one (see
-        `Regression.pull`)."""
+        `Regression.pull`); with instruments, that of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
+        own = self.r[:, [*range(b), -1]]
         if ridge.any():
-            return Stacked.of(np.vstack([self.r, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
-        return Stacked(self.r[:b, :b], self.r[:b, b], float(self.r[b, b] ** 2), rows)
+            return Stacked.of(np.vstack([own, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
+        return Stacked(own[:b, :b], own[:b, b], float(np.sum(own[b:, b] ** 2)), rows)
 
     def innovations(self) -> Array:
         """The last normalised innovations (samples, dof), the oldest first, in units of the noise; zero where a row

@@ -1,5 +1,9 @@
-"""Joint after joint from the last one, each with its own parameters only: the two sequential ways of Ardiani's table
-3.3, for comparison. What a joint found is taken as known by those before it, so errors add up."""
+"""Joint after joint from the last one: the sequential methods of Ardiani's table 3.3.
+
+In S-IDIM-RLS (`add_in_turn`) each joint's rows move all parameters, and the estimate is that of least squares. In the
+two others, which are for comparison, each joint has its own parameters only: what a joint found is taken as known by
+those before it, so errors add up.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,40 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.estimate.linear import joint_weights
 from dynid.estimate.recursive import kernels
-from dynid.estimate.recursive.recursion import Recursion
+from dynid.estimate.recursive.recursion import RING, ROWS_PER_PARAMETER, Recursion
 from dynid.regression import BaseParameters, Regression
 
 
 def owners(base: BaseParameters) -> Ints:
     """The joint (from 0) that each base parameter belongs to (base,)."""
     return np.array([base.parameters.items[c].owner for c in base.independent], dtype=np.int64)
+
+
+def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
+    """Add a block of samples by S-IDIM-RLS: all of them of the last joint, then of the one before it, and so on.
+
+    Args:
+        recursion: Without forgetting. Weights that are to be learnt are those of the first block, if it is long enough:
+            a joint's rows need their weight before those of the next joint come.
+        entries: Rows (layout.rows, m).
+        keep: Which of them count (m, dof).
+
+    Returns:
+        Estimates (dof, base) after the samples of each joint and of those behind it.
+    """
+    memory, first, place = recursion.memory, recursion.done == 0, recursion.done % RING
+    memory.add(entries, keep)
+    if first and recursion.learn:
+        found = recursion.regression()
+        if sum(found.rows) > ROWS_PER_PARAMETER * len(recursion.beta):
+            recursion.scale, recursion.learn = joint_weights(found), False
+    stages = np.empty((keep.shape[1], len(recursion.beta)))
+    kernels.update_in_turn(recursion.padded, recursion.norms, recursion.beta, recursion.rows, recursion.space,
+                           recursion.which, entries, keep, memory.columns, memory.starts, recursion.scale,
+                           recursion.ring, place, stages)
+    return stages
 
 
 def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> None:

@@ -16,7 +16,7 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgettin
 from dynid.estimate.recursive.instrumental import instrumental_estimate, instrumented_entries, instrumented_layout
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.result import estimate_of, stream_facts
-from dynid.estimate.recursive.sequential import add_own, line_by_line
+from dynid.estimate.recursive.sequential import add_in_turn, add_own, line_by_line
 from dynid.estimate.recursive.start import PriorLike, base_given, noise_of
 from dynid.estimate.recursive.verdicts import IDENTIFIED, Judged, base_limits, default_threshold, judge
 from dynid.regression import BaseParameters
@@ -24,6 +24,7 @@ from dynid.regression.equations import Layout
 from dynid.regression.known import Prior
 
 LEAST_SQUARES, INSTRUMENTAL, SEQUENTIAL = ("rls", "cls", "s-rls"), ("riv", "civ"), ("s-rls-b", "line-by-line")
+IN_TURN = ("s-rls", *SEQUENTIAL)  # those that process one joint after another
 METHODS = (*LEAST_SQUARES, *SEQUENTIAL, *INSTRUMENTAL, "mrls")
 _FIRST_DEVIATION = 10.0  # of a start that nothing is known of (Ardiani, s. 3.3.6.2: 100 on the diagonal of P)
 
@@ -57,11 +58,11 @@ class Stream:
         self.method, self.options = method, options
         self.base, self.prior = base_given(base, options.prior)
         self.layout: Layout = layout_of(self.base)
-        plain = method in SEQUENTIAL + INSTRUMENTAL and options.forgetting is DEFAULT
+        plain = method in IN_TURN + INSTRUMENTAL and options.forgetting is DEFAULT
         forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
-        if method in SEQUENTIAL and forgetting.name != "none":
-            raise ModelError(f"method '{method}' processes one joint after another and has no forgetting; give "
-                             "forgetting=None")
+        if method in IN_TURN and (forgetting.name != "none" or options.robust or options.adds):
+            raise ModelError(f"method '{method}' processes one joint after another and has no forgetting, robust "
+                             "weights or row selection; give forgetting=None")
         if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up")
                                        or options.robust or options.adds):
             raise ModelError(f"method '{method}' supports only exponential, start-up or no forgetting, without robust "
@@ -77,6 +78,7 @@ class Stream:
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
         self._box = base_limits(self.base, options.limits) if options.limits else None
         self._own = self.initial.copy()  # of s-rls-b
+        self.joint_estimates = np.zeros((0, len(self.base)))  # of s-rls, (dof, base): after each joint's last samples
 
     def _initial(self) -> Array:
         """Base values (base,) to start from: the prior's, zero where it says nothing."""
@@ -87,7 +89,7 @@ class Stream:
     def add(self, entries: Array, keep: Bools, instruments: Array | None = None, history: Array | None = None) -> None:
         """Rows (layout.rows, m) of the plain layout, which count (m, dof), and those along the instruments' motion.
 
-        history (m, base): gets the estimate after each sample.
+        history (m, base): gets the estimate after each sample; of s-rls, that after the whole block.
         """
         if self.method in INSTRUMENTAL:
             if instruments is None:
@@ -96,6 +98,10 @@ class Stream:
             entries = instrumented_entries(self.layout, instruments, entries)
         if self.method == "s-rls-b":
             add_own(self.recursion, np.ascontiguousarray(entries), keep, self._own)
+        elif self.method == "s-rls":
+            self.joint_estimates = add_in_turn(self.recursion, np.ascontiguousarray(entries), keep)
+            if history is not None:
+                history[:] = self.recursion.beta
         else:
             self.recursion.add(entries, keep, history)
 

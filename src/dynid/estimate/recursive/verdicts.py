@@ -15,8 +15,10 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
+from dynid.model import LinearModel, Model
 from dynid.regression import BaseParameters, Stacked
 
+Limits = Mapping[str, tuple[float, float]] | str | None
 IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of the document
 
 
@@ -63,6 +65,35 @@ def default_threshold(stacked: Stacked, wanted: float | None) -> Array:
         return np.full(len(stacked.r), noise / wanted ** 2)
     torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
     return np.maximum(noise / max(torque, 1e-300), 1e-18) * np.sum(stacked.r ** 2, axis=0) + 1e-300
+
+
+def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float, float]]:
+    """Return limits of standard parameters by name.
+
+    Args:
+        model: The model whose parameters they are of.
+        given: Limits by name; or "loose", "normal" or "tight" for those of the bodies and shapes in the robot's file;
+            or the path of a bounds file (see `dynid extract`).
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, str):
+        try:
+            pairs = {name: (float(low), float(high)) for name, (low, high) in given.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise ModelError("limits must be a lower and an upper number for each parameter name, such as "
+                             f'`M1 = [0.0, 3.0]`, "normal" or a bounds file; got {given!r}') from None
+        unknown = [name for name in pairs if name not in model.parameters.names]
+        if unknown:
+            raise ModelError(f"limits contain '{unknown[0]}', which is not a standard parameter of the model")
+        return pairs
+    if not isinstance(model, Model):
+        raise ModelError(f"limits '{given}' come from a robot's file, which this model has none of")
+    from dynid.extraction import WIDTHS, load_bounds, robot_bounds  # imports estimates
+
+    width = next((one for one in WIDTHS if one == given), None)
+    bounds = load_bounds(given, model) if width is None else robot_bounds(model, width)
+    return bounds.standard_limits(model.parameters)
 
 
 def base_limits(base: BaseParameters, limits: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:

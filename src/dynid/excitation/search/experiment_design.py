@@ -88,7 +88,7 @@ class ExperimentDesign:
 
 def design_experiment(model: LinearModel | Robot, limits: Limits | None, family: Family, criterion: str | Criterion,
                       measurement: Measurement, prior: PriorKnowledge) -> ExperimentDesign:
-    """What is asked of a motion; the arguments are those of `excite`."""
+    """Return the optimisation problem of a motion. The arguments are those of `excite`."""
     if isinstance(model, Robot):
         model = Model(model, make_terms(model, defaults=True))
     limits = _checked_limits(model, limits)

@@ -38,10 +38,10 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     blocks, length = _blocks(source, params, settings, robot, bounds, stream)
     say, due, first, last, q = Progress(voice.progress), 0.0, None, 0.0, None
     say(f"listening to {source}", 0.0)
-    for t, positions, torques in blocks:
-        if len(t):
-            stream.feed(t, positions, torques)
-            first, last, q = t[0] if first is None else first, float(t[-1]), positions[-1]
+    for block in blocks:
+        if len(block.t):
+            stream.feed(*block)
+            first, last, q = block.t[0] if first is None else first, float(block.t[-1]), block.q[-1]
         if q is not None and time.monotonic() >= due:
             began = time.monotonic()
             voice.say("look", look=_look(stream, robot, last, q))

@@ -37,7 +37,7 @@ class Watcher(Protocol):
     @property
     def events(self) -> list[dict[str, Any]]: ...
 
-    def feed(self, t: Array, q: Array, tau: Array) -> None: ...
+    def feed(self, t: Array, q: Array, tau: Array, reference: Array | None = None) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -95,8 +95,8 @@ class _Fed:
     def events(self) -> list[dict[str, Any]]:
         return [one.to_dict() for one in self._stream.events]
 
-    def feed(self, t: Array, q: Array, tau: Array) -> None:
-        self._fed.feed(t, q, tau)
+    def feed(self, t: Array, q: Array, tau: Array, reference: Array | None = None) -> None:
+        self._fed.feed(t, q, tau, reference)
 
     def finish(self) -> None:
         self._fed.finish()
@@ -157,7 +157,7 @@ class Touch:
     def events(self) -> list[dict[str, Any]]:
         return [*self._said, *({"code": "sample", "text": text} for text in self._outside.events)]
 
-    def feed(self, t: Array, q: Array, tau: Array) -> None:
+    def feed(self, t: Array, q: Array, tau: Array, reference: Array | None = None) -> None:
         self.samples += len(t)
         rows = self._outside.feed(t, q, tau)
         self._rows = rows if len(rows) else self._rows
