@@ -71,7 +71,7 @@ def friction_picture(browser: str) -> None:
     problem = Problem.of(choose_terms(Model(robot), samples).model, samples)
     estimate = identify(problem)
     fit = reconstruct(estimate, samples)
-    data = ReportData("arm3r", estimate, fit, verdict(problem, estimate, fit), robot=robot)
+    data = ReportData("arm3r", estimate, fit, verdict(estimate, problem, reconstruction=fit), robot=robot)
     with tempfile.TemporaryDirectory() as folder:
         page = write_report(data, Path(folder) / "friction.html", sections=(friction.SECTION,))
         subprocess.run([browser, *QUIET, f"--user-data-dir={folder}/browser", "--window-size=1200,840",
@@ -95,7 +95,7 @@ def flexibility_picture(browser: str) -> None:
     problem = Problem.of(model, samples, recordings=log)
     estimate = identify(problem, method="iv")
     fit = reconstruct(estimate, samples)
-    data = ReportData("arm3r", estimate, fit, verdict(problem, estimate, fit), robot=robot,
+    data = ReportData("arm3r", estimate, fit, verdict(estimate, problem, reconstruction=fit), robot=robot,
                       deflections=deflections(estimate, (samples,), (log,)))
     with tempfile.TemporaryDirectory() as folder:
         page = write_report(data, Path(folder) / "flexibility.html", sections=(flexibility.SECTION,))

@@ -96,9 +96,9 @@ def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Verdict:
     others = []
     if put.other is not None:
         others = [reconstruct(estimate, prepare(put.other, samples[0].preparation))]
-    return verdict(problem.torques, estimate, reconstruct(estimate, samples, for_tests=True), others,
-                   cross_validate(problem, method, estimate=estimate), physics(estimate, samples[0]),
-                   cutoff_dependence(problem, estimate, choice=cutoff))
+    return verdict(estimate, problem.torques, reconstruction=reconstruct(estimate, samples, for_tests=True),
+                   validation=others, cross=cross_validate(problem, method, estimate=estimate),
+                   physics=physics(estimate, samples[0]), cutoff=cutoff_dependence(problem, estimate, choice=cutoff))
 
 
 def outcome(task: Task, fault: Fault, put: Put, robot: Robot, own: frozenset[str] = frozenset()) -> Outcome:
@@ -106,10 +106,13 @@ def outcome(task: Task, fault: Fault, put: Put, robot: Robot, own: frozenset[str
     seed, names = task.seed or 0, robot.joint_names
     given = put.robot or robot
     try:
-        found = judged(bare(given) if put.bare else given, put, task.how).of("suspicious")
+        said = judged(bare(given) if put.bare else given, put, task.how)
     except DynidError as error:
         return Outcome(task.group, task.robot, seed, fault.name, (type(error).__name__,), False, (), (str(error),),
                        task.how)
+    found = said.of("suspicious")
+    if put.joints is not None:  # which scales the data cannot decide is stated of healthy logs too, and blames nothing
+        found += tuple(one for one in said.findings if one.code in fault.codes and one not in found)
     wanted = None if put.joints is None else {names[j] for j in put.joints}
     of_fault = [one for one in found if one.code in fault.codes]
     joints = {joint for one in of_fault for joint in one.joints}

@@ -14,7 +14,10 @@ def reproduced(name: str, **size: Any) -> dict[str, Any]:
     """The result of a reproduction: every check holds, it is plain, its table is text, its figures are drawn."""
     module = import_module(name)
     result: dict[str, Any] = module.run(lambda words: None, **size)
-    assert all(result["checks"].values()), [check for check, fine in result["checks"].items() if not fine]
+    words = {**result.get("checks", {}), **result.get("demonstrations", {})}
+    assert all(words.values()), [check for check, fine in words.items() if not fine]
+    failures = [failure for one in result.get("printed", ()) for failure in one["failures"]]
+    assert not failures, failures
     plain = json.loads(json.dumps(result, allow_nan=False))
     if (FIGURES / f"{name}.py").exists():
         for drawing in import_module(f"figures.{name}").figures(plain):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dynid.cli.output import print_json
 from dynid.escape import c_string, comment, terminal_text, toml_string, yaml_string
 from dynid.excitation import FourierSeries, read_trajectory, write_trajectory
-from dynid.files import write_whole
+from dynid.files import json_text, write_whole
 from dynid.html_tables import card, listed, paragraph, table
 from dynid.report.figure import Figure, script_json
 from dynid.robot import Robot
@@ -122,3 +122,13 @@ def test_html_has_the_same_elements(found: tuple[str, ...]) -> None:
     parsed = Elements(page(found[0]))
     assert parsed.found == Elements(page("harmless")).found
     assert json.loads(script_json({"name": found[0]})) == {"name": found[0]}
+
+
+def test_json_has_a_line_for_each_key_and_no_number_that_is_not_finite() -> None:
+    facts = {"name": 'a "b"\n\u00e9', "values": [1.0, 2.5e-9, None], "nested": {"is_good": True}}
+    for is_ascii in (False, True):
+        text = json_text(facts, ensure_ascii=is_ascii)
+        assert json.loads(text) == facts and len(text.splitlines()) == len(facts) + 2 and text.isascii() == is_ascii
+    assert json.loads(json_text({})) == {}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_text({"values": [float("nan")]})

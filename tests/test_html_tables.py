@@ -53,7 +53,7 @@ def shown():
     problem = dynid.Problem.of(model, samples)
     estimate = dynid.identify(problem, method="wls")
     return {"robot": robot, "recording": log, "estimate": estimate,
-            "verdict": dynid.verdict(problem, estimate, dynid.reconstruct(estimate, samples))}
+            "verdict": dynid.verdict(estimate, problem, reconstruction=dynid.reconstruct(estimate, samples))}
 
 
 @pytest.mark.parametrize("name", ["robot", "recording", "estimate", "verdict"])

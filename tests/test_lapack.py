@@ -60,3 +60,12 @@ print(scipy.linalg.lapack.dgeqrf(np.eye(2))[0][0, 0] == dynid.lapack.dgeqrf(np.e
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
     assert out[:2] == [str(first == "scipy.linalg"), "True [0, 1]"]
+
+
+def test_positive_definite():
+    rng = np.random.default_rng(3)
+    root, b = rng.normal(size=(6, 6)), rng.normal(size=6)
+    a = root @ root.T + np.eye(6)
+    np.testing.assert_allclose(lapack.solve_positive(a, b), np.linalg.solve(a, b), rtol=1e-11)
+    with pytest.raises(np.linalg.LinAlgError):
+        lapack.solve_positive(-a, b)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from figures.panels import bars
-from fleet_iiwa import PRINTED
+from fleet_iiwa import mean_error
 
 from dynid.report.drawing import Curve, Drawing, Panel
 
@@ -21,7 +21,7 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
                                                           for name in ROBOTS)) for j, joint in enumerate(JOINTS))
 
     cross = tuple(bars(JOINTS, {f"on robot {j}": result["errors"][i - 1][j - 1] for j in (1, 2, 3)},
-                       {f"on robot {j}": PRINTED[i, j] for j in (1, 2, 3)}, f"model of robot {i}",
+                       {f"on robot {j}": mean_error(i, j) for j in (1, 2, 3)}, f"model of robot {i}",
                        "relative error, %", logarithmic=True) for i in (1, 2, 3))
     return [Drawing("Commanded positions", "figure F.2: the same for all three arms.",
                     over_time("commanded", "position, rad")),

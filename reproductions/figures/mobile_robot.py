@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from _printed import printed
 from figures.panels import bars
-from mobile_robot import DRIVE, FITNESS, OUTPUTS, motion
+from mobile_robot import DRIVE, METHODS, OUTPUTS, motion
 
 from dynid.report.drawing import Curve, Drawing, Panel
 
@@ -22,8 +23,9 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     inputs = tuple(Panel(name, TIME, label, (Curve(name, t[::5].tolist(), column[::5].tolist()),))
                    for name, label, column in (("speed", "speed, m/s", speed), ("turn rate", "turn rate, rad/s", turn)))
     way = Panel("way on the floor", "x, m", "y, m", (Curve("way", x[::5].tolist(), y[::5].tolist()),))
-    fits = tuple(bars(OUTPUTS, result["medians"][name], printed, f"table {name}, median of all logs", "fitness, %")
-                 for name, printed in FITNESS.items())
+    fits = tuple(bars(OUTPUTS, result["medians"][name], {method: printed("000", name).values(method)
+                                                         for method in methods},
+                      f"table {name}, median of all logs", "fitness, %") for name, methods in METHODS.items())
     return [Drawing("The motion", "figures E.2 and E.3: speed and turn rate as Fourier series over 30 s, and the "
                     "positions that the robot passes.", (*inputs, way)),
             Drawing("How well new motions are predicted", "tables E.4 and E.5: with white noise both methods predict "

@@ -4,11 +4,13 @@ MAX_REASON_LENGTH = 2000  # characters of a reason: what was given may be of any
 
 
 class DynidError(Exception):
-    """The call was wrong: a file, an argument, a name. Exit code 2 at the command line.
+    """The call was wrong: a file, an argument or a name. Exit code 2 on the command line.
 
-    reason: what stands in the way; advice: what to do, the end of the sentence. code: of the reason, in kebab-case,
-    for callers that go on without what was not possible; by default that of the class. where: the setting it is about,
-    such as log.torque, where that is known.
+    Attributes:
+        reason: what is wrong.
+        advice: what to do; the end of the sentence.
+        code: stable code of the reason in kebab-case. Default: the code of the class.
+        where: setting that the error concerns, such as log.torque, or None.
     """
 
     exit_code = 2

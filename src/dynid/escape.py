@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 
 # Characters without a UTF-8 form, which file names that are not UTF-8 have in Python.
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SURROGATES = "[\ud800-\udfff]"
+_NOT_IN_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled at first use: that takes 5 ms
 _REPLACEMENT = "\ufffd"
 _CODES_IN_XML = {ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}  # an attribute would lose or end at these
 _QUOTED = {'"': '\\"', "\\": "\\\\"}
@@ -74,11 +74,12 @@ def csv_line(cells: Iterable[str]) -> str:
 
 def xml_attribute(text: str) -> str:
     """Return the text as a quoted XML attribute; a character that XML does not have becomes U+FFFD."""
-    return f'"{escape(_NOT_IN_XML.sub(_REPLACEMENT, text), quote=False).translate(_CODES_IN_XML)}"'
+    known = text if text.isascii() and text.isprintable() else re.sub(_NOT_IN_XML, _REPLACEMENT, text)
+    return f'"{escape(known, quote=False).translate(_CODES_IN_XML)}"'
 
 
 def _encodable(text: str) -> str:
-    return _SURROGATES.sub("\ufffd", text)
+    return text if text.isprintable() else re.sub(_SURROGATES, _REPLACEMENT, text)
 
 
 def _escaped(text: str, special: Mapping[str, str], shortest: str = "x") -> str:

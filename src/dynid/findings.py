@@ -38,11 +38,16 @@ class Note:
 class Finding:
     """One finding of a verdict.
 
-    code: kebab-case, stable. kind: the part of the verdict it belongs to. severity: fatal where the fit means nothing
-    until this is put right, warning where something should be done, info otherwise. text: one sentence. title: two or
-    three words for a headline. joints, parameters, logs: names of what it is about. evidence: the numbers it stands
-    on, by name; a tuple has one number for each of the joints, parameters or logs, in their order. second_fit: whether
-    these are of a second fit, made to see what else is wrong, and not of the result.
+    Attributes:
+        code: stable code in kebab-case.
+        kind: part of the verdict that it belongs to.
+        severity: "fatal" if the fit is meaningless until it is corrected, "warning" if something should be done, else
+            "info".
+        text: one sentence.
+        title: two or three words for a headline.
+        joints, parameters, logs: names that it concerns.
+        evidence: numbers by name. A tuple has one number per joint, parameter or log, in their order.
+        second_fit: whether the numbers are of a second fit, made for diagnosis, and not of the result.
     """
 
     code: str

@@ -60,6 +60,18 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: 
     return np.asarray(x)
 
 
+def solve_positive(a: Array, b: Array) -> Array:
+    """Return x of a x = b for a symmetric positive definite a (n, n).
+
+    Raises:
+        LinAlgError: a is not positive definite.
+    """
+    factor, status = dpotrf(a)
+    if status != 0:
+        raise np.linalg.LinAlgError("a matrix is not positive definite")
+    return np.asarray(dpotrs(factor, b)[0])
+
+
 def solve_tridiagonal(band: Array, b: Array) -> Array:
     """Return x of a x = b for a tridiagonal a, given by its diagonals as `scipy.linalg.solve_banded` has them."""
     _, _, _, x, status = _lapack.dgtsv(band[2, :-1], band[1], band[0, 1:], b)

@@ -51,7 +51,7 @@ def is_physical(value: float) -> bool:
 
 
 def finite_number(text: str) -> float:
-    """The number that a text holds; ValueError where it holds none, or one that no quantity has."""
+    """Return the number in a text. A ValueError is raised if it is no number, or not finite."""
     value = float(text)
     if not is_physical(value):
         raise ValueError(f"'{text}' is no number of a quantity")

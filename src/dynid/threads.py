@@ -35,7 +35,7 @@ def thread_count(threads: int | None = None) -> int:
             raise ModelError(f"the variable DYNID_THREADS must be a whole number from 1, got '{text}'")
         threads = int(text)
     if threads < 1:
-        raise ModelError(f"the number of threads must be at least 1, got {threads}")
+        raise ModelError(f"the number of threads must be at least 1, got {threads}", code="thread-count")
     return threads
 
 

@@ -17,13 +17,18 @@ Chosen here:
 IN_ALL = {"logs": 2}
 def run(progress, logs=5):
     progress("drawing")
-    return {"logs": logs, "x": [0.0, 1.0], "y": [0.0, 2.0], "checks": {"the slope is 2": True}}
+    printed = {"document": "009", "table": "1", "page": 7, "printed": 5, "compared": 3, "within": 2, "failures": [],
+               "not_comparable": {"it is given": 2}, "entries": []}
+    return {"logs": logs, "x": [0.0, 1.0], "y": [0.0, 2.0], "checks": {"the slope is 2": True}, "printed": [printed],
+            "demonstrations": {"a line is straight": True}}
 def table(result):
     return [("what", "theirs", "ours"), ("slope", "2.1", "2.0")]
 '''
 PLAIN = '''"""No figure."""
 def run(progress):
-    return {"checks": {"this holds": True, "this does not": False}}
+    printed = {"document": "009", "table": "2", "page": None, "printed": 4, "compared": 4, "within": 3,
+               "not_comparable": {}, "failures": ["009, table 2, a row: 1.0 for 2.0"], "entries": []}
+    return {"checks": {"this holds": True, "this does not": False}, "printed": [printed]}
 def table(result):
     return [("what", "ours"), ("a", "1 +- 2")]
 '''
@@ -83,3 +88,16 @@ def test_all_runs_the_smaller_studies_and_sums_up(dynid, folder) -> None:
     assert json.loads(dynid("reproduce", "small-line", "--json").out)["logs"] == 5
     shown = dynid("reproduce", "--all")
     assert shown.code == 1 and "CPU s" in shown.out and "2 of 3" in shown.out
+    last = " ".join(shown.out.split()).rpartition("5 of 7")[1:]
+    assert "".join(last) == ("5 of 7 printed numbers reproduced, 2 do not come out, 2 cannot be compared")
+
+
+def test_printed_numbers_are_counted_and_a_claimed_one_that_fails_ends_with_1(dynid, folder, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = dynid("reproduce", "small-line")
+    assert shown.code == 0 and "2 of 3 printed numbers reproduced" in shown.out
+    assert "009, table 1, p. 7: 5 printed, 3 compared, 2 within tolerance; 2 not comparable: it is given" in shown.out
+    assert "demonstration holds: a line is straight" in shown.out
+    (folder / "without.py").write_text(PLAIN.replace('"this does not": False', '"this too": True'))
+    shown = dynid("reproduce", "without")
+    assert shown.code == 1 and "DOES NOT COME OUT: 009, table 2, a row: 1.0 for 2.0" in shown.out

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from loads import LOAD
-from pushed_arm import RATE, arm, estimate, outside, push, recording
+from pushed_arm import RATE, SECONDS, arm, estimate, outside, push, recording
 
 from dynid import dynamics
 from dynid.contacts import ExternalWrench, find_contacts, free_motion
@@ -17,6 +17,11 @@ from dynid.contacts.observer import FilterOptions, Observer
 from dynid.contacts.wrench_posterior import posterior
 from dynid.dynamics import Wrench
 from dynid.errors import ModelError, NotPossibleError, RobotError
+from dynid.estimate import Estimate
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
+from dynid.model import Model
+from dynid.model.load_friction import LoadFriction
+from dynid.regression import base_parameters
 
 ROBOT = arm().model.robot
 PRIOR = np.array([100.0] * 3 + [20.0] * 3)
@@ -33,6 +38,40 @@ def test_the_observer_gives_the_torques_of_a_wrench(way: str) -> None:
     moving = np.abs(rows.dq).min(axis=1) > 0.05  # no sign of a velocity changes within the window
     assert moving.sum() > 500 and np.abs(truth).max() > 10.0
     assert np.abs(rows.tau - truth)[moving].max() < 0.01 * np.abs(truth).max()
+
+
+def test_the_observer_knows_friction_that_depends_on_load() -> None:
+    """With the true parameters the torques of a wrench are found, and the friction of its transmitted torque is not
+    taken for a part of it; without load friction in the model the error is many times as large."""
+    always = [Wrench("link5", lambda t: np.array([30.0, 10.0, 0.0, 0.0, 1.0, 0.0]) * np.sin(2.0 * t))]
+    share, plain = 0.15, arm().model
+    model = Model(plain.robot, (*plain.terms, LoadFriction()))
+    own = [model.parameters.names.index(name) for name in plain.parameters.names]
+    theta = np.array([share if item.symbol == "Fl" else 0.0 for item in model.parameters])
+    theta[own] = arm().theta
+    bodies = np.array([arm().theta[places] for places in plain.parameters.bodies.values()])
+    model = Model(plain.robot, (*plain.terms, LoadFriction(bodies=bodies)))
+    base = base_parameters(model)
+    true = replace(estimate(), model=model, base=base, values=base.reduce(theta), theta=None,
+                   identified=np.ones(len(base), dtype=bool), uncertainty_of=OnDemand.known(
+                       Uncertainty(1e-12 * np.eye(len(base)), "correlated")))
+    free, log = arm().recording(4, noise=0.0, seconds=SECONDS, rate=RATE), recording(4, always, noise=0.0)
+    pushed = log.tau - free.tau
+    dq = np.gradient(log.q, log.t, axis=0)
+    ddq = np.gradient(dq, log.t, axis=0)
+    transmitted = dynamics.inverse_dynamics(plain.robot, bodies, log.q, dq, ddq) + pushed
+    log = replace(log, tau=log.tau + share * np.abs(transmitted) * np.sign(dq))
+
+    def errors(one: Estimate) -> float:
+        rows = Observer(one, FilterOptions("momentum", 0.03, RATE, (1e-9,) * 7)).push(log.t, log.q, log.tau)
+        truth = dynamics.wrench_torques(ROBOT, always, rows.q, rows.t)
+        moving = np.abs(rows.dq).min(axis=1) > 0.05
+        assert moving.sum() > 500
+        return float(np.sqrt(np.mean((rows.tau - truth)[moving] ** 2)) / np.sqrt(np.mean(truth[moving] ** 2)))
+
+    without = replace(estimate(), values=estimate().base.reduce(arm().theta), theta=None)
+    assert errors(true) < 0.03
+    assert errors(without) > 10.0 * errors(true)
 
 
 def test_the_posterior_is_least_squares_with_the_prior_as_more_rows() -> None:

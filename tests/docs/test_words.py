@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from documentation import DOCS, ROOT
 
+import dynid
+from dynid import controllers, literature, terms, trajectories
 from dynid.cli.methods import RECOMMENDED
 from dynid.estimate import methods
 from dynid.model import FlexibleModel, Model, RigidBodies
@@ -104,6 +107,34 @@ def found(texts: Iterator[tuple[int, str]], path: Path) -> list[str]:
 
 def test_messages_and_help_have_no_private_words():
     assert [one for path in sorted(SOURCE.rglob("*.py")) for one in found(visible(path), path)] == []
+
+
+def public_names() -> Iterator[tuple[str, object]]:
+    """Every public name with what it is: of dynid itself and of the namespaces for terms, controllers and so on."""
+    for name in dynid._MODULES:
+        yield f"dynid.{name}", getattr(dynid, name)
+    for space in (terms, controllers, trajectories, literature):
+        for name in space.__all__:
+            yield f"{space.__name__}.{name}", getattr(space, name)
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Docstrings of public names, and of the public methods of public classes, without code and examples."""
+    for name, thing in public_names():
+        members = [(name, thing)]
+        if inspect.isclass(thing):
+            members += [(f"{name}.{key}", value) for key, value in vars(thing).items() if not key.startswith("_")
+                        and (inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod))]
+        for key, value in members:
+            text = inspect.getdoc(value) or ""
+            yield key, re.sub(r"(?m)`[^`]*`|\"[^\"]*\"|^ +[\w, ]+:", "", text.split(">>>")[0])
+
+
+def test_docstrings_of_public_names_have_no_private_words():
+    texts = list(docstrings())
+    assert len(texts) > 300
+    assert [f"{name}: write '{better}'" for name, text in texts for pattern, better in PRIVATE.items()
+            if re.search(pattern, re.sub("|".join(RIGHT), "", " ".join(text.split())))] == []
 
 
 def test_reports_and_the_studio_have_no_private_words():

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 from chains import CHAINS, chain
+from refusals import refused
 
 from dynid import dynamics
 from dynid.arrays import Array
@@ -184,7 +185,7 @@ def test_locked_joints_of_a_chain_stay_and_the_rest_moves_as_before() -> None:
     full = [np.insert(x, 2, at, axis=1) for x, at in ((q, 0.2), (dq, 0.0), (ddq, 0.0))]
     theirs = dynamics.inverse_dynamics(robot, None, *full)[:, [0, 1, 3]]
     np.testing.assert_allclose(dynamics.inverse_dynamics(part, None, q, dq, ddq), theirs, atol=1e-9)
-    with pytest.raises(RobotError, match="'elbow' .* is a dependent joint"):
+    with refused(RobotError, "joint-is-dependent", "elbow"):
         robot.lock({"elbow": 0.0})
 
 
@@ -196,7 +197,7 @@ def test_troubles_are_named() -> None:
     robot = closed(replace(robot.followers.tree, joints=longer), robot.followers.loops.closures, ["coupler", "rocker"],
                    {"crank": 1.0, "coupler": -1.0, "rocker": 1.4})
     far = np.array([[1.0], [1.5], [3.1]])
-    with pytest.raises(NotPossibleError, match="loop 'pin' of robot 'four-bar' .* in sample 2, at crank 3.1"):
+    with refused(NotPossibleError, "loop-not-solvable", "pin", "four-bar", "2", "3.1"):
         dynamics.inverse_dynamics(robot, None, far, far, far)
     assert closes(robot, far).tolist() == [True, True, False]
     robot = Robot.builtin("delta")
@@ -204,14 +205,14 @@ def test_troubles_are_named() -> None:
     assert followers is not None and followers.loops is not None
     tree, (one, two, three) = followers.tree, followers.loops.closures
     posture = dict(zip(tree.joint_names, followers.loops.posture, strict=True))
-    with pytest.raises(RobotError, match="undetermined: .*swing3"):
+    with refused(RobotError, "loop-undetermined", "swing3"):
         chain_of(closed(tree, [one, two], followers.following, posture))
-    with pytest.raises(RobotError, match="no degree of freedom"):
+    with refused(RobotError, "loop-without-freedom"):
         clamp = replace(one, name="clamp", kind="rigid")
         chain_of(closed(tree, [one, two, three, clamp], followers.following, posture))
-    with pytest.raises(RobotError, match="'ball1' .* cannot be closed"):
+    with refused(RobotError, "loop-not-closed", "ball1"):
         short = replace(one, first=replace(one.first, pose=translation(0.01, 0.0, 0.0)))
         chain_of(closed(tree, [short, two, three], followers.following, posture))
-    with pytest.raises(RobotError, match="needs closures"):
+    with refused(RobotError, "loop-without-closures"):
         closed(tree, [], followers.following)
     assert len(make_terms(robot)) > 0

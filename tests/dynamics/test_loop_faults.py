@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid import dynamics
 from dynid.dynamics.following import chain_of, closes
@@ -54,13 +55,13 @@ def test_a_repeated_closure_that_does_not_fit_is_the_one_named() -> None:
                                dynamics.inertia_matrix(side_by_side((0.2, 0.2)), None, np.ones((1, 2))), atol=1e-12)
     stretched = Closure("stretched", "axis", Frame("", 1, translation(0.6, 0.0, 0.0)),
                         Frame("", 2, translation(0.4, 0.0, 0.0)))
-    with pytest.raises(RobotError, match="loop '(stretched|pin-a)' of robot 'two' cannot be closed"):
+    with refused(RobotError, "loop-not-closed", "two"):
         chain_of(side_by_side((0.2, 0.2), (stretched,)))
 
 
 def test_the_loop_that_leaves_no_freedom_or_too_much() -> None:
     clamp = Closure("clamp", "rigid", Frame("", 3, np.eye(4)), Frame("", -1, translation(0.0, 2.0, 0.0) @ turned(1.0)))
-    with pytest.raises(RobotError, match="loop 'clamp' of robot 'two' leaves no degree of freedom to its joints"):
+    with refused(RobotError, "loop-without-freedom", "clamp", "two"):
         chain_of(side_by_side((0.2, 0.2), (clamp,)))
     robot = side_by_side((0.2, 0.2))
     assert robot.followers is not None and robot.followers.loops is not None
@@ -68,7 +69,7 @@ def test_the_loop_that_leaves_no_freedom_or_too_much() -> None:
                   length=0.01)
     loose = closed(robot.followers.tree, [robot.followers.loops.closures[0], rod], robot.followers.following,
                    dict(zip(robot.followers.tree.joint_names, robot.followers.loops.posture, strict=True)))
-    with pytest.raises(RobotError, match="loop 'rod-b' .* leaves 1 of the dependent joints undetermined: coupler-b"):
+    with refused(RobotError, "loop-undetermined", "rod-b", "1", "coupler-b"):
         chain_of(loose)
 
 
@@ -84,7 +85,7 @@ def test_a_posture_in_which_branches_meet_names_its_loop() -> None:
     tree = Robot("flat", tuple(joints), tuple(Body(joint.name.replace("-", " "), INERTIA) for joint in joints))
     robot = closed(tree, closures, ["coupler-a", "rocker-a", "coupler-b", "rocker-b"], posture)
     q = np.column_stack([np.linspace(1.2, 0.8, 300), np.linspace(1.2, -0.2, 300)])
-    with pytest.raises(NotPossibleError, match="loop 'pin-b' of robot 'flat' .*(coupler-b|rocker-b).* in sample"):
+    with refused(NotPossibleError, "loop-not-solvable", "pin-b", "flat", "coupler-b"):
         dynamics.inertia_matrix(robot, None, q)
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, choice, identify
-from dynid.estimate.choice import compare_left_out, preferred
+from dynid.estimate.choice import compare_left_out, preferred, student_quantile
 from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.reference_errors import acceleration_noise
 from dynid.model import Model, make_terms
@@ -194,3 +194,9 @@ def test_a_fit_that_cannot_be_filled_is_given(monkeypatch: pytest.MonkeyPatch) -
     open_ones = set(found.diagnostics["not_filled"])
     assert open_ones and "M1" in open_ones
     assert all(name in problem.model.parameters.names for name in open_ones) and len(fixed)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 31, 100])
+def test_quantiles_of_students_distribution(freedom: int) -> None:
+    for share in (0.6, 0.95, 0.999):
+        assert student_quantile(freedom, share) == pytest.approx(float(stats.t.ppf(share, freedom)), rel=1e-9)

@@ -15,7 +15,9 @@ from dynid.consistency.prior import entropic_fits, nominal_model
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.linear import joint_weights
+from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
+from dynid.model.friction_curve import ViscousDifference
 from dynid.recording import Recording, Samples
 from dynid.recording.prepare import prepare
 from dynid.recording.read import read
@@ -302,3 +304,47 @@ def test_panda_prior_does_not_hurt(real: Callable[[str], tuple[Model, Recording]
     first, second = (prepare(half, cutoff=5) for half in halves(recording))
     for train, rest in ((first, second), (second, first)):
         assert relative(identify(Problem.of(model, train), method="pc-ridge"), rest) <= 1.5
+
+
+@pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
+def test_viscous_friction_of_neither_direction_adds_energy(method: str) -> None:
+    """Torques of a joint whose friction drives it backward are fitted by wls; the consistent methods refuse that."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, (*make_terms(robot, ("viscous", "coulomb")), ViscousDifference()))
+    names = model.parameters.names
+    theta = np.array([0.0 if item.nominal is None else item.nominal for item in model.parameters])
+    for j in (1, 2, 3):
+        theta[[names.index(f"Fv{j}"), names.index(f"Fvd{j}"), names.index(f"Fc{j}")]] = 1.0, 1.5 if j == 2 else 0.3, 0.5
+    t = np.arange(0.0, 8.0, 0.01)
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=(2, 3, 5))
+    along = FourierSeries(0.4 * a, 0.4 * b, np.zeros(3), 8.0).at(t)
+    tau = model.inverse_dynamics(theta, along.q, along.dq, along.ddq)
+    tau += 0.02 * rng.normal(size=tau.shape)
+    problem = Problem.of(model, Samples.of(along.q, along.dq, along.ddq, tau, rate=100.0), nominal=theta)
+    plain, found = identify(problem, method="wls"), identify(problem, method=method)
+    place = plain.names.index("Fvd2")
+    assert plain.values[place] > 1.3 * plain.values[plain.names.index("Fv2")]
+    for j in (1, 2, 3):
+        assert abs(found.full[names.index(f"Fvd{j}")]) <= (1.0 + 1e-6) * found.full[names.index(f"Fv{j}")]
+    assert abs(found.full[names.index("Fvd1")] - 0.3) < 0.05
+
+
+def test_a_useless_nominal_model_widens_no_interval_of_pc_ridge() -> None:
+    """With bodies off by a factor of e in either direction, standard errors are about those of wls."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, ("viscous", "coulomb")))
+    theta = np.array([0.3 if item.nominal is None else item.nominal for item in model.parameters])
+    rng, t = np.random.default_rng(11), np.arange(0.0, 8.0, 0.01)
+    a, b = rng.normal(size=(2, 3, 5))
+    along = FourierSeries(0.4 * a, 0.4 * b, np.zeros(3), 8.0).at(t)
+    tau = model.inverse_dynamics(theta, along.q, along.dq, along.ddq) + 0.1 * rng.normal(size=(len(t), 3))
+    samples = Samples.of(along.q, along.dq, along.ddq, tau, rate=100.0)
+    for signs in ((1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)):
+        wrong = theta.copy()
+        for sign, places in zip(signs, model.parameters.bodies.values(), strict=True):
+            turn = np.diag([np.exp(0.5 * sign), np.exp(-0.5 * sign), 1.0, 1.0])
+            wrong[places] = np.exp(sign) * ten.from_pseudo_inertia(turn @ ten.pseudo_inertia(theta[places]) @ turn.T)
+        problem = Problem.of(model, samples, nominal=wrong)
+        ratio = identify(problem, method="pc-ridge").std / identify(problem, method="wls").std
+        assert np.median(ratio) < 1.1 and ratio.max() < 1.5

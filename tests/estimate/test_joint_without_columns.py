@@ -32,7 +32,7 @@ def test_joint_without_a_term(method: str) -> None:
     own = reconstruct(estimate, samples)
     assert own.joints[1].relative_error == pytest.approx(100.0) and own.joints[0].relative_error < 2
     cross = cross_validate(problem, method, estimate=estimate)
-    assert verdict(problem, estimate, own, cross=cross).to_dict()
+    assert verdict(estimate, problem, reconstruction=own, cross=cross).to_dict()
 
 
 def test_joint_whose_parameters_are_all_known() -> None:

@@ -134,7 +134,7 @@ def test_what_contradicts_the_torques_is_named() -> None:
     for value, codes in ((right, set()), (wrong, {"known-contradicted"})):
         problem = Problem.of(model, samples, known={"Fv2": value})
         estimate = identify(problem, method="wls")
-        findings = verdict(problem, estimate, reconstruct(estimate, samples)).findings
+        findings = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)).findings
         found = [finding for finding in findings if finding.code.startswith("known-")]
         assert {finding.code for finding in found} == codes
         assert all(finding.parameters == ("Fv2",) for finding in found)
@@ -148,7 +148,7 @@ def test_a_mass_that_no_robot_can_have_beside_its_torques_is_named() -> None:
     for value, codes in ((float(theta[place]), set()), (0.02 * float(theta[place]), {"known-not-consistent"})):
         problem = Problem.of(model, samples, known={"M3": value})
         estimate = identify(problem, method="pc-wls")
-        findings = verdict(problem, estimate, reconstruct(estimate, samples)).findings
+        findings = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)).findings
         assert {finding.code for finding in findings if finding.code.startswith("known-")} == codes
 
 

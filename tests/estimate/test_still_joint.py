@@ -89,13 +89,13 @@ def test_every_file_counts_the_same(tmp_path: Path) -> None:
 
 def test_all_is_never_said_beside_a_joint_at_rest() -> None:
     """Without friction and rotor inertia the other joints' motion shows all that there is."""
-    from dynid.validate import reconstruct, verdict
+    from dynid.validate import verdict
     robot = Robot.builtin("arm3r")
     model = Model(robot, make_terms(robot))
     theta = np.array([item.nominal for item in model.parameters])
     problem = Problem.of(model, prepare(still_log(model, theta, "none")))
     estimate = identify(problem, method="wls")
-    found = verdict(problem, estimate, reconstruct(estimate, problem.data))
+    found = verdict(estimate, problem)
     assert estimate.identified.all()
     assert any(one.code == "joint-at-rest" for one in found.findings)
     assert not any(one.text.startswith("All") for one in found.findings) and not found.headline.startswith("All")

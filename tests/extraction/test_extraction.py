@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from _simionato import published_bounds
+from refusals import refused
 from scipy.optimize import approx_fprime
 
 import dynid
@@ -146,7 +147,7 @@ def test_the_one_step_loss_is_that_of_all_rows() -> None:
     np.testing.assert_allclose(found.given.values, best, atol=1e-9)
     assert np.sum((y @ found.theta - tau) ** 2) == pytest.approx(stacked.misfit(base.reduce(found.theta)), rel=1e-9)
     assert found.feasible and np.sum((y @ found.theta - tau) ** 2) < 1.01 * stacked.rest
-    with pytest.raises(ModelError, match="fold"):
+    with refused(ModelError, "no-regression"):
         extract(given, published_bounds("arm3r", "normal"), step="one")
 
 
@@ -186,18 +187,18 @@ def test_spheres_and_files_of_bounds(tmp_path) -> None:
 
 def test_options_and_tables_that_are_wrong_are_refused(tmp_path) -> None:
     model, _, given = arm()
-    with pytest.raises(ModelError, match="no search 'magic'"):
+    with refused(ModelError, "unknown-search", "magic"):
         extract(given, "normal", search="magic")
-    with pytest.raises(ModelError, match="no option 'speed'"):
+    with refused(ModelError, "unknown-option", "speed"):
         extract(given, "normal", speed=3)
-    with pytest.raises(ModelError, match="depends linearly on those before"):
+    with refused(ModelError, "dependent-combination"):
         BaseValues.of_expressions(model, {"MX1 + M2": 1.0, "M2 + MX1": 1.0})
-    with pytest.raises(ModelError, match="no parameter 'QQ9'"):
+    with refused(ModelError, "unknown-parameter", "QQ9"):
         BaseValues.of_expressions(model, {"QQ9": 1.0})
     (tmp_path / "a.csv").write_text("combination,value\nMX1 M2,3\n")
-    with pytest.raises(ModelError, match="cannot parse 'M2'"):
+    with refused(ModelError, "wrong-combination", "M2"):
         BaseValues.load(tmp_path / "a.csv", model)
-    with pytest.raises(ModelError, match="at least 1"):
+    with refused(ModelError, "wrong-option", "1"):
         ExtractionOptions(runs=0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.model import DifferentialDrive, Model, Scara, make_terms
@@ -75,5 +75,5 @@ def test_differential_drive_keeps_its_energy():
 
 
 def test_differential_drive_refuses_impossible_wheels():
-    with pytest.raises(ModelError, match="above zero"):
+    with refused(ModelError, "wrong-wheels"):
         DifferentialDrive((0.1, 0.0))

@@ -134,7 +134,7 @@ def test_friction_that_pushes_is_named() -> None:
         assert least_power(identify(problem, method=method), pushed) >= -1e-9
     estimate = identify(problem, method="wls")
     assert least_power(estimate, pushed) < -0.05
-    found = verdict(problem, estimate, reconstruct(estimate, pushed)).findings
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, pushed)).findings
     assert "negative-friction" in [finding.code for finding in found]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid import dynamics
 from dynid.dynamics.following import chain_of, random_postures
@@ -127,11 +128,11 @@ def test_held_bodies_add_their_known_torque(name: str, links: tuple[str, ...]) -
 
 
 def test_what_cannot_be_held_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RobotError, match="no body 'nose' whose inertia could be fixed; its bodies are crank-bar"):
+    with refused(RobotError, "unknown-body", "nose", "crank-bar"):
         Robot.builtin("four-bar").holding(["nose"])
     file = tmp_path / "r.toml"
     file.write_text('convention = "tree"\n[[joint]]\nname = "a"\nheld = true\n')
-    with pytest.raises(RobotError, match="fixes the inertia of its link but gives none"):
+    with refused(RobotError, "missing-inertia"):
         Robot.load(file)
     file.write_text('convention = "tree"\n[[joint]]\nname = "a"\nheld = true\n'
                     'inertia = {mass = 1.0, com = [0.1, 0, 0], about_com = [0.1, 0, 0, 0.1, 0, 0.1]}\n')

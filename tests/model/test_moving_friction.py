@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
@@ -122,7 +123,7 @@ def test_friction_follows_a_logged_temperature_within_two_deviations():
 def test_a_log_without_temperature_is_refused():
     motion = _motion(0)
     samples = Samples.of(*motion, _torques(motion, 0.6, 0.8, 0), rate=RATE)
-    with pytest.raises(ModelError, match="the log has no temperature"):
+    with refused(ModelError, "no-temperature"):
         Problem.of(Model(ROBOT, (RigidBodies(), TemperatureFriction())), samples)
 
 

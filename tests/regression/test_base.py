@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from robots import random_robot
 
 from dynid.errors import ModelError
@@ -51,7 +52,7 @@ def test_singular_values_in_another_order_and_a_wrong_way():
     base, other = (base_parameters(model, order, by=by) for by in ("qr", "svd"))
     assert base.names == other.names
     np.testing.assert_allclose(base.matrix, other.matrix, rtol=1e-10, atol=1e-12)
-    with pytest.raises(ModelError, match="'qr' or 'svd'"):
+    with refused(ModelError, "unknown-algorithm", "qr", "svd"):
         base_parameters(model, by="lu")
 
 
@@ -88,7 +89,7 @@ def test_priority_decides_which_parameters_stay():
     q, dq, ddq = np.random.default_rng(1).normal(size=(3, 5, 6))
     y = Model(robot).regressor(q, dq, ddq)
     assert np.allclose(y[:, :, heavy.independent] @ heavy.reduce(theta), y @ theta)
-    with pytest.raises(ModelError, match="name each of the 60 columns once"):
+    with refused(ModelError, "wrong-priority", "60"):
         base_parameters(Model(robot), [0, 1, 2])
 
 
@@ -116,9 +117,9 @@ def test_the_seed_does_not_matter():
 
 
 def test_refusals():
-    with pytest.raises(ModelError, match="is prismatic"):
+    with refused(ModelError, "joint-not-revolute"):
         closed_form_base(Robot.builtin("emps"))
-    with pytest.raises(ModelError, match="modified DH"):
+    with refused(ModelError, "frame-not-on-joint"):
         closed_form_base(Robot.builtin("kuka-lwr4"))
     broken = replace(Robot.builtin("kuka-iiwa14"))
 
@@ -129,5 +130,5 @@ def test_refusals():
         def regressor(self, q, dq, ddq):
             return np.full((len(q), 7, 70), np.nan)
 
-    with pytest.raises(ModelError, match="not finite in the column of parameter 'XX1'"):
+    with refused(ModelError, "not-finite", "XX1"):
         base_parameters(Wrong())

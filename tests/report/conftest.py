@@ -53,7 +53,7 @@ def report_of(model: LinearModel, logs: list[Samples], others: list[Samples], me
     own = reconstruct(estimate, logs)
     validations = tuple(reconstruct(estimate, part) for part in others)
     cross = cross_validate(problem, methods[0], estimate=estimate)
-    found = verdict(problem, estimate, own, validations=validations, cross=cross)
+    found = verdict(estimate, problem, reconstruction=own, validation=validations, cross=cross)
     simulations = simulation_checks(estimate, [((part,), None) for part in others or logs])
     data = ReportData(title="A test", estimate=estimate, reconstruction=own, verdict=found,
                       robot=getattr(model, "robot", None), others=tuple(beside), validations=validations,

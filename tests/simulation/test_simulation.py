@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+from refusals import refused
 from robots import random_robot, to_pinocchio
 from scipy.integrate import solve_ivp
 
@@ -317,27 +318,27 @@ def test_reference_at_another_rate() -> None:
 def test_what_goes_wrong_is_one_sentence() -> None:
     model, theta = arm(2, seed=7)
     path = wave(2, 0.5)
-    with pytest.raises(NotPossibleError, match="diverged at .* s, first in joint.*smaller step"):
+    with refused(NotPossibleError, "simulation-diverged"):
         simulate(model, theta, PD(1e6, 1e6), path)
-    with pytest.raises(NotPossibleError, match="inertia matrix became singular at 0 s"):
+    with refused(NotPossibleError, "inertia-singular", "0"):
         simulate(model, theta * 0.0, PD(1.0, 1.0), path)
-    with pytest.raises(ModelError, match="a controller is PD, PID"):
+    with refused(ModelError, "unknown-controller"):
         simulate(model, theta, "pd", path)  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="no controller of kind 'lqr'; there are pd, pid, cascade, poles"):
+    with refused(ModelError, "unknown-controller", "lqr"):
         controller_from_table({"kind": "lqr"})
-    with pytest.raises(ModelError, match="controller 'cascade' needs kp"):
+    with refused(ModelError, "missing-gain", "cascade", "kp"):
         controller_from_table({"kind": "cascade", "kv": 1.0})
-    with pytest.raises(ModelError, match="kp of controller 'pd' is a number or a list of numbers, got 'high'"):
+    with refused(ModelError, "wrong-gain", "pd", "high", "kp"):
         controller_from_table({"kind": "pd", "kp": "high", "kd": 1.0})
-    with pytest.raises(ModelError, match="feedforward of controller 'cascade' is true or false, got 1"):
+    with refused(ModelError, "wrong-gain", "cascade", "1"):
         controller_from_table({"kind": "cascade", "kp": 1.0, "kv": 1.0, "feedforward": 1})
-    with pytest.raises(ModelError, match="joint 2 is unstable: its gain kp is -3 "):
+    with refused(ModelError, "unstable-controller", "2", "3", "kp"):
         simulate(model, theta, PD([1.0, -3.0], 1.0), path)
-    with pytest.raises(ModelError, match="driving torques end after 10 ticks"):
+    with refused(ModelError, "torques-too-short", "10"):
         simulate(model, theta, TorqueDriven(np.zeros((10, 2))), path)
-    with pytest.raises(ModelError, match="the reference has 3 joints, the model has 2"):
+    with refused(ModelError, "joint-count", "3", "2"):
         simulate(model, theta, PD(1.0, 1.0), wave(3))
-    with pytest.raises(ModelError, match="returned a torque that is not finite for joint 2 at 0.01 s"):
+    with refused(ModelError, "not-finite", "2", "0.01"):
         simulate(model, theta, lambda t, *_: [0.0, np.nan if t >= 0.01 else 0.0], path)
 
 
@@ -375,7 +376,7 @@ def test_a_light_joint_keeps_its_dry_friction() -> None:
     heavy, known = mass(1.0, dry=5.0, sign=Sign())
     one, two = (simulate(heavy, known, PD(400.0, 40.0), path, step=2.5e-4, smooth=how).q for how in ("stick", None))
     assert np.abs(one - two).max() < 2e-3
-    with pytest.raises(ModelError, match="'stick' or 'none', got 'soft'"):
+    with refused(ModelError, "unknown-sign", "stick", "none", "soft"):
         simulate(model, theta, law, path, smooth="soft")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from refusals import refused
 from scipy.optimize import least_squares
 
 from dynid import dynamics
@@ -146,9 +147,9 @@ def test_the_tools_velocity_and_drift_are_those_of_pinocchio(data: Callable[...,
 def test_what_cannot_be_is_said(arm: Model) -> None:
     frame, theta = arm.robot.body_names[-1], nominal(arm)
     three = Model(Robot.builtin("arm3r"), (RigidBodies(),))
-    with pytest.raises(ModelError, match="3 joints cannot control the pose"):
+    with refused(ModelError, "too-few-joints", "3"):
         TaskSpace(three, nominal(three), three.robot.body_names[-1], 1.0, 1.0)
-    with pytest.raises(ModelError, match="position or pose"):
+    with refused(ModelError, "unknown-task"):
         TaskSpace(arm, theta, frame, 1.0, 1.0, task="turn")
-    with pytest.raises(NotPossibleError, match="singular"):
+    with refused(NotPossibleError, "singular-posture"):
         TaskSpace(arm, theta, frame, 1.0, 1.0)(0.0, *np.zeros((5, 7)))

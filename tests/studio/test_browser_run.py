@@ -128,6 +128,7 @@ def test_click_on_a_residual_moves_the_robot_there(page: Any, identified: dict[s
     open_step(page, "compare")
     plot = page.locator("#panel-compare figure").first
     plot.locator(".plot-container .main-svg").first.wait_for()
+    plot.scroll_into_view_if_needed()
     page.wait_for_timeout(300)
     box = plot.bounding_box()
     page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.8 * box["height"])

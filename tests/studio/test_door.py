@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -128,6 +129,20 @@ def test_a_report_is_shut_in(client: Client, opened: Opened) -> None:
 def test_plotly_comes_from_the_installed_package(client: Client) -> None:
     answer = client.get("/plotly.js")
     assert answer.status_code == 200 and len(answer.content) > 1_000_000
+
+
+def test_a_browser_is_let_in_again_after_a_restart(tmp_path: Path) -> None:
+    """By its cookie, for a week: port and secret are stored where only the user can read them."""
+    stored = tmp_path / "session.json"
+    with served(tmp_path) as first, closing(Client(first)) as browser:
+        cookies, origin = dict(browser.cookies), browser.base_url
+        assert stored.stat().st_mode & 0o077 == 0
+    with served(tmp_path) as second, bare(second, cookies) as browser:
+        assert browser.base_url == origin and browser.get("/api/state").status_code == 200
+    week_ago = stored.stat().st_mtime - 8 * 24 * 3600
+    os.utime(stored, (week_ago, week_ago))
+    with served(tmp_path) as third, bare(third, {third.door.cookie: next(iter(cookies.values()))}) as browser:
+        assert browser.get("/api/state").status_code == 403
 
 
 def test_other_hosts_only_when_asked_for() -> None:

@@ -14,7 +14,8 @@ from dynid.validate.suspicions.compensated import gravity_shares
 
 def codes(log) -> list[str]:
     problem, estimate = log.fitted()
-    return [one.code for one in verdict(problem, estimate, reconstruct(estimate, log.samples)).of("suspicious")]
+    return [one.code for one in verdict(estimate, problem,
+                                        reconstruction=reconstruct(estimate, log.samples)).of("suspicious")]
 
 
 def weight(log) -> np.ndarray:

@@ -206,7 +206,7 @@ def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: fl
     assert moves is not None
     depends = max(moves.torques) > 0.5 * moves.error and max(moves.torques) > 1.0
     assert depends == (named is not None)
-    found = verdict(problem, estimate, reconstruct(estimate, samples), cutoff=moves)
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples), cutoff=moves)
     about = [finding for finding in found.findings if finding.code.startswith("cutoff")]
     assert [finding.code for finding in about] == ([] if named is None else [named])
     if named == "cutoff-dependent":
@@ -231,7 +231,7 @@ def test_a_move_that_the_estimate_there_doubts_itself_is_no_dependence(tmp_path:
     at[place] += 10.0 * std[place]
     moves = CutoffDependence("wls", 4.0, np.array([8.0]), estimate.names, estimate.values, std, at[None], np.zeros(1),
                              1.0, np.array([False]), lambda cutoff: times * std)
-    found = verdict(problem, estimate, reconstruct(estimate, samples), cutoff=moves)
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples), cutoff=moves)
     named = [finding for finding in found.findings if finding.code == "cutoff-dependent"]
     assert [one.parameters for one in named] == [("MX2",)] * depends
     if named:
@@ -258,7 +258,7 @@ def test_no_finding_on_healthy_logs(seed: int) -> None:
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate, choice=choice)
     assert moves is not None
-    found = verdict(problem, estimate, reconstruct(estimate, problem.data), cutoff=moves)
+    found = verdict(estimate, problem, cutoff=moves)
     assert "cutoff-dependent" not in {finding.code for finding in found.findings}
 
 

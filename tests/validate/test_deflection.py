@@ -79,7 +79,7 @@ def test_a_resonance_of_motors_is_named_and_only_where_there_is_one(bends: bool)
     found = resonances(estimate, (samples,), (log,))
     assert bool(found) == bends
     assert all(14.0 < one.frequency < 21.0 for one in found)
-    said = [one for one in verdict(problem, estimate, reconstruct(estimate, samples)).findings
+    said = [one for one in verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)).findings
             if one.code == "resonance"]
     assert len(said) == bends
     if said:

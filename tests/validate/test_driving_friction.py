@@ -16,7 +16,7 @@ VISCOUS, DRY, OFFSET = 0.1154, 0.0388, 0.4584  # table C.1 of Ardiani, joint 4
 
 def driving(log, model: Model | None = None) -> list[Finding]:
     problem, estimate = log.fitted(model=model)
-    found = verdict(problem, estimate, reconstruct(estimate, log.samples))
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples))
     return [one for one in found.findings if one.code == "driving-friction"]
 
 

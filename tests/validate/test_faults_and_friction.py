@@ -26,8 +26,9 @@ def flexible(model: Model) -> Model:
 def codes(model, samples, others=()) -> list[str]:
     problem = Problem.of(model, samples)
     estimate = identify(problem, method="wls")
-    return [one.code for one in verdict(problem, estimate, reconstruct(estimate, samples, for_tests=True), [
-        reconstruct(estimate, one) for one in others]).of("suspicious")]
+    return [one.code for one in verdict(estimate, problem,
+                                        reconstruction=reconstruct(estimate, samples, for_tests=True),
+                                        validation=[ reconstruct(estimate, one) for one in others]).of("suspicious")]
 
 
 def test_a_wrong_sign_is_named_where_flexible_friction_could_absorb_it(simulate):

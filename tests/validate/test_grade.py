@@ -18,8 +18,8 @@ def suspect(code: str, severity: str = "warning", **more) -> Finding:
 def graded(log, others=()):
     problem, estimate = log.fitted()
     cross = cross_validate(problem, "wls", estimate=estimate)
-    return verdict(problem, estimate, reconstruct(estimate, log.samples),
-                   [reconstruct(estimate, other) for other in others], cross)
+    return verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples),
+                   validation=[reconstruct(estimate, other) for other in others], cross=cross)
 
 
 def test_a_healthy_robot_is_good_and_its_error_is_that_of_unseen_data(simulate):

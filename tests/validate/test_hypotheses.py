@@ -30,8 +30,8 @@ from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 
 def judged(log, others=()) -> Verdict:
     problem, estimate = log.fitted()
-    return verdict(problem, estimate, reconstruct(estimate, log.samples),
-                   [reconstruct(estimate, one) for one in others])
+    return verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples),
+                   validation=[reconstruct(estimate, one) for one in others])
 
 
 def causes(found: Verdict) -> list[tuple[str, ...]]:

@@ -37,7 +37,7 @@ def judged(log: Recording, model: Model) -> tuple[Verdict, Estimate, Samples]:
     samples = prepare(log, cutoff=10.0)
     problem = Problem.of(model, samples, recordings=log)
     estimate = identify(problem, method="wls")
-    return verdict(problem, estimate, reconstruct(estimate, samples)), estimate, samples
+    return verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)), estimate, samples
 
 
 def test_torques_of_the_positions_noise_are_those_it_makes() -> None:
@@ -89,7 +89,7 @@ def test_a_block_with_little_torque_is_not_odd(disturbed: float, named: bool) ->
     estimate = identify(problem, method="wls")
     cross = cross_validate(problem, "wls", estimate=estimate)
     assert cross.worst == 6 and cross.errors[6] > 3.0 * np.median(cross.errors) + 2.0  # relative to its own torques
-    found = verdict(problem, estimate, reconstruct(estimate, problem.data), cross=cross)
+    found = verdict(estimate, problem, cross=cross)
     odd = [one for one in found.findings if one.code == "odd-block"]
     assert bool(odd) == named
     if odd:

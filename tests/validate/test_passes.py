@@ -46,7 +46,7 @@ def test_a_verdict_on_good_data_takes_less_than_a_pass() -> None:
     problem, estimate = fitted()
     own = reconstruct(estimate, problem.data, for_tests=True)
     with counted_passes() as passes:
-        said = verdict(problem, estimate, own)
+        said = verdict(estimate, problem, reconstruction=own)
     assert not said.of("suspicious")
     assert passes.total < ROWS, passes.table(ROWS)
 

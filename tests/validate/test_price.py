@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dynid.errors import NotPossibleError
-from dynid.validate import Verdict, reconstruct, verdict
+from dynid.validate import Verdict, verdict
 
 
 def judged(log, method: str = "pc-wls") -> Verdict:
     problem, estimate = log.fitted(method)
-    return verdict(problem, estimate, reconstruct(estimate, problem.data))
+    return verdict(estimate, problem)
 
 
 @pytest.mark.parametrize("method", ["pc-ols", "pc-wls"])

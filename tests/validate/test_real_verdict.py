@@ -24,12 +24,13 @@ def test_a_real_robot_and_a_wrong_gain_put_into_its_log(data):
     samples = prepare(Recording(t, q, tau, dq=dq, source="panda", joints=robot.joint_names), cutoff=5.0)
     problem = Problem.of(model, samples)
     estimate = identify(problem, method="wls")
-    found = verdict(problem, estimate, reconstruct(estimate, samples), (), cross_validate(problem, estimate=estimate))
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples),
+                    cross=cross_validate(problem, estimate=estimate))
     assert not {"drive-gain", "torque-sign", "joint-at-rest"} & {one.code for one in found.findings}
     assert sum(not p.lacking for p in found.excitation.parameters) > 40
     wrong = replace(samples, tau=samples.tau * np.array([1, 1.25, 1, 1, 1, 1, 1]))
     problem = Problem.of(model, wrong)
     estimate = identify(problem, method="wls")
-    found = verdict(problem, estimate, reconstruct(estimate, wrong))
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, wrong))
     assert [one.joints for one in found.findings if one.code == "drive-gain"] == [("panda_joint2",)]
     assert found.gains[1].gain == pytest.approx(1.25, abs=0.02)

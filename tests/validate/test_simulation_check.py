@@ -145,7 +145,7 @@ def test_a_log_that_begins_in_the_middle_of_a_motion() -> None:
 def test_reasons_of_the_closed_loop_are_said() -> None:
     samples = prepare(log(), cutoff=50)
     for recording, law, code in ((None, LAW, "no-recording"), (replace(log(), reference=None), LAW, "no-reference"),
-                                 (log(), PD([-3e5, 8.0], [-60.0, 1.0]), "bad-model")):
+                                 (log(), PD([-3e5, 8.0], [-60.0, 1.0]), "unstable-controller")):
         driven, check = simulation_checks(estimate(), [((samples,), recording)], controller=law)
         assert driven.log is not None and check.mode == "closed-loop" and check.log is None
         assert check.reason.code == code

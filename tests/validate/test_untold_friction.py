@@ -39,7 +39,7 @@ def untold(friction: tuple[str, ...], samples: Samples, method: str = "wls") -> 
     """Joints by kind of the findings of a verdict."""
     problem = Problem.of(Model(ROBOT, make_terms(ROBOT, friction)), samples)
     estimate = identify(problem, method=method)
-    said = verdict(problem, estimate, reconstruct(estimate, samples))
+    said = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples))
     found = [one for one in said.findings if one.code == "friction-not-told"]
     assert all(one.kind == "validation" and one.severity == "info" for one in found)
     assert all(len(one.evidence["gain_percent"]) == len(one.joints) and one.parameters for one in found)

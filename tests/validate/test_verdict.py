@@ -31,8 +31,8 @@ def documented_as(code: str) -> tuple[str, ...]:
 def judged(log, model=None, others=(), blocks=False) -> Verdict:
     problem, estimate = log.fitted(model=model)
     cross = cross_validate(problem, "wls", estimate=estimate) if blocks else None
-    found = verdict(problem, estimate, reconstruct(estimate, log.samples),
-                    [reconstruct(estimate, other) for other in others], cross)
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples),
+                    validation=[reconstruct(estimate, other) for other in others], cross=cross)
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [one["code"] for one in said["findings"]] == [one.code for one in found.findings]
     assert all(re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", one.code) and one.text for one in found.findings)
@@ -173,7 +173,7 @@ def test_parameters_that_move_with_the_cutoff_beside_another_cause(simulate, joi
     moves = CutoffDependence("wls", 8.0, np.array([16.0]), estimate.names, values, estimate.std, at[None],
                              np.array([times * own.relative_error]), own.relative_error, np.array([False]),
                              lambda cutoff: estimate.std)
-    found = verdict(problem, estimate, own, cutoff=moves)
+    found = verdict(estimate, problem, reconstruction=own, cutoff=moves)
     assert ("cutoff-dependent" in {one.code for one in found.findings}) == named
     assert ("torque-sign" in {one.code for one in found.findings}) == (joint is not None)
 
@@ -309,7 +309,7 @@ def test_numbers_of_a_second_fit_are_said_to_be_so(simulate):
     right, whose value is not the result's."""
     log = scaled(simulate("arm3r", changes={"Fv2": -0.3}), 2, 1.5)
     problem, estimate = log.fitted()
-    found = verdict(problem, estimate, reconstruct(estimate, log.samples))
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples))
     assert found.refit is not None
     quoting = [one for one in found.of("suspicious") if "value" in one.evidence]
     assert quoting
@@ -349,7 +349,7 @@ def test_how_much_too_small_naive_deviations_are(simulate):
     noise = np.random.default_rng(0).normal(size=log.samples.tau.shape)
     smooth = sosfiltfilt(butter(4, 10.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     problem, estimate = log.with_torque(log.samples.tau + 0.1 * smooth).fitted()
-    found = verdict(problem, estimate, reconstruct(estimate, problem.data))
+    found = verdict(estimate, problem)
     factor = estimate.uncertainty.facts["deviation_inflation"]
     assert factor > 2.0
     assert finding(found, "residuals-correlated").evidence == {"deviation_inflation": factor}
@@ -372,8 +372,8 @@ def test_from_a_saved_fold(simulate, tmp_path):
     problem, estimate = log.fitted()
     problem.regression.save(tmp_path / "regression.npz")
     loaded = type(problem.regression).load(tmp_path / "regression.npz", log.model)
-    found = verdict(Problem(log.model, loaded), estimate, reconstruct(estimate, log.samples))
-    whole = verdict(problem, estimate, reconstruct(estimate, log.samples))
+    found = verdict(estimate, Problem(log.model, loaded), reconstruction=reconstruct(estimate, log.samples))
+    whole = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples))
     assert [one.code for one in found.findings] == [one.code for one in whole.findings]
     assert finding(found, "identified").evidence == finding(whole, "identified").evidence
     assert found.headline == whole.headline

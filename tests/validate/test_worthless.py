@@ -29,7 +29,7 @@ def test_inverted_torques_are_worse_than_zero_and_the_sign_is_what_to_look_at(fi
     [said] = worse_than_nothing(fit)
     assert said.code == "worse-than-zero" and said.logs == ("other.csv",) and "sign" in said.text
     assert said.evidence["relative_error"] == pytest.approx((200.0,), abs=2.0)  # tau against minus tau
-    found = verdict(problem, estimate, reconstruct(estimate, problem.data), [fit])
+    found = verdict(estimate, problem, validation=[fit])
     assert "worse-than-zero" in [one.code for one in found.findings] and not found.good
 
 
@@ -62,5 +62,5 @@ def test_blocks_of_time_worse_than_zero_are_named(fitted):
     bad = replace(cross, errors=errors)
     [said] = blocks_worse_than_nothing(bad)
     assert said.code == "worse-than-zero" and said.evidence["block"] == (3.0, 6.0)
-    found = verdict(problem, estimate, reconstruct(estimate, log.samples), cross=bad)
+    found = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples), cross=bad)
     assert "worse-than-zero" in [one.code for one in found.findings]

@@ -1,4 +1,4 @@
-"""`dynid motion`: a motion that is not searched for, checked and drawn like those of `dynid excite`."""
+"""`dynid motion`: make a motion without optimisation, check it and draw it like those of `dynid excite`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def command(
     force: motion_output.Force = False,
     json: Json = False,
 ) -> None:
-    """Make a random motion, a sweep, or one through given points, inside all limits, and say what it should tell."""
+    """Make a random motion, a sweep, or a motion through given points, inside all limits, and state what it excites."""
     motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 

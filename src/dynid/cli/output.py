@@ -24,10 +24,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """The one JSON object of a command on stdout. A number that is not finite is a bug, so it raises."""
-    import json
+    from dynid.files import json_text
 
-    text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-    typer.echo(text.encode(errors="backslashreplace").decode())  # names of files may hold bytes that are no text
+    # Names of files may hold bytes that are no text.
+    typer.echo(json_text(facts).encode(errors="backslashreplace").decode())
 
 
 def typed_command() -> str:

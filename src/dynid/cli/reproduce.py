@@ -1,7 +1,13 @@
 """`dynid reproduce`: published tables, ours beside theirs. They stand in reproductions/ of the source.
 
-A reproduction's result has `checks`: what must come out, in words, and whether it did. figures/ beside them has, under
-the same name, how its figures are drawn; IN_ALL of a reproduction is the smaller study that `--all` runs of it.
+A reproduction's result has up to three kinds of evidence, and the command ends with exit code 1 when one fails:
+
+- `printed`: printed tables, with how many entries were compared and how many are within tolerance.
+- `checks`: conclusions of a document in words, and whether they hold.
+- `demonstrations`: statements on a machine of ours that no document prints, or that hold by construction.
+
+figures/ beside them has, under the same name, how its figures are drawn; IN_ALL of a reproduction is the smaller study
+that `--all` runs of it.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ import os
 import tempfile
 import time
 import webbrowser
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -38,8 +45,28 @@ class Ran:
     wall: float
 
     @property
+    def checks(self) -> dict[str, bool]:
+        """Conclusions in words, and whether they hold."""
+        return dict(self.result.get("checks", {}))
+
+    @property
+    def demonstrations(self) -> dict[str, bool]:
+        return dict(self.result.get("demonstrations", {}))
+
+    @property
+    def tables(self) -> list[dict[str, Any]]:
+        """Summaries of the printed tables that were compared."""
+        return list(self.result.get("printed", ()))
+
+    def count(self, what: str) -> int:
+        """Entries of all tables that are printed, compared or within tolerance."""
+        return sum(int(one[what]) for one in self.tables)
+
+    @property
     def failed(self) -> list[str]:
-        return [sentence for sentence, holds in self.result["checks"].items() if not holds]
+        words = {**self.checks, **self.demonstrations}
+        return [sentence for sentence, holds in words.items() if not holds] + [
+            failure for one in self.tables for failure in one["failures"]]
 
 
 def command(
@@ -98,19 +125,47 @@ def _cpu() -> float:
 
 def _show(scripts: Scripts, ran: Ran) -> None:
     scripts.show(ran.module, ran.name, ran.result)
-    for sentence, holds in ran.result["checks"].items():
-        console().print(f"{'holds' if holds else 'DOES NOT HOLD'}: {sentence}", markup=False)
+    lines = [f"{'holds' if holds else 'DOES NOT HOLD'}: {sentence}" for sentence, holds in ran.checks.items()]
+    lines += [f"demonstration {'holds' if holds else 'DOES NOT HOLD'}: {sentence}"
+              for sentence, holds in ran.demonstrations.items()]
+    for one in ran.tables:
+        lines.append(_table_line(one))
+        lines += [f"DOES NOT COME OUT: {failure}" for failure in one["failures"]]
+    if ran.tables:
+        lines.append(f"{ran.count('within')} of {ran.count('compared')} printed numbers reproduced")
+    for line in lines:
+        console().print(line, markup=False)
+
+
+def _table_line(one: dict[str, Any]) -> str:
+    """Counts of one table, and why entries cannot be compared."""
+    page = "" if one["page"] is None else f", p. {one['page']}"
+    left = "; ".join(f"{count} not comparable: {why}" for why, count in one["not_comparable"].items())
+    return (f"{one['document']}, table {one['table']}{page}: {one['printed']} printed, {one['compared']} compared, "
+            f"{one['within']} within tolerance{'; ' if left else ''}{left}")
 
 
 def _summary(ran: list[Ran]) -> None:
-    """What each took and how many of its checks hold, and the sum."""
-    head = ["reproduction", "checks that hold", "CPU s", "s"]
-    rows = [(one.name, f"{len(one.result['checks']) - len(one.failed)} of {len(one.result['checks'])}",
-             f"{one.cpu:.1f}", f"{one.wall:.1f}") for one in ran]
-    rows.append(("all", f"{sum(len(one.result['checks']) - len(one.failed) for one in ran)} of "
-                        f"{sum(len(one.result['checks']) for one in ran)}",
-                 f"{sum(one.cpu for one in ran):.1f}", f"{sum(one.wall for one in ran):.1f}"))
+    """What each took, what holds, and the totals in the last line."""
+    head = ["reproduction", "printed numbers", "checks that hold", "demonstrations", "CPU s", "s"]
+    rows = [(one.name, _share(one.count("within"), one.count("compared")), _held([one.checks]),
+             _held([one.demonstrations]), f"{one.cpu:.1f}", f"{one.wall:.1f}") for one in ran]
+    total = {what: sum(one.count(what) for one in ran) for what in ("printed", "compared", "within")}
+    rows.append(("all", _share(total["within"], total["compared"]), _held([one.checks for one in ran]),
+                 _held([one.demonstrations for one in ran]), f"{sum(one.cpu for one in ran):.1f}",
+                 f"{sum(one.wall for one in ran):.1f}"))
     console().print(table(head, rows, numbers=head[1:], title="all reproductions"))
+    off, left = total["compared"] - total["within"], total["printed"] - total["compared"]
+    console().print(f"{total['within']} of {total['compared']} printed numbers reproduced, {off} do not come out, "
+                    f"{left} cannot be compared", markup=False)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole}" if whole else ""
+
+
+def _held(words: Sequence[Mapping[str, bool]]) -> str:
+    return _share(sum(sum(one.values()) for one in words), sum(map(len, words)))
 
 
 def drawings(ran: Ran) -> tuple[Drawing, ...]:
@@ -126,7 +181,9 @@ def _write_page(ran: Ran, folder: Path) -> Path:
     from dynid.report.render import write_page
 
     about, _, further = (ran.module.__doc__ or "").partition("\n")
-    data = ReproductionData(ran.name, about, further, ran.result["checks"], ran.module.table(ran.result),
+    words = {**ran.checks, **{f"demonstration: {sentence}": holds for sentence, holds in ran.demonstrations.items()},
+             **{_table_line(one): not one["failures"] for one in ran.tables}}
+    data = ReproductionData(ran.name, about, further, words, ran.module.table(ran.result),
                             drawings(ran), ran.cpu, typed_command())
     folder.mkdir(parents=True, exist_ok=True)
     return write_page(REPRODUCTION, data, folder / f"{ran.name}.html")

@@ -1,4 +1,4 @@
-"""What commands print for people: sentences and tables of what was found."""
+"""Sentences and tables that commands print."""
 
 from __future__ import annotations
 

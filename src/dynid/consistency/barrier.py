@@ -4,7 +4,7 @@ Of theta it is
     sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
 P_i the matrix of body i less the margin. With C_i the inverse of a nominal P_i the bracket is the log-det divergence
 from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is least there, infinite for bodies that
-cannot exist, and the same in all units and frames.
+is not physically consistent, and the same in all units and frames.
 """
 
 from __future__ import annotations

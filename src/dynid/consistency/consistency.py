@@ -44,16 +44,20 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class Consistency:
-    """The set of full parameter vectors that can exist.
+    """The set of physically consistent parameter vectors.
 
-    form: "pseudo", the 4 x 4 pseudo-inertia of every body (Ardiani, eq. 1.47), or "spatial", the 6 x 6 matrix
-    (Sousa, eq. 3.19), which leaves out the triangle inequality. margin: smallest eigenvalue asked of each, kg and
-    kg m^2 (Sousa, eq. 3.29). centres: limits on centres of mass, by body. masses: limits on mass. positive: also ask
-    that parameters flagged so (friction, rotor inertia) are not negative. heaviest: more than the robot can weigh, kg;
-    it keeps the set bounded, since motion leaves some masses free. known: exact values of parameters, by name. largest:
-    what the size of a parameter stays below, by name, for those that motion leaves free. dissipating: further rows
-    (k, parameters) of rows @ theta >= 0, by what they are about. intervals: of combinations such as "ZZ1 + 0.25 M2",
-    what other estimates say of them (Sousa, s. 2.6.3).
+    Attributes:
+        form: "pseudo", the 4 x 4 pseudo-inertia of every body (Ardiani, eq. 1.47), or "spatial", the 6 x 6 inertia
+            matrix (Sousa, eq. 3.19), which leaves out the triangle inequality.
+        margin: smallest allowed eigenvalue of each matrix, kg and kg m^2 (Sousa, eq. 3.29).
+        centres: limits on centres of mass, by body.
+        masses: limits on masses, by body, kg.
+        positive: whether parameters such as friction and rotor inertia must not be negative.
+        heaviest: upper bound of the total mass, kg. It keeps the set bounded, because motion leaves some masses free.
+        known: exact values of parameters, by name.
+        largest: upper bound of the absolute value of parameters that motion leaves free, by name.
+        dissipating: further rows (k, parameters) with rows @ theta >= 0, by what they describe.
+        intervals: bounds of combinations such as "ZZ1 + 0.25 M2" from other estimates (Sousa, s. 2.6.3).
 
     >>> model = dynid.Model(dynid.Robot.load("kuka-lwr4"))
     >>> dynid.nearest(dynid.Consistency(model.parameters), model.parameters.nominal).possible
@@ -89,7 +93,7 @@ class Consistency:
             away = limit.outside(np.zeros(3))
             if away > FARTHEST:
                 raise ModelError(f"the limit on the centre of mass of link '{body}' is at least {away:.4g} m from the "
-                                 "link's frame; give it in metres, in that frame")
+                                 "link's frame; give it in metres, in that frame", code="limit-too-far")
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:

@@ -100,8 +100,10 @@ class Feasibility:
 
 def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
             tolerance: float = TOLERANCE) -> Feasibility:
-    """The possible vector nearest to the one given, in base space (Sousa, eq. 3.40) or, without a base, in full space
-    (eq. 3.56)."""
+    """Return the physically consistent vector nearest to a given one.
+
+    The distance is measured in base parameters (Sousa, eq. 3.40) or, without a base, in full parameters (eq. 3.56).
+    """
     matrix, given = _space(consistency, values, base)
     theta, proof = _closest(consistency, matrix, given)
     distance = float(np.linalg.norm(matrix @ theta - given))

@@ -87,7 +87,7 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
                                f"limit '{consistency.blocks[-1].name}' contradicts the data; check for torques or "
                                "lengths in units other than newton metres and metres, for torques or positions of the "
-                               "wrong sign, and for a wrong drive gain")
+                               "wrong sign, and for a wrong drive gain", code="robot-too-heavy")
 
 
 def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> ProgramSolution:

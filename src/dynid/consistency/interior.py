@@ -61,13 +61,15 @@ def _interior_point(consistency: Consistency) -> Array:
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
         names = contradicting(consistency, solution)
-        raise NotPossibleError(f"no robot satisfies all of these conditions together: {'; '.join(names)}")
+        raise NotPossibleError(f"no robot satisfies all of these conditions together: {'; '.join(names)}",
+                               code="conditions-contradict")
     if not solution.solved:
         raise NotPossibleError("the conditions could not be checked against each other (solver status: "
                                f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
         names = contradicting(consistency, solution)
-        raise NotPossibleError(f"these conditions have no interior point, loosen one: {'; '.join(names)}")
+        raise NotPossibleError(f"these conditions have no interior point, loosen one: {'; '.join(names)}",
+                               code="conditions-without-interior")
     return solution.theta[:width]
 
 

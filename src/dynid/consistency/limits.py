@@ -116,7 +116,8 @@ class MassLimit:
             raise ModelError("a limit on mass needs a lower or an upper value")
         for value in (self.low, self.high):
             if value is not None and not np.isfinite(value):
-                raise ModelError(f"a limit on mass must be a finite number of kilograms, got {value}")
+                raise ModelError(f"a limit on mass must be a finite number of kilograms, got {value}",
+                                 code="wrong-mass-limit")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ModelError(f"the mass of {self.whose} cannot be above {self.low:g} kg and below {self.high:g} kg")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import lgamma
 from typing import Literal
 
 import numpy as np
@@ -76,7 +77,8 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
     whole = float(sum(pseudo[3, 3] for pseudo in matrices))
     if whole > consistency.heaviest:
         raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, above the limit of "
-                               f"{consistency.heaviest:g} kg for the whole robot; are its masses in grams?")
+                               f"{consistency.heaviest:g} kg for the whole robot; are its masses in grams?",
+                               code="nominal-too-heavy")
     return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
 
 
@@ -137,9 +139,9 @@ def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nomi
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
     inverses = group.inverses(nominal.theta)
-    from scipy.linalg import block_diag
-
-    curvature, places = block_diag(*group.products(inverses, inverses)), consistency.places.ravel()
+    products, places = group.products(inverses, inverses), consistency.places.ravel()
+    bodies, width, _ = products.shape
+    curvature = np.einsum("bij,bc->bicj", products, np.eye(bodies)).reshape(bodies * width, -1)
     inside = free[places]
     left, size, _ = np.linalg.svd(inside, full_matrices=False)
     moves = left[:, size > 1e-9]
@@ -167,11 +169,10 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
 
 def _log_integral(strength: float, pseudo: Array) -> float:
     """log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n), as for Wishart."""
-    from scipy.special import multigammaln
-
     n = len(pseudo)
     shape = strength + 0.5 * (n + 1)
-    return float(multigammaln(shape, n) + shape * (np.linalg.slogdet(pseudo)[1] - n * np.log(strength)))
+    gamma = 0.25 * n * (n - 1) * np.log(np.pi) + sum(lgamma(shape - 0.5 * k) for k in range(n))  # multivariate
+    return float(gamma + shape * (np.linalg.slogdet(pseudo)[1] - n * np.log(strength)))
 
 
 def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:

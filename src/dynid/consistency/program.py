@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.consistency.blocks import Block, slack
 from dynid.errors import NotPossibleError
 
@@ -21,6 +21,35 @@ _SETTINGS: dict[str, Any] = {
 }
 _OUTSIDE = 1e-6  # kg and kg m^2: further outside a condition, a point proves nothing
 _CONES = {"zero": "ZeroConeT", "nonnegative": "NonnegativeConeT", "soc": "SecondOrderConeT"}
+
+
+@dataclass(frozen=True, eq=False)
+class SparseColumns:
+    """A sparse matrix as Clarabel reads it, with the attributes of `scipy.sparse.csc_matrix`, whose import is slow.
+
+    Attributes:
+        data: Entries (k,), column by column, and by row within a column.
+        indices: Row (k,) of each entry.
+        indptr: Index (columns + 1,) of the first entry of each column, and k.
+        shape: Rows and columns.
+    """
+
+    data: Array
+    indices: Ints
+    indptr: Ints
+    shape: tuple[int, int]
+    has_canonical_format = True
+
+    @staticmethod
+    def from_entries(data: Array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> SparseColumns:
+        """Return the matrix of entries (k,) at different places, in any order."""
+        order = np.lexsort((rows, columns))
+        starts = np.searchsorted(columns[order], np.arange(shape[1] + 1))
+        return SparseColumns(data[order], rows[order], starts, shape)
+
+    @property
+    def nnz(self) -> int:
+        return len(self.data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +82,14 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
     matrix (k, parameters), rho (k,). scale (parameters,): theta = scale * x, x of about one. size: what counts as one
     unit of |matrix theta - rho|, so that the solver's tolerances mean the same for every amount of data.
     """
-    import clarabel  # here, as most methods do without; so do sparse matrices
-    from scipy.sparse import csc_matrix
+    import clarabel  # here, as most methods do without
 
     count, width = len(rho), matrix.shape[1]
     # Variables (x, e) with e = matrix theta - rho: the quadratic part is the identity, no normal equations are formed.
-    fit = csc_matrix(np.hstack([matrix * (scale / size), -np.eye(count)]))
+    fit = np.hstack([matrix * (scale / size), -np.eye(count)])
     order = sorted(range(len(blocks)), key=lambda k: blocks[k].cone == "psd")
-    data, rows, cols = [fit.data], [fit.indices], [np.repeat(np.arange(width + count), np.diff(fit.indptr))]
+    r, c = np.nonzero(fit)
+    data, rows, cols = [fit[r, c]], [r], [c]
     right, cones = [rho / size], [clarabel.ZeroConeT(count)]
     at = count
     starts = [0] * len(blocks)
@@ -70,16 +99,17 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
         entries = -block.rows * scale[block.columns] * block.balance[:, None]
         r, c = np.nonzero(entries)
         data.append(entries[r, c])
-        rows.append((r + at).astype(fit.indices.dtype))
+        rows.append(r + at)
         cols.append(block.columns[c])
         right.append(block.offset * block.balance)
         cones.append(clarabel.PSDTriangleConeT(int((np.sqrt(8 * m + 1) - 1) / 2 + 0.5)) if block.cone == "psd"
                      else getattr(clarabel, _CONES[block.cone])(m))
         starts[k] = at
         at += m
-    a = csc_matrix((np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))), shape=(at, width + count))
-    p = csc_matrix((np.ones(count), (np.arange(width, width + count), np.arange(width, width + count))),
-                   shape=(width + count, width + count))
+    a = SparseColumns.from_entries(np.concatenate(data), np.concatenate(rows), np.concatenate(cols),
+                                   (at, width + count))
+    errors = np.arange(width, width + count)
+    p = SparseColumns.from_entries(np.ones(count), errors, errors, (width + count, width + count))
     options = clarabel.DefaultSettings()
     for name, value in {**_SETTINGS, **(settings or {})}.items():
         setattr(options, name, value)

@@ -62,7 +62,7 @@ class ContactLog:
 
 
 def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
-    """The contacts along a log."""
+    """Find the contacts along a log."""
     rows, delay = outside.of_log(log)
     found = tuple(_contact(outside, log, rows.rows(slice(a, b)), delay) for a, b in _spans(rows))
     return ContactLog(log.source, rows, delay, found, _remarks(outside, log, rows))

@@ -58,19 +58,22 @@ class WrenchRows:
 
 
 class ExternalWrench:
-    """The wrench at a frame of a robot, and whether something touches it at all, sample by sample.
+    """Estimate the external wrench at a frame of a robot, and detect contact, sample by sample.
 
-        outside = ExternalWrench(estimate, "flange", free=recording)     # a log in which nobody touches the robot
+        outside = ExternalWrench(estimate, "flange", free=recording)     # a log without contact
         for t, q, tau in robot:
             rows = outside.feed(t, q, tau)
             if rows.touched.any(): ...
 
-    estimate: the identified robot, its base parameters as they are. frame: by default the flange, see `mounting_frame`;
-    axes: the frame whose axes wrenches are given in, by default those of the base. free: logs in which nobody touches
-    the robot, which tell how far torques are off, or what was learnt from them. way: "momentum" (a momentum observer)
-    or "inverse" (the inverse model, filtered). window: s, of the filter: about half of it is how late a row is, and the
-    longer it is, the smaller are the deviations. prior: deviations of forces (N) and moments (N m) that are thought of
-    at all. alarms: how many false ones an hour are allowed.
+    Args:
+        estimate: the identified robot.
+        frame: default: the flange, see `mounting_frame`.
+        free: logs without contact, from which the torque errors are learnt, or what was learnt from them.
+        axes: frame in whose axes wrenches are given. Default: the base.
+        way: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
+        window: window of the filter, s. The delay is about half of it; a longer window reduces the standard deviations.
+        prior: standard deviations of the expected forces (N) and moments (N m).
+        alarms: number of false alarms allowed per hour.
     """
 
     def __init__(self, estimate: Estimate, frame: str | None = None, *,

@@ -4,6 +4,7 @@
     inverse    torques of the inverse model and those measured, both through one low-pass
 
 P and F are momentum and force (`MomentumForm`), g a kernel of `RowFilter`. Rows come from `Feed`, as those of `Online`.
+Friction that depends on load is evaluated at the torque that the gears transmit (`TransmittedTorque`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.model import LinearModel, complete
+from dynid.model import LinearModel, Model, complete
+from dynid.model.term import UnderLoad
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
 from dynid.online.motion_rows import RowEntries
@@ -31,6 +33,7 @@ WAYS: tuple[Way, ...] = ("momentum", "inverse")
 _AT_ONCE = 4096  # raw samples
 _LAGS = 9  # samples that the shortest window holds
 MAX_BRIDGED_PERIODS = 5.0  # periods of the samples that are bridged
+LOAD_TURNS = 6  # of friction and load in turn; each halves the error at least, as gears of half efficiency lock
 _INVERSE = 0.6  # windows a period of the cut-off: as smooth as the momentum observer, and three times as late
 
 
@@ -87,13 +90,14 @@ class OutsideTorques(NamedTuple):
 
 
 class ModelRows:
-    """Filtered rows of a model on base parameters, sample by sample. beside: see `RowEntries`."""
+    """Filtered rows of a model on base parameters, sample by sample. beside, load: see `RowEntries`."""
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
-                 beside: Callable[[Array, Array], Array] | None = None) -> None:
+                 beside: Callable[[Array, Array], Array] | None = None,
+                 load: Callable[[Array, Array, Array], Array] | None = None) -> None:
         self.layout, feeding = Layout.of(model, base), options.feeding()
         self._done: list[TimedRows] = []
-        self.feed = Feed(complete(model).joint_names, RowEntries(self.layout, feeding.equations, beside),
+        self.feed = Feed(complete(model).joint_names, RowEntries(self.layout, feeding.equations, beside, load),
                          self._done.append, feeding, 0.0)
 
     def push(self, t: Array, q: Array, tau: Array) -> list[TimedRows]:
@@ -112,13 +116,58 @@ class ModelRows:
         return found, tau
 
 
+@dataclass(frozen=True, eq=False)
+class TransmittedTorque:
+    """Torques that the gears transmit, from the measured ones and the friction of an estimate.
+
+    The inertia of the rotors is not taken off, since accelerations are not known in time. What acts from outside is
+    transmitted as well, and its friction with it.
+
+    Attributes:
+        model: the identified one.
+        theta: (parameters,), of it.
+        of_joints: (parameters,), the same without bodies and without friction that depends on load.
+        loaded: friction that depends on load, with its columns.
+    """
+
+    model: Model
+    theta: Array
+    of_joints: Array
+    loaded: tuple[tuple[UnderLoad, Ints], ...]
+
+    @staticmethod
+    def of(estimate: Estimate) -> TransmittedTorque | None:
+        """Return the torques of an estimate; None where its friction does not depend on load."""
+        model = estimate.model
+        loaded = tuple((term, columns) for term, columns in model.parts if isinstance(term, UnderLoad)) \
+            if isinstance(model, Model) else ()
+        if not isinstance(model, Model) or not loaded:
+            return None
+        alone = np.array([item.body is None for item in model.parameters])
+        alone[np.concatenate([columns for _, columns in loaded])] = False
+        return TransmittedTorque(model, estimate.full, np.where(alone, estimate.full, 0.0), loaded)
+
+    def __call__(self, q: Array, dq: Array, tau: Array) -> Array:
+        """Torques (samples, dof) of positions, velocities and measured torques (samples, dof)."""
+        whole = tau - self.model.inverse_dynamics(self.of_joints, q, dq, np.zeros_like(q))
+        load = whole
+        for _ in range(LOAD_TURNS):
+            friction = np.zeros_like(whole)
+            for term, columns in self.loaded:
+                for joint, parameter, column in term.under_load(self.model.robot, load, dq):
+                    friction[:, joint] += self.theta[columns[parameter]] * column
+            load = whole - friction
+        return load
+
+
 class Observer:
     """Torques from outside of a robot with the identified base parameters as they are."""
 
     def __init__(self, estimate: Estimate, options: FilterOptions) -> None:
         self.estimate, self.options = estimate, options
         self._covariance, self._slow = parameter_covariance(estimate), np.array(options.speeds)
-        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside)
+        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside,
+                               TransmittedTorque.of(estimate))
 
     def _beside(self, q: Array, dq: Array) -> Array:
         """Positions, velocities and whether slow (3 dof, m), which are filtered as the torques are."""

@@ -23,8 +23,11 @@ def frame_jacobian(robot: Robot, frame: str, axes: str | None, q: Array) -> Arra
 
 
 def posterior(jacobian: Array, tau: Array, covariance: Array, prior: Array) -> tuple[Array, Array]:
-    """Wrenches (m, 6) and their covariances (m, 6, 6) from joint torques (m, dof) with covariances (m, dof, dof);
-    prior (6,): deviations."""
+    """Return wrenches (m, 6) and their covariances (m, 6, 6) from joint torques (m, dof) with covariances (m, dof,
+    dof).
+
+    `prior` (6,) are the standard deviations of the expected wrench.
+    """
     weighted = np.linalg.solve(covariance, np.swapaxes(jacobian, 1, 2))
     information = jacobian @ weighted + np.diag(prior ** -2.0)
     # In units of the prior, so that newtons and newton metres do not spoil the inverse.

@@ -89,7 +89,7 @@ class Dataset:
     def from_files(sources: Any, robot: Robot | None = None, *, mapping: Any = None,
                    prepare: Mapping[str, Any] | None = None, workers: int = 1, scheduler: str | None = None,
                    store: str | Path | None = None, pilot_rows: int | None = None) -> Dataset:
-        """Return the dataset of the logs that files, folders, patterns or addresses stand for, prepared.
+        """Return the dataset of the logs that files, folders, patterns or addresses represent, prepared.
 
         Args:
             sources: as `find_logs` takes them. Logs that cannot be used are left out, see `failures`.
@@ -175,7 +175,7 @@ class Dataset:
         return replace(self, held=held, preparation=chosen)
 
     def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
-        """Return places, samples and recordings of the logs in memory: whole stretches of time of at most about so many
+        """Return places, samples and recordings of the logs in memory: whole intervals of time of at most about so many
         rows in all. Samples are those in memory where they have no more rows; recordings are whole in any case."""
         few = filterable_excerpt(self.samples, PILOT_ROWS if rows is None else rows)
         places, recordings = tuple(self.held), self.recordings
@@ -203,7 +203,7 @@ class Dataset:
 
         Args:
             model, base: whose equations are compressed.
-            blocks: stretches of time kept separate, for cross-validation and standard errors.
+            blocks: intervals of time kept separate, for cross-validation and standard errors.
             threads: of the computation on logs in memory.
             equations: of the logs in memory, where they are at hand.
         """

@@ -3,7 +3,7 @@
     STORE/KEY/manifest.json     every log that went in: file, hash, rows, span, robot, date
     STORE/KEY/HASH.npz          the fold of a log, by the hash of its content
 
-KEY stands for the model, how logs are read, and what was asked of the preparation; a fold is never used for another.
+KEY represents the model, how logs are read, and what was asked of the preparation; a fold is never used for another.
 Files are written whole, and a fold is found by what its log contains: two runs at once write the same files, and no log
 counts twice under two names.
 """

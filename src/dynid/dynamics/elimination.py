@@ -1,4 +1,4 @@
-"""Elimination of the joints that follow, planned once for a chain: which entries can be other than zero, in which order
+"""Elimination of the dependent joints, planned once for a chain: which entries can be other than zero, in which order
 they are eliminated, and the multiplications that this takes, so that many samples can go through them side by side."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LEAST_PIVOT = 0.3  # share of the largest number of its column that a pivot mus
 class Elimination(NamedTuple):
     """How Phi_d x = right is solved for many samples, a row of numbers of all samples for each number of one.
 
-    Entries of Phi_d, and those that appear on the way, stand in a store of `rows` rows. Right sides stand by equation,
-    columns 0 .. n-1 for the rates Phi_a and column n for one more; the solution comes to stand in their place.
+    Entries of Phi_d, and those that appear on the way, are in a store of `rows` rows. Right sides are by equation,
+    columns 0 .. n-1 for the rates Phi_a and column n for one more; the solution comes to be in their place.
     terms (k, 3): equation among all, joint and place to which it adds its rate, `shares` (k,) times; a place is a row
     of the store or, from `rows` on, of the right sides, n + 1 an equation. factor (k, 4): steps of the factorisation,
     an operation and rows of the store. sides (k, 3): steps for right sides: equation, multiplier's row of the store,

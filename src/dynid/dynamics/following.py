@@ -45,7 +45,7 @@ class Closures(NamedTuple):
 
     kinds (k,), bodies (k, 2), places (k, 2, 12), lengths (k,): of the closures. source, ratio, offset (joints of the
     tree,): the coordinate each joint moves with, -1 for none, and how, q = ratio z + offset. chosen: equations that
-    determine the joints that follow, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
+    determine the dependent joints, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
     the determinant there.
     """
 
@@ -95,7 +95,8 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
         from dynid.dynamics.loop_faults import not_closed
 
         raise NotPossibleError(not_closed(robot, int(status[open_[0]]), f"in sample {open_[0]}", q[open_[0]]),
-                               "use only positions in which the loops close, and set the joint limits accordingly")
+                               "use only positions in which the loops close, and set the joint limits accordingly",
+                               code="loop-not-solvable")
     return motion
 
 
@@ -109,7 +110,7 @@ def closes(robot: Robot, q: Array) -> Bools:
 
 
 def closure_conditions(robot: Robot, q: Array) -> Array:
-    """Condition numbers (samples,) of the rates of the closures for the joints that follow, at positions q (samples,
+    """Condition numbers (samples,) of the rates of the closures for the dependent joints, at positions q (samples,
     dof): where they grow without bound branches meet. Infinite where the loops cannot be closed, 1 without loops."""
     followers = robot.followers
     if followers is None or followers.loops is None:
@@ -311,7 +312,8 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
     worst = int(np.argmax(np.nan_to_num(np.abs(phi), nan=np.inf)))
     owner = np.repeat(np.arange(len(loops.closures)), [one.equations for one in loops.closures])
     raise RobotError(f"loop '{loops.closures[owner[worst]].name}' of robot '{robot.name}' cannot be closed near its "
-                     f"posture: {abs(phi[worst]):.3g} m remain open; check its attachment points, lengths and posture")
+                     f"posture: {abs(phi[worst]):.3g} m remain open; check its attachment points, lengths and posture",
+                     code="loop-not-closed")
 
 
 def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
@@ -331,11 +333,13 @@ def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
         loose = tuple(name for name, share in zip(names, np.abs(null).max(axis=0), strict=True) if share > 0.1)
         raise RobotError(f"loop '{loose_loop(robot.followers, loose)}' of robot '{robot.name}' leaves {count - rank} "
                          f"of the dependent joints undetermined: {', '.join(loose)}",
-                         "give another posture, make one of them independent, or add a closure")
+                         "give another posture, make one of them independent, or add a closure",
+                         code="loop-undetermined")
     whole = np.linalg.svd(jacobian, compute_uv=False)
     if int(np.sum(whole > _RANK * whole.max())) > count:
         raise RobotError(f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK)}' of robot '{robot.name}' "
                          f"leaves no degree of freedom to its joints {', '.join(robot.joint_names)}",
-                         f"make more joints dependent than {', '.join(names)}, or remove a closure")
+                         f"make more joints dependent than {', '.join(names)}, or remove a closure",
+                         code="loop-without-freedom")
     return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
 

@@ -87,7 +87,7 @@ def working_space(joints, coordinates, n, closures, equations, rows):
 @njit(**OPTIONS)
 def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
     """motion, rates and status as `close_kernel` writes them, of samples cuts[t] .. cuts[t + 1] - 1 of every lane t,
-    reached from the solution of sample `origin` that stands there. Returns for every lane the sample behind the last
+    reached from the solution of sample `origin` that is there. Returns for every lane the sample behind the last
     that it wrote."""
     n, joints = q.shape[1], len(tree.parent)
     work = working_space(joints, len(closures.begin), n, len(closures.kinds), equation_count(closures.kinds), plan.rows)

@@ -42,7 +42,7 @@ class OwnPositions(NamedTuple):
 @njit(**ALLOCATING)
 def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
                          q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
-    """q (samples, n) with which the measured joints (k,) stand at `given` (samples, k), nearest in the mean square;
+    """q (samples, n) with which the measured joints (k,) are at `given` (samples, k), nearest in the mean square;
     rates (samples, k, n), moving (samples, driven, n), misfit (samples, k), status (samples,).
 
     state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is sought; at
@@ -102,7 +102,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
 
 
 def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> OwnPositions:
-    """The robot's own joints where those of `Robot.measured` stand at `measured` (samples, k), rad or m.
+    """The robot's own joints where those of `Robot.measured` are at `measured` (samples, k), rad or m.
 
     begin: `last` of the samples before, where these go on; else they are sought from the posture of the loops, which
     says the branch. Refused where the loops do not close, where no posture has these positions, and where the measured
@@ -143,7 +143,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
-    """The linear case: q_measured = coupling q + offset; of a tree without joints that follow, q itself."""
+    """The linear case: q_measured = coupling q + offset; of a tree without dependent joints, q itself."""
     followers, n = robot.followers, robot.dof
     whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
     coupling, off = whole[where], given - offset[where]

@@ -4,7 +4,7 @@ q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and r
 axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Where bodies
 follow, on mimic joints and in closed loops, theirs stand behind; without them only the robot's own bodies have mass.
 What parameterises stands before the motion: robot, then inertias or frame, then q, dq, ddq or tau.
-Units are SI; torques stand for forces on sliding joints. All take `threads` (default: all cores).
+Units are SI; torques represent forces on sliding joints. All take `threads` (default: all cores).
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
         try:
             array = np.ascontiguousarray(signal, dtype=float)
         except (TypeError, ValueError):
-            raise ModelError(f"{name} must be an array of numbers") from None
+            raise ModelError(f"{name} must be an array of numbers", code="not-numbers") from None
         single = array.ndim <= 1
         array = array.reshape(1, -1) if single else array
         if array.ndim != 2 or array.shape[1] != robot.dof:
             raise ModelError(f"{name} must be (samples, {robot.dof}) for robot '{robot.name}' with {robot.dof} joints, "
-                             f"got shape {np.shape(signal)}")
+                             f"got shape {np.shape(signal)}", code="wrong-shape")
         # The sum of finite numbers is finite but for overflow, and costs a quarter of looking at each.
         if not math.isfinite(array.sum()) and not np.isfinite(array).all():
             row, column = np.argwhere(~np.isfinite(array))[0]
-            raise ModelError(f"{name} of joint '{robot.joint_names[column]}' is not finite in sample {row}")
+            raise ModelError(f"{name} of joint '{robot.joint_names[column]}' is not finite in sample {row}",
+                             code="not-finite")
         if arrays and array.shape != arrays[0].shape:
             first = next(iter(signals))
-            raise ModelError(f"{name} has {len(array)} samples but {first} has {len(arrays[0])}")
+            raise ModelError(f"{name} has {len(array)} samples but {first} has {len(arrays[0])}", code="sample-count")
         arrays.append(array)
     return single, arrays
 
@@ -57,7 +58,8 @@ def _inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
         more = f" and {len(followers.bodies)} dependent bodies" if followers is not None else ""
-        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers")
+        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers",
+                         code="wrong-inertia-count")
     if not np.isfinite(given).all():
         raise ModelError(f"the inertial numbers of robot '{robot.name}' are not all finite")
     return given.reshape(-1, 10)
@@ -72,7 +74,7 @@ def _own_inertias(robot: Robot) -> Array:
 
 
 class _Case:
-    """The tree to compute with and its motion: the robot as it is, or, where joints that follow matter, all of them.
+    """The tree to compute with and its motion: the robot as it is, or, where dependent joints matter, all of them.
 
     bodies: how many bodies have numbers; with those that follow, or where these carry the robot's own, it is the whole
     tree. What comes out of the tree is brought back to the robot's joints by `torques` and `matrices`.
@@ -127,7 +129,8 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
     if out is None:
         out = np.empty(shape)
     elif out.shape != shape or not out.flags.c_contiguous or out.dtype != float:
-        raise ModelError(f"out must be a contiguous float array of shape {shape}, got {out.shape}")
+        raise ModelError(f"out must be a contiguous float array of shape {shape}, got {out.shape}",
+                         code="wrong-output-array")
     if robot.followers is not None and robot.followers.carrying:
         columns = np.zeros((robot.dof * 10 * robot.dof, len(q)))
         regressor_columns(robot, q, dq, ddq, np.arange(len(columns)).reshape(shape[1:]), columns)
@@ -152,7 +155,7 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
 
 def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | None:
     """The regressor of a single sample of contiguous numbers (joints,); None where one is not finite, where the robot
-    has more joints than a tile has lanes, and where joints that follow carry its own."""
+    has more joints than a tile has lanes, and where dependent joints carry its own."""
     n = len(robot.joints)
     if robot.followers is not None and robot.followers.carrying:
         return None
@@ -260,7 +263,7 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
                      threads: int | None = None) -> Array:
     """Accelerations (samples, joints) under the torques tau and wrenches from outside (Ardiani, eq. 1.12).
 
-    rotor: inertia to add to the inertia matrix, one a joint or a matrix (joints, joints). t: see `inverse_dynamics`.
+    rotor: inertia to add to the inertia matrix, one per joint or a matrix (joints, joints). t: see `inverse_dynamics`.
     """
     single, (q, dq, tau) = check_motion(robot, q=q, dq=dq, tau=tau)
     if wrenches:
@@ -281,7 +284,8 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     for sample in bad:
         if isinstance(sample, int) and sample >= 0:
             raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular in sample {sample}, so "
-                                   "its motion cannot be computed; give rotor inertias, or other link inertias")
+                                   "its motion cannot be computed; give rotor inertias, or other link inertias",
+                                   code="inertia-singular")
     return out[0] if single else out
 
 

@@ -22,7 +22,7 @@ Matrix = Sequence[Sequence[Number]]
 def inverse_dynamics(robot: Robot, inertias: Matrix, q: Vector, dq: Vector, ddq: Vector, *,
                      cos: Callable[[Number], Number] = math.cos, sin: Callable[[Number], Number] = math.sin,
                      number: Callable[[float], Number] = float) -> list[Number]:
-    """Torques, one a joint, of one sample (q, dq, ddq: one number a joint) for ten numbers a body (joints, 10).
+    """Torques, one per joint, of one sample (q, dq, ddq: one number per joint) for ten numbers per body (joints, 10).
 
     cos, sin: of the numbers in q. number: turns the robot's own constants (poses, gravity) into the kind of number.
     """

@@ -6,7 +6,7 @@ frame about the base origin, where those of different bodies add without any tra
 
     V_i = V_p + S_i dq_i,   A_i = A_p + V_p x S_i dq_i,   W_i = I_i A_i + V_i x* I_i V_i.
 
-Only the walk along the chain is done body by body. All numbers stand in one flat array, in blocks of LANES bodies:
+Only the walk along the chain is done body by body. All numbers are in one flat array, in blocks of LANES bodies:
 row k of body i is at [(i // LANES) BLOCK + k LANES + i % LANES]. One array with constant strides lets LLVM prove that
 rows do not overlap.
 """
@@ -211,8 +211,8 @@ def _momenta(w: Array) -> None:
 def solve_state(matrix: Array, inverse: Array, x: Array) -> bool:
     """x := matrix^-1 x by L D L' of the lower triangle, in place, `inverse` (n,) being working space for 1 / D.
 
-    False where the matrix is singular. Not Cholesky: the published inertias of some robots cannot exist, yet their
-    equations have a solution. One division a row.
+    False where the matrix is singular. Not Cholesky: the published inertias of some robots are not physically
+    consistent, yet their equations have a solution. One division a row.
     """
     n = len(inverse)
     largest = 0.0

@@ -1,7 +1,7 @@
 """The physics of one body for a tile of samples: loops over the formulas of `bodies` that the compiler turns into SIMD.
 
 A tile holds up to TILE samples. Every quantity is a row of TILE numbers in a flat array, so that row k
-of sample t stands at [k * TILE + t]: the constant stride lets LLVM prove that rows do not overlap.
+of sample t is at [k * TILE + t]: the constant stride lets LLVM prove that rows do not overlap.
 
 Rows of a body (21): R 0..8 its rotation and P 9..11 the place of its origin, both in the base frame;
 W 12..14 angular velocity, E 15..17 angular acceleration, A 18..20 acceleration of the origin minus

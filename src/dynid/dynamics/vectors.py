@@ -1,6 +1,6 @@
 """Vectors as tuples of three numbers, matrices as tuples of nine (row by row), and their places in rows of an array.
 
-Number k of a vector at `at` stands at [at + k * stride]: the stride is TILE in `tiles`, LANES in `state`, 1 in a plain
+Number k of a vector at `at` is at [at + k * stride]: the stride is TILE in `tiles`, LANES in `state`, 1 in a plain
 array. A constant stride lets LLVM prove that rows do not overlap, and an unsigned place that it does not count from the
 end of the array; without either, loops do not become SIMD.
 """
@@ -40,7 +40,7 @@ def put(rows: Array, at: int, stride: int, a: Vector) -> None:
 
 @njit(**INLINED)
 def put_more(rows: Array, at: int, stride: int, a: Vector) -> None:
-    """Adds a to the vector that stands there."""
+    """Adds a to the vector that is there."""
     rows[np.uintp(at)] += a[0]
     rows[np.uintp(at + stride)] += a[1]
     rows[np.uintp(at + 2 * stride)] += a[2]

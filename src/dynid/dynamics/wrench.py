@@ -17,11 +17,11 @@ TimeFunction = Callable[[float], ArrayLike]  # time (s) -> force and moment (6,)
 
 @dataclass(frozen=True, eq=False)
 class Wrench:
-    """Force (N) and moment (N m) of the surroundings on a robot, at the origin of a frame.
+    """External force (N) and moment (N m) on a robot, at the origin of a frame.
 
-    values: six numbers that never change; (times, 6) at `times` (s), straight lines between them and nothing before the
-    first and after the last; or a function of the time. axes: the frame whose axes they are given in, by default those
-    of the base. The f_e of Ardiani, eq. 1.11 and 1.18, is what the robot exerts: this with the other sign.
+    `values` are six constant numbers, an array (times, 6) that is interpolated linearly at `times` (s) and is zero
+    outside them, or a function of time. `axes` is the frame in whose axes they are given, by default the base. The f_e
+    of Ardiani, eq. 1.11 and 1.18, is the wrench that the robot exerts and has the opposite sign.
     """
 
     frame: str
@@ -38,12 +38,14 @@ class Wrench:
         if self.constant:
             return np.broadcast_to(self._checked(self.values, (6,)), (samples if t is None else len(t), 6))
         if t is None:
-            raise ModelError(f"the wrench on frame '{self.frame}' depends on time", "give the times t of the samples")
+            raise ModelError(f"the wrench on frame '{self.frame}' depends on time", "give the times t of the samples",
+                             code="wrench-without-times")
         if callable(self.values):
             return self._checked([self.values(float(one)) for one in t], (len(t), 6))
         times = np.asarray(self.times, dtype=float)
         if times.ndim != 1 or len(times) < 2 or not np.all(np.diff(times) > 0):
-            raise ModelError(f"the times of the wrench on frame '{self.frame}' must be at least two that increase")
+            raise ModelError(f"the times of the wrench on frame '{self.frame}' must be at least two that increase",
+                             code="wrong-wrench-times")
         given = self._checked(self.values, (len(times), 6))
         return np.column_stack([np.interp(t, times, column, left=0.0, right=0.0) for column in given.T])
 
@@ -54,7 +56,7 @@ class Wrench:
             found = np.zeros(0)
         if found.shape != shape or not np.isfinite(found).all():
             raise ModelError(f"the wrench on frame '{self.frame}' must be finite numbers of shape {shape}, a force and "
-                             f"a moment, got shape {found.shape}")
+                             f"a moment, got shape {found.shape}", code="wrong-wrench")
         return found
 
 

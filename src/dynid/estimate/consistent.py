@@ -68,24 +68,38 @@ def _interval(text: str, pair: Any) -> tuple[float, float]:
 
 
 def dissipating_rows(problem: Problem) -> dict[str, Array]:
-    """Rows (k, parameters) by joint with which friction of parameters of either sign takes power at the speeds of the
-    data; none where only a fold is at hand."""
-    model, known = problem.model, problem.base.known
+    """Rows (k, parameters) by joint with which friction of parameters of either sign takes power.
+
+    A difference of viscous friction between directions is at most the viscous friction, |Fvd| <= Fv. Other terms take
+    power at the speeds of the data; they have no rows where only a compressed regression is at hand.
+    """
+    model, items = problem.model, problem.model.parameters.items
     found: dict[str, Array] = {}
+    viscous = {item.owner: c for c, item in enumerate(items) if item.symbol == "Fv"}
+    for c, item in enumerate(items):
+        if item.symbol == "Fvd" and item.owner in viscous:
+            for sign in (1.0, -1.0):
+                row = np.zeros(len(items))
+                row[[viscous[item.owner], c]] = 1.0, sign
+                _add_row(problem, found, row)
     if not problem.data or not isinstance(model, Model):
         return found
     speeds = np.max([np.abs(part.dq).max(axis=0) for part in problem.data], axis=0)
-    items = model.parameters.items
     for term, places in model.parts:
-        rows = term.dissipating(model.robot, speeds) if isinstance(term, Dissipating) else np.empty((0, len(places)))
-        for row in rows:
-            own = places[row != 0.0]
-            if not all(items[c].name in known for c in own):  # else there is nothing to choose
-                whole = np.zeros((1, len(items)))
-                whole[0, places] = row
-                name = f"friction of {model.robot.joint_names[items[own[0]].owner]}"
-                found[name] = np.vstack([found.get(name, whole[:0]), whole])
+        for own in term.dissipating(model.robot, speeds) if isinstance(term, Dissipating) else ():
+            row = np.zeros(len(items))
+            row[places] = own
+            _add_row(problem, found, row)
     return found
+
+
+def _add_row(problem: Problem, found: dict[str, Array], row: Array) -> None:
+    """Add a row (parameters,) to those of its joint, unless all of its parameters are known."""
+    items = problem.model.parameters.items
+    own = np.flatnonzero(row)
+    if not all(items[c].name in problem.base.known for c in own):
+        name = f"friction of {complete(problem.model).joint_names[items[own[0]].owner]}"
+        found[name] = np.vstack([found.get(name, np.zeros((0, len(items)))), row])
 
 
 def upper_bounds(problem: Problem) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, leaning
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
-from dynid.regression import Stacked
+from dynid.regression import BaseParameters, Stacked
 from dynid.regression.correlation import correlation
 from dynid.threads import one_blas_thread
 
@@ -118,10 +119,67 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
         pull = friction_pull(problem, stacked, bodies)
         prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), pull.rows, pull.values)
         before = chosen
-        chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
+        chosen = _no_worse_than_wls(problem, stacked, pull,
+                                    _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
         if chosen.strength == before.strength:
             break
     return Fitted(chosen, stacked, believed, pull, prior)
+
+
+def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
+    """Return the fit of greatest evidence, or the strongest weaker one that is expected to be no worse than wls.
+
+    The evidence takes the errors of all bodies for errors of one size. Where some bodies are far off, its strength
+    biases what the data determine well. The expected error of the torques has the noise of the data and the errors of
+    the nominal model as the data show them; without a nominal model every base parameter adds one unit of noise.
+    """
+    fits, weaker = tee(fits)
+    best = best_strength(fits)
+    error = _Parts.of(problem, best, stacked, pull).torque_error(problem.base, stacked, pull)
+    unregularised = float(np.sum(np.any(stacked.r != 0.0, axis=0)))
+    for one in weaker:
+        if error <= unregularised:
+            break
+        if one.strength < best.strength:
+            other = _Parts.of(problem, one, stacked, pull).torque_error(problem.base, stacked, pull)
+            if other >= error:
+                break
+            best, error = one, other
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What the error of a fit is made of.
+
+    Attributes:
+        gain: (base, parameters), the change of the base parameters by a score of the parameters.
+        curvature: (parameters, parameters), of the regularisation toward nominal values.
+        stated: (parameters, parameters), of values that are given with a standard error, and of limits.
+    """
+
+    gain: Array
+    curvature: Array
+    stated: Array
+
+    @staticmethod
+    def of(problem: Problem, chosen: PriorFit, stacked: Stacked, pull: FrictionPull) -> _Parts:
+        base = problem.base
+        columns = stacked.r @ base.matrix
+        chosen = _without_walls(chosen, columns, pull.rows)
+        given = prior_rows(problem, np.ones(problem.regression.dof), stacked)
+        other = chosen.information - columns.T @ columns
+        known = np.zeros_like(other) if given is None else given[0].T @ given[0]
+        body = np.array([item.body is not None for item in base.parameters])
+        curvature = np.where(np.outer(body, body), other - known, 0.0) + pull.rows.T @ pull.rows
+        return _Parts(base.matrix @ chosen.spread, curvature, other - curvature)
+
+    def torque_error(self, base: BaseParameters, stacked: Stacked, pull: FrictionPull) -> float:
+        """Expected square of the error of all torques, in units of the noise of one independent row."""
+        through = stacked.r @ self.gain
+        noise = np.sum((through @ (stacked.r @ base.matrix).T) ** 2)
+        return float(noise + np.trace(through @ self.stated @ through.T)
+                     + np.trace(pull.errors.covariance(through @ self.curvature)))
 
 
 def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
@@ -161,23 +219,18 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
                                "for pc-ridge: its standard errors include "
                                "errors of the nominal model", "remove cov_type, or use method 'pc-wls'")
     base, stacked, pull = problem.base, fitted.stacked, fitted.pull
-    columns = stacked.r @ base.matrix
-    chosen = _without_walls(fitted.chosen, columns, pull.rows)
-    gain = base.matrix @ chosen.spread
+    columns, parts = stacked.r @ base.matrix, _Parts.of(problem, fitted.chosen, stacked, pull)
+    gain = parts.gain
     found = noise(problem, replace(solution, inverse=gain @ base.matrix.T), fitted.weights,
                   regression=replace(problem.regression, prior=None))
-    given = prior_rows(problem, np.ones(problem.regression.dof), stacked)
-    other = chosen.information - columns.T @ columns
-    stated = np.zeros_like(other) if given is None else given[0].T @ given[0]
-    body = np.array([item.body is not None for item in base.parameters])
-    curvature = np.where(np.outer(body, body), other - stated, 0.0) + pull.rows.T @ pull.rows
     seen = solution.excited
     score = stacked.r.T @ (stacked.rho - columns @ pull.nominal)
-    errors = NominalErrors.of(pull.groups, (stacked.r.T @ columns)[seen], score[seen],
+    errors = NominalErrors.of(pull.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
                               found.middle[np.ix_(seen, seen)])
-    by_nominal = errors.covariance(gain @ curvature)
+    by_nominal = errors.covariance(gain @ parts.curvature)
     # Values known with a deviation, and limits that are near, are as uncertain as they say.
-    covariance = gain @ (base.matrix.T @ found.middle @ base.matrix + other - curvature) @ gain.T + by_nominal
+    covariance = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T + by_nominal
+    body = np.array([item.body is not None for item in base.parameters])
     notes = leaning(base, np.diag(by_nominal), np.diag(covariance), solution.identified)
     fit = LinearFit(problem, solution, weights, lambda cov_type: replace(found, cov_type="posterior"))
     return fit.uncertainty(None, covariance=0.5 * (covariance + covariance.T), notes=notes,

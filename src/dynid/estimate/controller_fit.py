@@ -66,10 +66,10 @@ class ControllerFit:
 
 
 def identify_controller(recordings: Recording | Sequence[Recording], inertia: ArrayLike) -> ControllerFit:
-    """The gains of every joint's loop from logs with references, of the joints that these ask to move.
+    """Identify the controller gains of every moving joint from logs with references.
 
-    inertia: of each joint, kg m^2 or kg, one number or one a joint, such as the largest along the motion
-    (`dynid.simulation.joint_inertia`): reference and position alone show gains per inertia.
+    `inertia` is the inertia of each joint, kg m^2 or kg, one number or one per joint, such as the largest along the
+    motion (`dynid.simulation.joint_inertia`). Reference and position alone determine only gains per inertia.
     """
     loops = loop_fits(recordings)
     first = recordings if isinstance(recordings, Recording) else recordings[0]

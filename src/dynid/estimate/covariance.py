@@ -105,7 +105,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         rows = problem.equations if equations is None else equations
         seen = correlation(rows, solution.beta, inverse=solution.inverse, weights=scale, influence=influence,
                            threads=problem.threads)
-        found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", correlation=seen)
+        found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", seen.freedom, seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
             if found.notes(problem.base, found.covariance(solution)):  # the noise of the positions matters

@@ -82,19 +82,24 @@ class _Rule:
 def essential(problem: Problem, *, criterion: str = "deviation", threshold: float | None = None, alpha: float = 0.05,
               rows: str = "effective", weights: Array | None = None, method: str = "wls",
               options: Mapping[str, Any] | None = None, unseen: bool = False) -> Essential:
-    """Leave out base parameters that hardly matter, and estimate the rest anew.
+    """Remove base parameters that are not significant, and estimate the others again.
 
-    criterion, and what its threshold is: "deviation": the parameter of largest relative deviation goes, one after the
-    other, while it is above 30 percent; "ratio": while it is above 30 times the smallest; "f-test": as long as the
-    model without them is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani,
-    eq. 1.35), with r the effective number of rows, or all of them as the document has it when rows = "all"; "smallest":
-    all above 10 times the smallest at once; "r", "singular": those whose torque beside the others is below 1 percent of
-    the largest. weights (dof,): of the joints, default as in `wls`.
-
-    method: "wls" and "ols" are solved anew from the folded factor at every step, with the noise that the full model
-    leaves. Of others, such as "iv", the covariance says what is left of a fit without a parameter, and the method
-    is run again until nothing more has to go. One that finds shapes has them found with all parameters and then held.
-    options: of the method. unseen: also the errors on blocks of time left out of choice and fit, for least squares.
+    Args:
+        problem: the identification problem.
+        criterion: "deviation" removes the parameter of largest relative standard error, one at a time, while it exceeds
+            the threshold (30 percent); "ratio" while it exceeds 30 times the smallest; "f-test" while the reduced model
+            is not worse at significance alpha, F = (|e_r|^2 - |e|^2) / |e|^2 (r - b) / (b - b_r) (Ardiani, eq. 1.35);
+            "smallest" removes all above 10 times the smallest at once; "r" and "singular" remove those whose torque
+            beside the others is below 1 percent of the largest.
+        threshold: threshold of the criterion, if not the default above.
+        alpha: significance level of the F-test.
+        rows: number r of rows in the F-test: "effective" or "all".
+        weights: weights of the joints (dof,). Default: as in `wls`.
+        method: "wls" and "ols" are solved again from the compressed regression at every step, with the noise of the
+            full model. For other methods the covariance predicts the reduced fit, and the method is run again until no
+            further parameter is removed. Shapes of friction are found with all parameters and then fixed.
+        options: options of the method.
+        unseen: also compute errors by cross-validation of choice and fit, for least squares.
     """
     rule = _Rule(criterion, THRESHOLDS.get(criterion, 1.0) if threshold is None else threshold, alpha, rows)
     chosen = find_method(method)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.estimate.nominal_errors import Group, NominalErrors, nominal_groups
+from dynid.estimate.nominal_errors import NominalErrors, nominal_groups
 from dynid.estimate.problem import Problem
 from dynid.estimate.ridge import parameter_scales
 from dynid.regression import Stacked
@@ -21,15 +21,15 @@ _USELESS = 0.5  # share of itself by which a nominal value errs that says no mor
 class FrictionPull:
     """The prior |rows theta - values|^2 of friction, rows (k, parameters), values (k,).
 
-    nominal (parameters,): what all parameters are measured from; groups: how they err about it; scale (parameters,): by
-    what. shares: by symbol of friction, by how much of its scale it is believed to be off. to_zero: symbols pulled to
-    zero although they have a nominal value.
+    nominal (parameters,): what all parameters are measured from; errors: of these values, as the data show them; scale
+    (parameters,): by what. shares: by symbol of friction, by how much of its scale it is believed to be off. to_zero:
+    symbols pulled to zero although they have a nominal value.
     """
 
     rows: Array
     values: Array
     nominal: Array
-    groups: tuple[Group, ...]
+    errors: NominalErrors
     scale: Array
     shares: Mapping[str, float]
     to_zero: tuple[str, ...]
@@ -65,7 +65,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
     off = _off(errors, pulled)
     places = np.flatnonzero(off > 0.0)
     rows = np.eye(len(items))[places] / off[places, None]
-    return FrictionPull(rows, rows @ nominal, nominal, errors.groups, scale,
+    return FrictionPull(rows, rows @ nominal, nominal, errors, scale,
                         {items[c].symbol: float(off[c] / scale[c]) for c in places}, to_zero)
 
 

@@ -43,6 +43,7 @@ from dynid.estimate.instruments import (
     project,
     soften,
     spectral_covariance,
+    spectral_freedom,
     taper,
 )
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
@@ -360,7 +361,8 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_deviation_per_joint=detail.low.deviation.tolist(), **facts)
-    known = OnDemand.known(Uncertainty(end.covariance, "instruments")).then(
+    freedom = spectral_freedom(detail.projected, detail.low, detail.weights)
+    known = OnDemand.known(Uncertainty(end.covariance, "instruments", freedom)).then(
         lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))
     return Estimate(name, problem.model, problem.base, values.beta, identified, known, values.theta, diagnostics=fitted,
                     iterations=end.iterations)

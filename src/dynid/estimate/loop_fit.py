@@ -27,14 +27,8 @@ _SEEN = 0.95  # share of the references' own misfit that a loop with poles has t
 
 @dataclass(frozen=True)
 class LoopFit:
-    """H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of one joint (Ardiani, eq. 3.5-3.6), s^2 and s, fitted by output error.
-
-    fit: of the references through H to the measured positions, percent, 100 (1 - |q - H qr| / |q - mean q|), 100 where
-    they meet; reference_fit: the same of the references as they are. acceleration_gap: |H ddqr - ddqr| / |H ddqr|,
-    percent. growth: by how many percent deviations grow with ddqr as instrument of H ddqr, one over their correlation
-    minus one; infinite where they have none. told: whether the log tells the loop from following at once.
-    forgets: whether the loop forgets how the log began within half of it; one that does not is no controlled joint.
-    """
+    """Transfer function H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of one joint (Ardiani, eq. 3.5-3.6), fitted by output
+    error."""
 
     joint: str
     a2: float
@@ -88,8 +82,7 @@ class LoopFit:
 
 
 def loop_fits(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...]:
-    """The loops of all joints that reference and position of some logs show together; of joints that are asked to
-    move."""
+    """Fit the closed loop of every moving joint from the references and positions of the logs."""
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     missing = [log.source for log in logs if log.reference is None]
     if missing or not logs:

@@ -104,7 +104,7 @@ class Problem:
 
     @property
     def filtered(self) -> str | None:
-        """The kind of rows without accelerations that were folded, None for torques."""
+        """Kind of the equations without accelerations in the regression, or None for torque equations."""
         signals = self.data[0].filtered if self.data else None
         return None if signals is None else signals.filter.kind
 
@@ -124,11 +124,15 @@ class Problem:
            known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
            recordings: Recording | Sequence[Recording] = (),
            controller: Controller | None = None) -> Problem:
-        """A problem from a model and its data, folded.
+        """Return the problem of a model and its data, with the data compressed.
 
-        known: standard parameters whose values are known, see `Regression.given`. nominal: default the values the
-        robot's source gives, where it gives all. blocks: stretches of time kept apart. The problem's model is the given
-        one with what its terms take from the data (see `FrictionCurve` and `LoadFriction`).
+        Args:
+            known: standard parameters whose values are known, see `Regression.given`.
+            nominal: nominal values (parameters,). Default: those of the robot file, if it gives all.
+            blocks: number of blocks of time for cross-validation and standard errors.
+
+        Returns:
+            The problem. Its model is the given one, bound to the data (see `FrictionCurve` and `LoadFriction`).
         """
         dataset = _dataset_of(model, data, recordings, known)
         logs = dataset.samples

@@ -29,8 +29,9 @@ _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
 
 def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | None = None, *,
            measurement: Measurement = _MEASUREMENT, prior: PriorKnowledge = _NO_PRIOR, seed: int = 0) -> ExcitingMotion:
-    """A motion with its condition number, the deviations to expect of every base parameter and its use of every limit,
-    as `excite` gives them for those it finds; run more slowly where limits or the nominal torques ask for it.
+    """A motion with its condition number, the standard deviations to expect of every base parameter and its use of
+    every limit, as `excite` gives them for those it finds; run more slowly where limits or the nominal torques ask
+    for it.
 
     model, limits, measurement, prior: as in `excite`. A motion that leaves the ranges or the space is refused.
     """

@@ -23,14 +23,17 @@ _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnow
 def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: Family = _FOURIER,
            criterion: str | Criterion = "condition", measurement: Measurement = _MEASUREMENT,
            prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH) -> ExcitingMotion:
-    """The motion of a family that tells most about a model's base parameters and respects every limit.
+    """Design the motion of a family that excites the base parameters best and respects every limit.
 
-    model: or a robot, with the terms its file lists; flexible joints are taken as rigid, with the rotors of their
-    motors, and the report says so. limits: the robot's own less a margin of 5 %, unless given.
-    family: `Fourier`, `FourierPlusQuintic` or `Splines`, with duration and what else they take.
-    criterion: 'condition', 'condition+', 'frobenius', 'd', 'a', 'largest' or 'hadamard'.
-    measurement: rate and noise of the log to come, for the expected deviations. prior: earlier logs, nominal
-    parameters, scales. search: time, rounds, seed.
+    Args:
+        model: a model, or a robot with the terms that its file lists. Flexible joints are treated as rigid, with the
+            rotors of their motors, and the report states this.
+        limits: default: the robot's own limits less a margin of 5 %.
+        family: `Fourier`, `FourierPlusQuintic` or `Splines`.
+        criterion: "condition", "condition+", "frobenius", "d", "a", "largest" or "hadamard".
+        measurement: rate and noise of the future log, for the expected standard errors.
+        prior: earlier logs, nominal parameters and scales.
+        search: time, rounds and seed.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> from dynid.trajectories import Fourier, Search

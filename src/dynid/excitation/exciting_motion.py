@@ -67,7 +67,8 @@ class ExcitingMotion:
 
     @property
     def relative_deviations(self) -> Array:
-        """Expected deviation of every base parameter in percent of its nominal value, infinite where none is known."""
+        """Expected standard deviation of every base parameter in percent of its nominal value, infinite where none is
+        known."""
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)

@@ -37,7 +37,8 @@ class Information:
     @staticmethod
     def of(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None, scale: Array | None = None,
            known: Regression | None = None) -> Information:
-        """noise: deviation of each joint's torque (one number or dof). known: the logs that there are already."""
+        """noise: standard deviation of each joint's torque (one number or dof). known: the logs that there are
+        already."""
         weights = np.ones(model.dof) if noise is None else 1.0 / _positive("noise", noise, model.dof)
         scales = np.ones(len(base)) if scale is None else _positive("scale", scale, len(base))
         matrix = None
@@ -93,7 +94,7 @@ class Information:
         return triangular(np.vstack(tall) * self.scale)
 
     def deviations(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Expected deviation of every base parameter (base,), infinite for all where one is not excited."""
+        """Expected standard deviation of every base parameter (base,), infinite for all where one is not excited."""
         r = self.factor(q, dq, ddq)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() <= 1e-13 * diagonal.max():

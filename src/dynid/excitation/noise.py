@@ -15,8 +15,8 @@ _REACHED = 3.0  # 1/s: a joint without a limit of acceleration reaches its top s
 
 
 def assumed_noise(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
-    """Deviation of each joint's torque (dof,), N m or N: a fiftieth of its typical torque, so that a wrist's is not a
-    shoulder's. theta (parameters,): nominal parameters, or None."""
+    """Standard deviation of each joint's torque (dof,), N m or N: a fiftieth of its typical torque, so that a wrist's
+    is not a shoulder's. theta (parameters,): nominal parameters, or None."""
     return np.asarray(NOISE_SHARE * typical_torques(model, limits, theta), dtype=float)
 
 

@@ -37,10 +37,11 @@ class Identified(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BaseValues:
-    """matrix (k, parameters) theta = values (k,): combinations of standard parameters that are known, and nothing else.
+    """Known combinations of standard parameters: matrix (k, parameters) theta = values (k,).
 
-    known (parameters,): exact values of standard parameters, nan where none is given. stacked: the fold of the data on
-    the same combinations, for the one-step loss (Simionato, eq. 2.29); None where it is not at hand.
+    Attributes:
+        known: exact values of standard parameters (parameters,), nan where none is given.
+        stacked: QR factor of the data on the same combinations, for the one-step loss (Simionato, eq. 2.29), or None.
     """
 
     model: LinearModel
@@ -60,7 +61,8 @@ class BaseValues:
 
     @staticmethod
     def of(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
-        """From an estimate: what the data show of it. stacked: the fold of its data, all joints in one factor."""
+        """Return the base values of an estimate that the data determine. `stacked` is the QR factor of its data, all
+        joints in one."""
         shown, base = estimate.identified, estimate.base
         known = np.full(len(base.parameters), np.nan)
         for name, value in base.known.items():
@@ -113,7 +115,8 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
         rest -= (found @ rest) @ found
         size = float(np.linalg.norm(rest))
         if size < _DEPENDENT:
-            raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once")
+            raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once",
+                             code="dependent-combination")
         found = np.vstack([found, rest / size])
 
 

@@ -21,12 +21,14 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Intervals of every body's variables and of all other parameters (Simionato, tables A.5 and A.6).
+    """Intervals of the inertial variables of every body and of all other parameters (Simionato, tables A.5 and A.6).
 
-    low, high (bodies, 10): mass, centre of mass and inertia about it, in the order of `BODY`, kg and m. others: of the
-    other parameters, by name or by what all of a kind are called ("Fv": (0, 50)). contours: where the centre of mass of
-    a link must be to lie inside it, by body: a box, a hull or an ellipsoid (a sphere has three equal axes). mass: of
-    the whole robot, kg. name: how tables call them.
+    Attributes:
+        low, high: (bodies, 10), mass, centre of mass and inertia about it, in the order of `BODY`, kg and m.
+        others: intervals of other parameters, by name or by symbol ("Fv": (0, 50)).
+        contours: shape that must contain the centre of mass, by body: a box, a hull or an ellipsoid.
+        mass: interval of the total mass, kg.
+        name: name in tables.
     """
 
     low: Array

@@ -26,7 +26,7 @@ _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """Bounds (always) and, of the full loss, `physics`: inertias that can exist, contours, the whole mass.
+    """Bounds (always) and, of the full loss, `physics`: physically consistent inertias, contours, the whole mass.
 
     inertia: ask for tr(I)/2 - I > 0 about the centre of mass (eq. 2.26), which implies eq. 2.24. contours: ask that
     centres of mass lie inside their links. whole: ask for the mass of the whole robot. inside: share of its interval
@@ -79,7 +79,7 @@ class Conditions:
 
     @cached_property
     def lightest(self) -> Array:
-        """Mass (bodies,) that stands in for a smaller one where a centre of mass is measured, kg."""
+        """Mass (bodies,) that replaces a smaller one where a centre of mass is measured, kg."""
         return np.maximum(_LIGHTEST * self.bounds.high[:, 0], 1e-6)
 
     @cached_property

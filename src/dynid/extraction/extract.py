@@ -38,15 +38,19 @@ _PREFERRED = 1e2  # weight of physics beside bounds where both cannot be had
 
 @dataclass(frozen=True)
 class ExtractionOptions:
-    """How to search.
+    """Options of the extraction.
 
-    loss: "full" asks for all of eq. 2.22-2.31, "partial" for bounds alone, "inertia" leaves contours and the whole mass
-    out. form: "exact" searches among full vectors that have the base values, "penalty" weighs the distance from them
-    against the rest, as the document does. step: "two" measures that distance on base values (eq. 2.28), "one" on the
-    torques of all rows (eq. 2.29), from their fold. search: see `SEARCHES`. runs: at most so many, from new random
-    points, until one breaks nothing; iterations of each with a weight of physics that grows; evaluations of the loss in
-    each. finish: follow the best point of a run downhill. nearest: where no robot has the base values, take those of
-    the nearest that can exist. cones: ask the cone programme too.
+    Attributes:
+        loss: "full" (all of eq. 2.22-2.31), "partial" (bounds alone) or "inertia" (without contours and total mass).
+        form: "exact" searches among vectors with the given base values, "penalty" penalises the distance from them.
+        step: "two" measures the distance in base values (eq. 2.28), "one" in the torques of all rows (eq. 2.29).
+        search: see `SEARCHES`.
+        runs: largest number of runs from random points. They end when one violates nothing.
+        iterations: iterations of a run; the weight of the physical conditions grows with each.
+        evaluations: evaluations of the loss in each iteration.
+        finish: whether to end a run with a descent from its best point.
+        nearest: whether to use the nearest consistent base values if no robot has the given ones.
+        cones: whether to solve the cone programme too.
     """
 
     loss: Loss = "full"
@@ -69,17 +73,22 @@ class ExtractionOptions:
                                  f"'{getattr(self, name)}'")
         for name in ("runs", "iterations", "evaluations"):
             if getattr(self, name) < 1:
-                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}")
+                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}",
+                                 code="wrong-option")
         if self.seed < 0:
             raise ModelError(f"option 'seed' of extraction is at least 0, got {self.seed}")
 
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
             *, tell: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
-    """Find full parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
+    """Find standard parameters with given base values inside bounds: `extract(estimate, "tight", search="gradient")`.
 
-    given: an estimate, or `BaseValues` of any set of combinations. bounds: "loose", "normal" or "tight" from the
-    robot's own file, the path of a bounds file, or `Bounds`. options: see `ExtractionOptions`; changes: of single ones.
+    Args:
+        given: an estimate, or `BaseValues` of any set of combinations.
+        bounds: "loose", "normal" or "tight" from the robot file, the path of a bounds file, or `Bounds`.
+        options: see `ExtractionOptions`.
+        tell: called with a sentence on the progress.
+        changes: single options by name.
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
     start = time.perf_counter()
@@ -113,7 +122,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     known = ExtractionOptions.__dataclass_fields__
     unknown = [name for name in changes if name not in known]
     if unknown:
-        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}")
+        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}", code="unknown-option")
     return changes
 
 
@@ -135,14 +144,14 @@ def _one_step(given: BaseValues) -> BaseValues:
     """The base values that make the torques of all rows fit best, of a fold."""
     if given.stacked is None:
         raise ModelError("the one-step loss needs the compressed regression of the data, with every base parameter "
-                         "identified; give a result folder, or BaseValues with stacked")
+                         "identified; give a result folder, or BaseValues with stacked", code="no-regression")
     best, *_ = np.linalg.lstsq(given.stacked.r, given.stacked.rho, rcond=None)
     return replace(given, values=np.asarray(best))
 
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
-    """The base values of the nearest robot that can exist inside the bounds, and that robot (parameters,): it stands
-    near its border, where there is so little room that a search begins with it."""
+    """The base values of the nearest physically consistent robot inside the bounds, and that robot (parameters,): it
+    stands near its border, where there is so little room that a search begins with it."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")

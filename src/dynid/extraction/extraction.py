@@ -39,10 +39,21 @@ class ConeAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Extraction:
-    """theta (parameters,): what was found. given: the base values it was to have; distance, relative_distance: of its
-    own from them. violations: of physics and contours. outside: bounds that are broken, as sentences. search: by which;
-    run: which of the runs was best; evaluations: candidates tried; seconds: it took. cones: what the cone programme
-    says. name: how tables call it. moved: how far the base values were moved to the nearest that a robot can have.
+    """Result of the extraction of standard parameters from base parameters.
+
+    Attributes:
+        theta: standard parameters found (parameters,).
+        given: base values that were required.
+        distance, relative_distance: distance of the base values of theta from them.
+        violations: violations of physical consistency and of contours.
+        outside: violated bounds, as sentences.
+        search: name of the search.
+        run: number of the best run.
+        evaluations: number of candidates tried.
+        seconds: computing time.
+        cones: result of the cone programme.
+        name: name in tables.
+        moved: how far the base values were moved to the nearest consistent ones.
     """
 
     name: str
@@ -73,12 +84,13 @@ class Extraction:
 
     @property
     def feasible(self) -> bool:
-        """Whether a robot with these parameters can exist, centres of mass inside their links."""
+        """Whether a robot with these parameters is physically consistent, centres of mass inside their links."""
         return not self.violations
 
     @property
     def reason(self) -> Reason:
-        """Why it cannot exist: inertia impossible, centres of mass outside their links, or both (s. 5.1)."""
+        """Why it is not physically consistent: inertia impossible, centres of mass outside their links, or both (s.
+        5.1)."""
         return reason_of(self.violations)
 
     def parameters(self) -> dict[str, float]:
@@ -99,7 +111,7 @@ class Extraction:
 
 
 def reason_of(violations: tuple[Violation, ...]) -> Reason:
-    """Why a set of parameters cannot exist, by the kinds of what it violates."""
+    """Why a set of parameters is not physically consistent, by the kinds of what it violates."""
     kinds = {one.kind for one in violations}
     if not kinds:
         return "feasible"

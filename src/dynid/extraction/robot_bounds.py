@@ -33,11 +33,12 @@ _ROOM = 1.5  # times the nominal inertia, which bounds never cut off
 
 
 def robot_bounds(model: Model, width: Width = "normal", values: Array | None = None) -> Bounds:
-    """Bounds of a robot's bodies from what its file says of them. values (parameters,): what was identified, for the
-    size of friction and other parameters that belong to no body.
+    """Return bounds of the bodies of a robot from its file.
 
-    Boxes of links come from collision shapes, or else from where joints are and how nominal mass is spread. Masses come
-    from nominal ones, or else from a block of metal that fills the box. Inertias: no mass inside the box has more.
+    `values` (parameters,) are identified values, for the size of friction and other parameters that belong to no body.
+    Boxes of links come from collision shapes, or else from the positions of joints and the nominal mass distribution.
+    Masses come from the nominal ones, or else from solid metal that fills the box. Inertias are at most those of the
+    mass inside the box.
     """
     if width not in WIDTHS:
         raise ModelError(f"bounds are loose, normal or tight, not '{width}'")

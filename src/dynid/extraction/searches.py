@@ -104,7 +104,7 @@ def search_of(name: str) -> Search:
     for one in get_args(Search):
         if one == name:
             return one
-    raise ModelError(f"there is no search '{name}'; there are {', '.join(SEARCHES)}")
+    raise ModelError(f"there is no search '{name}'; there are {', '.join(SEARCHES)}", code="unknown-search")
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:

@@ -1,4 +1,4 @@
-"""Space: the variables of a search, and the full vector that each of its points stands for."""
+"""Space: the variables of a search, and the full vector that each of its points represents."""
 
 from __future__ import annotations
 

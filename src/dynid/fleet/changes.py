@@ -32,7 +32,8 @@ _DAY = 86400.0
 class Change:
     """A change of one part of a robot. kind: "step", or "drift" all along. date: of the first log after a step, or of
     the last one of a drift. probability: of so much or more by chance, all tries counted. parameters: name, value
-    before and after (or of the first and the last log), difference in its deviations, the largest of these first."""
+    before and after (or of the first and the last log), difference in its standard deviations, the largest of these
+    first."""
 
     robot: str
     part: str
@@ -67,8 +68,7 @@ class Series:
 
 
 def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[Change, ...]:
-    """The changes of a robot in the order of time. A stretch with a step is cut there and searched again on both
-    sides."""
+    """Return the changes of a robot in the order of time. Logs are split at a step, and both parts searched again."""
     count = len(series.logs)
     if count < 2 * MIN_LOGS_PER_SIDE:
         return ()

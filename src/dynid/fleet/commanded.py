@@ -79,7 +79,8 @@ def _side_by_side(motion: str, logs: Sequence[tuple[str, Recording]]) -> Command
 
 
 def _difference(signals: Array) -> Array:
-    """Largest difference (dof,) of signals (robots, points, dof) from the first, percent of its own deviation."""
+    """Largest difference (dof,) of signals (robots, points, dof) from the first, percent of its own standard
+    deviation."""
     own = signals[0].std(axis=0)
     apart = np.sqrt(np.mean((signals[1:] - signals[0]) ** 2, axis=1)).max(axis=0)
     return 100.0 * apart / np.where(own > 0, own, 1.0)

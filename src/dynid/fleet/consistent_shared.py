@@ -1,4 +1,4 @@
-"""The estimate of a whole fleet among robots that can exist: links of the type consistent, no friction negative.
+"""The estimate of a whole fleet among physically consistent robots: links of the type consistent, no friction negative.
 
 Own values that stay on their side of zero are eliminated as without conditions. Those that do not are held at zero,
 which takes their columns away, and let go again where their multiplier says that they would come back: the active set
@@ -33,7 +33,7 @@ _BACK = 1e-9  # share of the torques' squares that a multiplier must be worth
 
 def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                                gains: float | None = None) -> SharedEstimate:
-    """Least squares of a whole fleet among consistent parameters; deviations are those without conditions.
+    """Least squares of a whole fleet among consistent parameters; standard deviations are those without conditions.
 
     An own base parameter that is one positive standard parameter alone is kept above zero; in combinations only links
     and rotors are.

@@ -1,4 +1,4 @@
-"""Partial pooling: how far each robot leans on its fleet, chosen by the evidence of all robots' data.
+"""Partial pooling: how far each robot is regularised by its fleet, chosen by the evidence of all robots' data.
 
 Robot r has parameters theta_r ~ N(mu, T), T diagonal, and its data say theta_hat_r ~ N(theta_r, L_r^-1 L_r^-T), where
 L_r L_r' is the information of its logs under noise correlated in time. Both together, with
@@ -38,7 +38,7 @@ class Known:
 
     @staticmethod
     def of(robot: RobotFold, inflation: float = 1.0) -> Known:
-        """inflation: of the stated deviations, as the scatter between logs of one robot shows it."""
+        """inflation: of the stated standard deviations, as the scatter between logs of one robot shows it."""
         root, seen = robot.information()
         return Known(root / inflation, seen / inflation)
 
@@ -96,8 +96,10 @@ class Pooling:
 
 
 def parameter_groups(base: BaseParameters, robots: int) -> Ints:
-    """Which parameters (base,) share one spread relative to their size: every one its own in a large fleet, those of
-    one symbol in a small one."""
+    """Return for each parameter (base,) the group with which it shares one relative spread.
+
+    In a large fleet every parameter has a group of its own; in a small one, parameters with the same symbol share one.
+    """
     if robots >= _EACH:
         return np.arange(len(base))
     symbols = [base.parameters.items[c].symbol for c in base.independent]

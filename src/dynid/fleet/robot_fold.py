@@ -24,7 +24,7 @@ _LEAST = 1e-10  # smallest variance of a direction, relative
 class RobotFold:
     """One robot's data. regression: their fold, a block a log. noise: X_j' C_j X_j of each joint's own columns, from
     residuals correlated in time; None where they were not looked at. weights (dof,): of the joints' equations, 1 over
-    the deviation of their noise."""
+    the standard deviation of their noise."""
 
     name: str
     regression: Regression

@@ -3,7 +3,7 @@
     fleet.html, robot-NAME.html     the pages
     fleet.json                      everything as `dynid fleet --json` says it
     logs.json                       the manifest: every log with file, hash, rows, span, robot, date
-    history.json                    each robot's parameters from log to log, with their deviations
+    history.json                    each robot's parameters from log to log, with their standard deviations
     fleet.toml                      the settings, to repeat or update it
     parameters.toml, estimate.npz, run.toml     the fleet as a result of its own: `dynid watch --prior FOLDER`
     folds/                          the folds of all logs, from which an update goes on
@@ -63,7 +63,8 @@ def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str
 
 
 def history(result: FleetResult) -> dict[str, Any]:
-    """Each robot's parameters from log to log: date, source, values and deviations, None where a log says nothing."""
+    """Return each robot's parameters for each log: date, source, values and standard errors, None where a log
+    determines none."""
     def plain(values: Any) -> list[float | None]:
         return [float(x) if np.isfinite(x) else None for x in values]
 

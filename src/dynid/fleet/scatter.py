@@ -23,7 +23,8 @@ class Scatter:
     """How the parameters of a fleet scatter, all (base,).
 
     within_ratio: mean square of (log - robot's mean) in units of the stated variances, about one where a robot's logs
-    differ by noise alone. within, between: deviations beyond noise, between motions of one robot and between robots.
+    differ by noise alone. within, between: standard deviations beyond noise, between motions of one robot and between
+    robots.
     p_within, p_between: probability of so much scatter where there is none beyond noise. crossed: the test of robots by
     motions, None where robots did not make the same motions. differs: "robots", "motions" where only those differ,
     "nothing", or "unknown" where too few logs show the parameter; by the crossed test where there is one.
@@ -89,8 +90,8 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: flo
 
 
 def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
-    """Sum of squares about each robot's own mean in units of the stated deviations, its degrees of freedom, and the
-    deviation beyond noise (DerSimonian and Laird 1986)."""
+    """Sum of squares about each robot's own mean in units of the stated standard deviations, its degrees of freedom,
+    and the standard deviation beyond noise (DerSimonian and Laird 1986)."""
     square, free, size = 0.0, 0, 0.0
     for values, std in robots:
         known = np.isfinite(values) & np.isfinite(std) & (std > 0)

@@ -80,8 +80,8 @@ class Eliminated:
 
 
 def _with_gains(robot: RobotFold, gains: float | None) -> Array:
-    """The robot's weighted equations [X y], with a column a joint for the error g of its gain where that is looked for:
-    (1 + g) tau = Y theta, so Y theta - tau g = tau."""
+    """The robot's weighted equations [X y], with one column per joint for the error g of its gain where that is
+    looked for: (1 + g) tau = Y theta, so Y theta - tau g = tau."""
     if gains is None:
         stacked = robot.stacked
         tall = np.zeros((len(stacked.r) + 1, len(stacked.r) + 1))

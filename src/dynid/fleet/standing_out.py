@@ -5,8 +5,8 @@ covariance one, is N(L' mu, W), W = I + L' P L. If the standard parameters of on
 parameters would by K delta, K the part's columns of the base matrix, and y by X delta, X = L' K: with A = X' W^-1 X and
 b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b has as many degrees as the data show of the part, chi-squared but
 for the tails of the spread.
-Everything else leans on the fleet meanwhile, so that little data are enough to see a part that differs much. Robots are
-called by the part that is most certain; further parts given that it differs.
+Everything else is regularised by the fleet meanwhile, so that little data are enough to see a part that differs much.
+Robots are called by the part that is most certain; further parts given that it differs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RANK = 1e-10  # share of the largest eigenvalue below which the data do not sho
 class Difference:
     """A part of a robot that is not like its fleet's. part: "link 3 (name)" or "drive of joint 3 (name)". probability:
     of so much or more by chance. parameters: name, value where this part alone differs, the fleet's mean, and their
-    difference in deviations; the largest of these first."""
+    difference in standard deviations; the largest of these first."""
 
     robot: str
     part: str

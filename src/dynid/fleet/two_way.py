@@ -1,8 +1,9 @@
 """Robots by motions: whether a parameter differs between robots, between motions, or between neither.
 
 Where several robots made the same motions, the estimate of each log is taken as mu + (robot) + (motion) + noise of its
-stated deviation. What robots explain beyond motions, and motions beyond robots, is compared with what both leave over
-by Fisher's F, and that with the stated noise by chi-squared; what is left over counts as no less than the noise.
+stated standard deviation. What robots explain beyond motions, and motions beyond robots, is compared with what both
+leave over by Fisher's F, and that with the stated noise by chi-squared; what is left over counts as no less than the
+noise.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from dynid.robot import Robot
 class BreakawayFriction:
     """Fc sign(dq) in motion; at rest up to Fc + Fb, until the joint breaks away (Ardiani, fig. 1.4d).
 
-    Rows in motion tell Fc and nothing of Fb, which shows in the last instant before a joint starts: see
-    `dynid.terms.breakaway`. Fb is not below zero.
+    Rows in motion determine Fc but not Fb, which appears at the last instant before a joint starts (see
+    `dynid.terms.breakaway`). Fb is not negative.
     """
 
     kind = "breakaway"

@@ -88,7 +88,7 @@ class DifferentialDrive:
         if self.wheels is not None and not (len(self.wheels) == 2 and np.all(np.isfinite(self.wheels))
                                             and min(self.wheels) > 0):
             raise ModelError("the wheels of a differential drive need a radius and a distance above zero, in m, got "
-                             f"{self.wheels}")
+                             f"{self.wheels}", code="wrong-wheels")
 
     @cached_property
     def to_body(self) -> Array:

@@ -58,7 +58,7 @@ class CompleteModel(LinearModel, Protocol):
 
 
 def complete(model: LinearModel) -> CompleteModel:
-    """The model itself where it is a `Model` or completed already, else one that has all a `Model` has."""
+    """Return a model with all methods of `Model`. A `Model`, or a model completed before, is returned as it is."""
     return model if isinstance(model, Model | Completed) else Completed(model)
 
 

@@ -39,12 +39,12 @@ def bent(q: Array, reach: float, z: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Dahl:
-    """Fd z, dz/dq = (1 - z sign(dq)) / reach: the force turns with the way after a reversal, not at once (Dahl 1968;
-    LuGre without its damping and without Stribeck's fall).
+    """Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance, not at once (Dahl
+    1968).
 
-    reach: the way over which it turns, rad or m, one number or one a joint; found by separable least squares where it
-    is named in `free`. Fd is not below zero, so that it
-    dissipates over every closed way. For a motion without an order of samples it is Fd sign(dq).
+    It is the LuGre model without damping and without the Stribeck effect. `reach` is this distance, rad or m, one
+    number or one per joint; it is estimated by separable least squares if it is named in `free`. Fd is not negative, so
+    that the term dissipates over every closed path. For a motion without an order of samples it is Fd sign(dq).
     """
 
     kind = "dahl"
@@ -66,7 +66,8 @@ class Dahl:
         count = len(chosen(robot, self.joints))
         values = np.atleast_1d(np.asarray(self.reach, dtype=float))
         if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
-            raise ModelError(f"the reach of Dahl friction must be one number above zero or {count}, got {values}")
+            raise ModelError(f"the reach of Dahl friction must be one number above zero or {count}, got {values}",
+                             code="wrong-count")
         return np.broadcast_to(values, (count,))
 
     def channels(self, robot: Robot) -> int:

@@ -23,12 +23,11 @@ _PIECE = 1000  # samples at once: no threads inside threads
 
 @dataclass(frozen=True, eq=False)
 class Delay:
-    """D (tau(t - D0) - tau(t)) / D0: torques that stand D seconds late beside the positions of the same row.
+    """D (tau(t - D0) - tau(t)) / D0: torques that are logged D seconds after the positions of the same row.
 
-    tau is the torque which the last estimate, estimate (parameters,), predicts along the log, and D0 its delay, so that
-    the column is exact once they agree; it is -D d(tau)/dt where D0 is less than half a sample. There is none before an
-    estimate, and none for a motion without times. It is of the log, not of the machine: a simulation knows nothing of
-    it.
+    tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is its delay. The column is
+    exact once both agree; it is -D d(tau)/dt if D0 is less than half a sample. The term is zero before there is an
+    estimate, and for a motion without times. It describes the log, not the machine, so a simulation ignores it.
     """
 
     kind = "delay"

@@ -22,13 +22,13 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """sum_k Fwk r_k(t) sign(dq): dry friction that rises by Fwk from one knot of time to the next.
+    """sum_k Fwk r_k(t) sign(dq): dry friction that changes by Fwk from one knot of time to the next.
 
-    r_k goes from 0 to 1 between two of knots + 1 evenly spaced times from the first to the last of the data, less its
-    mean over them, so that the rest of the model has the mean; before and behind them it stays. One knot is a straight
-    line. ridge pulls every Fwk to zero, which makes of several knots a random walk. viscous: the same of viscous
-    friction, Fyk r_k(t) dq. span: first and last time, s; None takes them from the data. A motion without times, and a
-    simulated machine, are at the last one.
+    r_k rises from 0 to 1 between two of knots + 1 evenly spaced times over the data. Its mean is subtracted, so that
+    the rest of the model describes the mean. One knot gives a straight line. `ridge` regularises every Fwk toward zero,
+    which makes several knots a random walk. With `viscous`, viscous friction changes likewise, Fyk r_k(t) dq. `span` is
+    the first and last time, s; None takes them from the data. A motion without times, and a simulated machine, use the
+    last time.
     """
 
     kind = "drift"
@@ -58,7 +58,7 @@ class Drift:
         return self if self.span is not None else replace(self, span=(first, last))
 
     def ramps(self, t: Array) -> Array:
-        """r_k at times (samples,), (samples, knots)."""
+        """Return the ramps r_k at times (samples,), as an array (samples, knots)."""
         first, last = (0.0, 1.0) if self.span is None else np.asarray(self.span, dtype=float)
         place = self.knots * (t - first) / max(float(last - first), 1e-9)
         knot = np.arange(self.knots)

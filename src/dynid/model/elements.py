@@ -51,7 +51,8 @@ class CurveFunction:
                 made = cfunc(_SIGNATURE, **options)(self.function)
             except Exception as error:  # numba's own errors have no common base that is not Exception
                 raise ModelError(f"the curve '{self.function.__name__}' cannot be compiled: "
-                                 f"{str(error).splitlines()[0]}; use only numbers and functions of `math`") from error
+                                 f"{str(error).splitlines()[0]}; use only numbers and functions of `math`",
+                                 code="curve-not-compiled") from error
             _COMPILED.append(made)
             return int(made.address)
 

@@ -35,14 +35,20 @@ SKEW = Kind("joint stiffness times the time offset between both encoders")
 
 @dataclass(frozen=True, eq=False)
 class FlexibleModel:
-    """A robot with flexible joints. Its coordinates are those of the links, then those of the motors;
-    `dynid.recording.both_sides` makes logs of them, and every method then takes it as it takes any model.
+    """Model of a robot with flexible joints.
 
-    links: the robot and the terms of its links. joints: those that bend, by name or number from 1; all by default.
-    motor_friction: kinds of friction of their motors, called Fvm1, Fcm1, .. beside the rotors' Jm1, ..; K1, D1 and Ko1
-    are stiffness, damping and offset of the spring. skew: motor positions may stand late beside those of the links by a
-    time s, to first order: Ks1 = K s is then identified too. Without it, D and the viscous friction of motor and link
-    are off by up to K s where the log has such a skew.
+    The coordinates are the positions of the links, followed by those of the motors. `dynid.both_sides` converts a
+    log to these coordinates, and every method then accepts the model.
+
+    Parameters of joint 1: K1, D1 and Ko1 are stiffness, damping and offset of the spring, Jm1 is the rotor inertia, and
+    Fvm1, Fcm1, ... are the friction of the motor.
+
+    Args:
+        links: the robot and the terms of its links.
+        joints: flexible joints, by name or by number from 1. Default: all joints.
+        motor_friction: kinds of friction of the motors.
+        skew: also identify Ks1 = K s, where s is the delay (s) of the motor positions relative to the link positions.
+            Without it, such a delay biases the damping and the viscous friction by up to K s.
     """
 
     links: Model

@@ -202,8 +202,8 @@ class Stribeck:
         Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 
     It is linear in Fc, Fsc, Fv, Fo and Fnl. delta (s/rad), alpha and Kv (s/rad) shape it: held at the given
-    values (one number, or one a joint), or found by separable least squares when named in `free`, shared by all of its
-    joints on request (model A of s. 2.4).
+    values (one number, or one per joint), or found by separable least squares when named in `free`, shared by all of
+    its joints on request (model A of s. 2.4).
     """
 
     kind = "stribeck"

@@ -31,8 +31,11 @@ _NOT_BELOW_ZERO, _UNBOUNDED = (0.0, np.inf), (-np.inf, np.inf)
 
 @curve
 def hats_above_first(q: float, dq: float, values: Sequence[float]) -> float:
-    """(g(|dq|) - g(0)) S, g linear between points and S the sign of dq; values: which sign (0 hard, 1 tanh, 2 arctan)
-    and its width, the number of points, their places, their heights."""
+    """Return (g(|dq|) - g(0)) S, where g is piecewise linear and S is the sign of dq.
+
+    `values` are the kind of sign (0 hard, 1 tanh, 2 arctan) and its width, the number of points, their speeds and
+    heights.
+    """
     kind, width, count, v = values[0], values[1], int(values[2]), abs(dq)
     first = 3 + count
     height = values[first + count - 1]
@@ -90,19 +93,22 @@ class ViscousDifference:
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurve:
-    """Friction over velocity without a formula, linear in all of its parameters, which are not below zero:
+    """Friction as a free function of velocity, linear in its parameters, none of which is negative:
 
         steps:   Fv dq + Fc sign(dq) + sum_k Ftk tanh(dq / w_k)
-        spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant behind the last
+        spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant after the last
 
-    asymmetric: Fvp dq forward and Fvn dq backward instead of Fv dq. Either dissipates at every speed; steps only rise
-    with speed, a spline may fall first, as Stribeck friction does. widths: w_k, or the points of a spline behind zero,
-    as shares of the top speed. speed: the top speed of each joint, rad/s or m/s, one number or one a joint; None takes
-    it from the data (the joint's limit before there are any). ridge: the share of a column's own squares by which each
-    parameter is pulled to zero: what slow rows alone would tell apart is shared out evenly instead of being left to
-    noise.
-    free: steps of either sign, so that friction may fall with speed as Stribeck friction does. Nothing is bounded then,
-    and only the steps Ftk are regularised: a large ridge leaves viscous and Coulomb friction.
+    Both dissipate at every speed. Steps only rise with speed; a spline may fall first, as Stribeck friction does.
+
+    Attributes:
+        asymmetric: Fvp dq forward and Fvn dq backward instead of Fv dq.
+        widths: w_k, or the points of a spline after zero, as shares of the top speed.
+        speed: top speed of each joint, rad/s or m/s, one number or one per joint. None takes it from the data, and
+            before there are any from the limit of the joint.
+        ridge: share of a column's squares by which each parameter is regularised toward zero. It distributes friction
+            evenly over steps that slow rows do not distinguish.
+        free: allow steps of either sign, so that friction may fall with speed. No parameter is then bounded, and only
+            the steps Ftk are regularised: a large ridge leaves viscous and Coulomb friction.
     """
 
     kind = "curve"
@@ -171,7 +177,7 @@ class FrictionCurve:
         given = np.atleast_1d(np.asarray(self.speed, dtype=float))
         if given.shape not in ((1,), (robot.dof,)) or not (np.all(np.isfinite(given)) and np.all(given > 0)):
             raise ModelError(f"the speed of a friction curve must be one number above zero or {robot.dof}, one per "
-                             f"joint, got {given}")
+                             f"joint, got {given}", code="wrong-count")
         return np.broadcast_to(given, (robot.dof,))
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:

@@ -33,7 +33,7 @@ class RippleTorque:
     """sum_k Rck cos(k q) + Rsk sin(k q): torque of chosen orders k of the joint's angle.
 
     orders: waves in a turn of the joint (in a metre of a sliding one); those of the motor's own turns are the gear's
-    ratio and its multiples. ridge: see `Parameter`; orders that a small range of angles cannot tell apart share what
+    ratio and its multiples. ridge: see `Parameter`; orders that a small range of angles cannot distinguish share what
     they explain.
     """
 

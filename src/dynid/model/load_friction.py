@@ -28,14 +28,15 @@ _SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # 
 
 @dataclass(frozen=True, eq=False)
 class LoadFriction:
-    """Fl |tau_link| sign(dq): dry friction of a gear, in proportion to the torque that its bodies take.
+    """Fl |tau_link| sign(dq): dry friction of a gear, proportional to the torque of its bodies.
 
-    tau_link is the torque of the bodies alone, with the ten numbers of each, bodies (bodies, 10): those of the last
-    estimate, so that a fit is repeated until they agree; the robot's own before there is one. Fl is between 0 and 0.5.
-    apart: two parameters a joint, Flm where the motor drives its link and Flg where the link drives the motor. Their
-    difference is a factor on the joint's torque, Flm |tau| sign(dq) being Flm tau where the motor drives: only what
-    other joints say of the same bodies tells it, so that a small ridge keeps both equal where none does.
-    ridge: share of a column's own squares by which Fl is regularised toward zero.
+    tau_link is the torque of the bodies alone, with inertias `bodies` (bodies, 10) from the last estimate. A fit is
+    repeated until both agree; before the first estimate, the robot's own inertias are used. Fl is between 0 and 0.5.
+
+    With `apart`, a joint has two parameters: Flm if the motor drives the link and Flg if the link drives the motor.
+    Their difference acts as a factor on the torque of the joint. Only the equations of other joints determine it, and a
+    small ridge keeps both equal where they do not. `ridge` is the share of a column's squares by which Fl is
+    regularised toward zero.
     """
 
     kind = "load"
@@ -61,8 +62,8 @@ class LoadFriction:
         return replace(self, bodies=numbers)
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Ten numbers of every link (bodies, 10), by which it knows the torques of the bodies; those that follow, which
-        load the gears of the joints that move them, stand behind the robot's own."""
+        """Return the inertias of every link (bodies, 10), from which the torques of the bodies are computed. Dependent
+        bodies come after the robot's own."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers

@@ -37,7 +37,7 @@ def bend(z: float, way: float, g: float, reach: float) -> float:
 
 @njit(**INLINED)
 def bending(z: float, v: float, g: float, reach: float) -> float:
-    """dz/dt."""
+    """Return the rate dz/dt of the bristle deflection z."""
     return (v - np.abs(v) * z / g) / reach
 
 
@@ -58,8 +58,8 @@ class LuGreFriction:
     from ratio Fz at rest to Fz, and are damped.
 
     Linear in Fz (N m or N) and Fz1 (N m s or N s), neither below zero. reach (rad or m), ratio (at least one) and vs
-    (rad/s or m/s) shape it: one number or one a joint, found by separable least squares where named in `free`. Viscous
-    friction is a term of its own. For a motion without an order of samples it is Fz sign(dq).
+    (rad/s or m/s) shape it: one number or one per joint, found by separable least squares where named in `free`.
+    Viscous friction is a term of its own. For a motion without an order of samples it is Fz sign(dq).
     """
 
     kind = "lugre"
@@ -74,7 +74,8 @@ class LuGreFriction:
     def __post_init__(self) -> None:
         for name in self.free:
             if name not in self.SHAPES:
-                raise ModelError(f"the shape of LuGre friction is {', '.join(self.SHAPES)}; there is no '{name}'")
+                raise ModelError(f"the shape of LuGre friction is {', '.join(self.SHAPES)}; there is no '{name}'",
+                                 code="unknown-shape")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self._shapes(robot)

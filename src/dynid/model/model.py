@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -47,9 +47,9 @@ _CORRECTIONS = 60  # of accelerations under friction from load, each at most hal
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A robot and terms; without any, its rigid bodies alone.
+    """Dynamic model of a robot: a sum of terms, by default its rigid bodies alone.
 
-    The parameters of all terms stand in one list: body by body, each followed by what else belongs to its joint.
+    Parameters are ordered by body: first its inertial parameters, then all other parameters of its joint.
 
     >>> robot = dynid.Robot.load("arm3r")
     >>> dynid.Model(robot, dynid.make_terms(robot, friction=("viscous",))).parameters.names[9:13]
@@ -156,7 +156,7 @@ class Model:
         return self._channels[-1].stop
 
     def memory(self, motion: Motion) -> Array:
-        """What the terms remember along a stretch of motion without a gap (samples, channels)."""
+        """What the terms remember along an interval of motion without a gap (samples, channels)."""
         found = [term.memory(self, motion) for term in self.terms if isinstance(term, HasHistory)]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
@@ -171,8 +171,7 @@ class Model:
         return out
 
     def with_smooth_signs(self, width: float) -> Model:
-        """The same model with every hard sign of a velocity made smooth over `width` (rad/s), so that it has a
-        slope."""
+        """Return a copy in which every hard sign of a velocity is smooth over `width` (rad/s) and has a slope."""
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
@@ -186,9 +185,8 @@ class Model:
     def body_numbers(self, theta: ArrayLike) -> Array:
         """Ten numbers of every body (bodies, 10) with what it carries; those that follow stand behind the robot's
         own."""
-        followers = self.robot.followers
-        values, found = self.parameters.vector(theta), np.zeros((self.dof if followers is None else followers.tree.dof,
-                                                                 10))
+        tree = self.robot if self.robot.followers is None else self.robot.followers.tree
+        values, found = self.parameters.vector(theta), np.zeros((tree.dof, 10))
         for term, columns in self.parts:
             if isinstance(term, Simulated) and any(self.parameters.items[c].body is not None for c in columns):
                 for one in term.elements(self.robot, values[columns]):
@@ -325,32 +323,29 @@ class Model:
         """Whether a term sees the torques of the bodies."""
         return any(isinstance(term, Loaded) for term in self.terms)
 
+    def _with_terms(self, kind: type, change: Callable[[Any], Any]) -> Model:
+        """Return a copy with the terms of a kind changed; the model itself where it has none."""
+        terms = tuple(change(term) if isinstance(term, kind) else term for term in self.terms)
+        return replace(self, terms=terms) if any(isinstance(term, kind) for term in self.terms) else self
+
     def with_speeds(self, speeds: Array) -> Model:
         """The same model for data in which the joints reach these speeds (dof,)."""
-        terms = tuple(term.with_speeds(speeds) if isinstance(term, Scaled) else term for term in self.terms)
-        return replace(self, terms=terms) if any(isinstance(term, Scaled) for term in self.terms) else self
+        return self._with_terms(Scaled, lambda term: term.with_speeds(speeds))
 
     def with_times(self, first: float, last: float) -> Model:
         """The same model for data taken between two times, s."""
-        if not any(isinstance(term, Timed) for term in self.terms):
-            return self
-        return replace(self, terms=tuple(term.with_times(first, last) if isinstance(term, Timed) else term
-                                         for term in self.terms))
+        return self._with_terms(Timed, lambda term: term.with_times(first, last))
 
     def with_temperatures(self, mean: Array) -> Model:
         """The same model for data in which the joints have these mean temperatures (dof,)."""
-        if not any(isinstance(term, Warmed) for term in self.terms):
-            return self
-        return replace(self, terms=tuple(term.with_temperatures(mean) if isinstance(term, Warmed) else term
-                                         for term in self.terms))
+        return self._with_terms(Warmed, lambda term: term.with_temperatures(mean))
 
     def with_estimate(self, theta: ArrayLike) -> Model:
         """Return a copy with estimate-dependent terms evaluated at theta."""
         if not self.loaded.any():
             return self
-        values, model = self.parameters.vector(theta), self._with_bodies(theta)
-        return replace(model, terms=tuple(term.with_estimate(values) if isinstance(term, Informed) else term
-                                          for term in model.terms))
+        values = self.parameters.vector(theta)
+        return self._with_bodies(theta)._with_terms(Informed, lambda term: term.with_estimate(values))
 
     def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
         """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
@@ -362,8 +357,7 @@ class Model:
     def _with_bodies(self, theta: ArrayLike) -> Model:
         """Return a copy whose load-dependent terms use the link inertias of theta."""
         numbers = self.body_numbers(theta)
-        return replace(self, terms=tuple(term.with_bodies(numbers) if isinstance(term, Loaded) else term
-                                         for term in self.terms))
+        return self._with_terms(Loaded, lambda term: term.with_bodies(numbers))
 
     @property
     def learned(self) -> dict[str, list[float]]:

@@ -22,7 +22,7 @@ from dynid.errors import ModelError
 from dynid.model.complete import complete
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
-from dynid.model.term import HasHistory, Informed, Loaded, Motion, Term, fill_entries, probing_motion
+from dynid.model.term import HasHistory, Informed, Loaded, Motion, Term, UnderLoad, fill_entries, probing_motion
 from dynid.robot import Robot
 
 MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
@@ -53,30 +53,43 @@ class MomentumForm:
 
     model: LinearModel
     parts: tuple[_Part, ...]
+    under_load: tuple[tuple[UnderLoad, Ints], ...] = ()
 
     @staticmethod
-    def of(model: LinearModel, *, symmetric: bool = False) -> MomentumForm:
+    def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
         """The form of a model; a term without one is refused. symmetric: also refuse inertia that is not symmetric,
-        which has no kinetic energy."""
+        which has no kinetic energy. is_load_given: `fill` is given the torques that gears transmit, so that friction
+        which depends on them has a force."""
         if not isinstance(model, Model):
             every = np.arange(len(model.parameters))
             postures = np.random.default_rng(0).normal(size=(_PROBES, model.dof))
             whole = _part(complete(model).fill, None, every, slice(0, 0), postures, "the model", symmetric)
             return MomentumForm(model, (whole,))
-        parts, first = [], 0
+        parts, loaded, first = list[_Part](), list[tuple[UnderLoad, Ints]](), 0
         for term, columns in model.parts:
             count = term.channels(model.robot) if isinstance(term, HasHistory) else 0
             channels, first = slice(first, first + count), first + count
-            parts.append(_term_part(model, term, columns, channels, symmetric))
-        return MomentumForm(model, tuple(parts))
+            if is_load_given and isinstance(term, UnderLoad):
+                loaded.append((term, columns))
+            else:
+                parts.append(_term_part(model, term, columns, channels, symmetric))
+        return MomentumForm(model, tuple(parts), tuple(loaded))
 
     def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
-             changing: bool = True) -> None:
+             changing: bool = True, load: Array | None = None) -> None:
         """Momentum and force of chosen entries, as `Model.fill` gives those of the regressor.
 
         q, dq (samples, dof); place (dof, parameters): the row of momentum and force (rows, samples) of each entry, -1
-        for nowhere. changing: force F with tau = d/dt P + F; else G with tau . dq = d/dt (dq . P / 2) + G . dq.
+        for nowhere. changing: force F with tau = d/dt P + F; else G with tau . dq = d/dt (dq . P / 2) + G . dq. load
+        (samples, dof): torques that the gears transmit, where friction depends on them.
         """
+        for term, columns in self.under_load:
+            assert load is not None and isinstance(self.model, Model)
+            own = place[:, columns]
+            momentum[own[own >= 0]], force[own[own >= 0]] = 0.0, 0.0
+            for joint, parameter, column in term.under_load(self.model.robot, load, dq):
+                if own[joint, parameter] >= 0:
+                    force[own[joint, parameter]] = column
         for part in self.parts:
             own = np.ascontiguousarray(place[:, part.columns])
             if not (own >= 0).any():
@@ -123,7 +136,7 @@ def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetr
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
     if isinstance(term, Loaded | Informed):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
-                         "it, or use equations = 'torque' (--set prepare.equations=torque)")
+                         "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     if isinstance(term, HasHistory) and _remembers_acceleration(model, term):
         raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
                          "equations = 'torque' (--set prepare.equations=torque)")
@@ -176,7 +189,7 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
 
     if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
         raise ModelError(f"the torque of {name} is not linear in the acceleration, so it has no momentum; remove it, "
-                         "or use equations = 'torque' (--set prepare.equations=torque)")
+                         "or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     accelerating = bool(np.any(by_a))
     if symmetric and accelerating and differ(_work(by_a, b, dof), _work(by_b, a, dof)):
         raise ModelError(f"the inertia of {name} is not symmetric, so it has no kinetic energy; use equations = "

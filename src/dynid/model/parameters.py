@@ -64,8 +64,7 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The ordered parameters of a model. What is derived from them is made once: a run asks for it thousands of
-    times."""
+    """The ordered parameters of a model. Derived quantities are computed once and kept."""
 
     items: tuple[Parameter, ...]
 
@@ -73,7 +72,8 @@ class Parameters:
         seen: set[str] = set()
         for name in (item.name for item in self.items):
             if name in seen:
-                raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it")
+                raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it",
+                                 code="repeated-parameter")
             seen.add(name)
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Parameters:
 
     @cached_property
     def ridge(self) -> Array:
-        """Shares of their own columns' squares by which parameters are pulled to zero (parameters,)."""
+        """Shares of their own columns' squares by which parameters are regularised toward zero (parameters,)."""
         return np.array([item.ridge for item in self.items], dtype=float)
 
     @cached_property
@@ -132,7 +132,8 @@ class Parameters:
         """Place of a parameter by name."""
         if name in self._places:
             return self._places[name]
-        raise ModelError(f"the model has no parameter '{name}'; it has {', '.join(self.names)}")
+        raise ModelError(f"the model has no parameter '{name}'; it has {', '.join(self.names)}",
+                         code="unknown-parameter")
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
         """Values by name, or already in order, as one checked vector (parameters,)."""
@@ -162,5 +163,5 @@ class Parameters:
         unknown = [symbol for symbol in rank if symbol not in symbols]
         if unknown:
             raise ModelError(f"the model has no parameters of kind '{unknown[0]}'; "
-                             f"it has {', '.join(dict.fromkeys(symbols))}")
+                             f"it has {', '.join(dict.fromkeys(symbols))}", code="unknown-parameter-kind")
         return sorted(range(len(self)), key=lambda k: rank.get(symbols[k], len(groups)))

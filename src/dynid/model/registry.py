@@ -44,9 +44,10 @@ def register_term(term: AnyTerm) -> AnyTerm:
     `terms` and, as it needs no options, in lists of `friction` too."""
     kind = getattr(term, "kind", None)
     if not isinstance(kind, str) or not kind:
-        raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files")
+        raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files", code="missing-term-kind")
     if KINDS.get(kind, term).__qualname__ != term.__qualname__:
-        raise ModelError(f"a term of kind '{kind}' exists already: {KINDS[kind].__qualname__}")
+        raise ModelError(f"a term of kind '{kind}' exists already: {KINDS[kind].__qualname__}",
+                         code="repeated-term-kind")
     KINDS[kind] = FRICTION[kind] = term
     return term
 
@@ -75,9 +76,10 @@ def term_from_table(table: Mapping[str, Any]) -> Term:
 
 def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, defaults: bool = False,
                extra: Sequence[Mapping[str, Any] | Term] = ()) -> tuple[Term, ...]:
-    """Terms for the usual cases: rigid bodies, then rotors, then friction by kind, then `extra` ones.
+    """Return the terms of a usual model: rigid bodies, rotor inertias, friction by kind, then the `extra` terms.
 
-    defaults: the terms the robot's own file lists; a kind named here as well is not taken twice.
+    With `defaults`, terms that the robot file lists are added. A kind that is also named in the call is added only
+    once.
     """
     wanted: list[Term] = [RigidBodies()]
     if rotor:

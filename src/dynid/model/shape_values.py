@@ -12,7 +12,7 @@ from dynid.errors import ModelError
 
 
 def per_joint(value: Any, count: int, what: str) -> Array:
-    """One positive number, or one a joint, as (count,); what: its name in a refusal."""
+    """One positive number, or one per joint, as (count,); what: its name in a refusal."""
     values = np.atleast_1d(np.asarray(value, dtype=float))
     if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
         raise ModelError(f"{what} must be one positive number or {count}, got {values}")

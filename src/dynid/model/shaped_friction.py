@@ -85,7 +85,7 @@ class ExponentialStribeck:
     others 1998; Ardiani, s. 1.2.2).
 
     Linear in Fc, Fs and Fv, none below zero, so that it dissipates. vs (rad/s or m/s) and power shape it: held at the
-    given values (one number, or one a joint), or found by separable least squares when named in `free`, shared by all
+    given values (one number, or one per joint), or found by separable least squares when named in `free`, shared by all
     of its joints on request.
     """
 

@@ -15,7 +15,7 @@ SignKind = Literal["hard", "tanh", "arctan"]
 
 @dataclass(frozen=True)
 class Sign:
-    """The sign of a velocity: hard, or smooth over about `width` (rad/s or m/s), one number or one a joint.
+    """The sign of a velocity: hard, or smooth over about `width` (rad/s or m/s), one number or one per joint.
 
     tanh: tanh(dq / width). arctan: 2/pi arctan(dq / width) (Ardiani, eq. 1.16 with K_v = 1/width).
     """

@@ -66,7 +66,7 @@ class PolynomialSpring:
 class Strut:
     """A strut between a point on the link before a turning joint and one on the link behind it.
 
-    base, link: distance of either point from the axis, m; zero: joint position at which both stand in one direction,
+    base, link: distance of either point from the axis, m; zero: joint position at which both are in one direction,
     rad. Its length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)), and a unit of push along it turns the
     joint with dL/dq.
     """
@@ -83,7 +83,7 @@ class Strut:
         return self.base * self.link * np.sin(q - self.zero) / self.length(q)
 
     def lever_slope(self, q: Array) -> Array:
-        """d^2 L/dq^2."""
+        """Return d^2 L/dq^2, the second derivative of the length of the strut."""
         return (self.base * self.link * np.cos(q - self.zero) - self.lever(q) ** 2) / self.length(q)
 
 

@@ -28,7 +28,7 @@ class TemperatureFriction:
 
     T is the log's temperature of the joint, in its unit, and reference T0 (dof,), by default the mean over the data, so
     that the rest of the model is the friction there; warm oil makes Fvt negative. parts: which of the two. at: the
-    temperature of a motion without times and of a simulated machine, one number or one a joint; T0 where it is left
+    temperature of a motion without times and of a simulated machine, one number or one per joint; T0 where it is left
     out.
     """
 
@@ -73,7 +73,8 @@ class TemperatureFriction:
         """T - T0 along a log (samples, dof)."""
         if motion.temperature is None:
             raise ModelError("the model has temperature-dependent friction, but the log has no temperature; map its "
-                             "columns with --set 'log.temperature=T_{{joint}}', or give one column for all joints")
+                             "columns with --set 'log.temperature=T_{{joint}}', or give one column for all joints",
+                             code="no-temperature")
         reference = np.zeros(model.robot.dof) if self.reference is None else self._per_joint(model.robot, "reference")
         return np.asarray(motion.temperature - reference)
 

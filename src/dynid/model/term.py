@@ -131,8 +131,8 @@ class Informed(Protocol):
 
 
 class Motion(NamedTuple):
-    """A stretch of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of the
-    joints (samples, dof) where they were logged."""
+    """An interval of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of
+    the joints (samples, dof) where they were logged."""
 
     t: Array
     q: Array
@@ -166,7 +166,7 @@ class HasHistory(Protocol):
 
 @runtime_checkable
 class Stepping(HasHistory, Protocol):
-    """A term whose memory goes on from sample to sample by what stands in them."""
+    """A term whose memory goes on from sample to sample by what is in them."""
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]: ...
 
@@ -298,7 +298,7 @@ def accelerates(term: Term, robot: Robot) -> bool:
 
 
 def probing_motion(robot: Robot, samples: int) -> Array:
-    """A few random motions (3, samples, dof), positions, velocities and accelerations, that the robot can have."""
+    """Return a few random positions, velocities and accelerations (3, samples, dof) that the robot can reach."""
     rng = np.random.default_rng(0)
     motion = rng.normal(size=(3, samples, robot.dof))
     if robot.followers is not None and robot.followers.loops is not None:

@@ -74,16 +74,20 @@ class RowEntries:
         layout: Where each entry goes.
         equations: "torque" for the regressor and torques, "kernel" for momentum and force.
         beside: Signals (k, m) of positions and velocities (m, dof) that are filtered as torques are, below the rows.
+        load: Torques (m, dof) that the gears transmit, from positions, velocities and torques (m, dof); for momentum
+            and force of friction that depends on them.
 
     Along a motion of 2 dof columns, the second half that of the references, the rows along the references are below
     those along the measured motion.
     """
 
     def __init__(self, layout: Layout, equations: str = "torque",
-                 beside: Callable[[Array, Array], Array] | None = None) -> None:
-        self.layout, self.beside = layout, beside
+                 beside: Callable[[Array, Array], Array] | None = None,
+                 load: Callable[[Array, Array, Array], Array] | None = None) -> None:
+        self.layout, self.beside, self.load = layout, beside, load
         self.torque_rows = np.array([layout.joint(j).stop - 1 for j in range(len(layout.columns))])
-        self.form = None if equations == "torque" else MomentumForm.of(layout.model)
+        self.form = None if equations == "torque" else MomentumForm.of(layout.model,
+                                                                             is_load_given=load is not None)
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
         """Entries (rows, m), one array for each kernel of the rows, along a motion q, dq, (ddq,) tau (m, dof)."""
@@ -108,11 +112,11 @@ class RowEntries:
 
     def _momenta(self, form: MomentumForm, q: Array, dq: Array, tau: Array) -> tuple[Array, Array]:
         """Momentum and force (layout.rows, m) with torques below, those of known parameters taken off."""
-        layout = self.layout
+        layout, load = self.layout, self.load(q, dq, tau) if self.load is not None and form.under_load else None
 
         def filled(place: Ints, rows: int) -> tuple[Array, Array]:
             momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
-            form.fill(q, dq, place, momentum, force)
+            form.fill(q, dq, place, momentum, force, load=load)
             return momentum, force
 
         momentum, force = filled(layout.place, layout.rows)

@@ -40,28 +40,34 @@ Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 class Online(Streamed):
-    """The parameters of a model from a stream of samples: the fold that goes on.
+    """Identify the parameters of a model recursively from a stream of samples.
 
         online = Online(model, prior=estimate)      # or no prior at all
         for q, dq, ddq, tau in robot:               # one sample, or blocks of them
             online.update(q, dq, ddq, tau)
         online.estimate().summary()
 
-    method: "rls", "cls", "s-rls" (the same estimate; the order of the loops is free), "s-rls-b", "line-by-line", "riv",
-    "civ", "mrls". prior: an earlier `Estimate`; standard parameters by name with value and deviation; or (values,
-    deviations) of the base parameters. forgetting: one of the classes of `dynid.online`, its name, or a factor; the
-    default restarts towards the prior where innovations change, and forgets nothing else (those with instruments and
-    the sequential ones forget nothing by default). noise: one-sigma torque
-    noise, one number or one a joint, whose rows are weighted by it; by default it is learnt from the data whenever
-    their number doubles and at every `estimate` (weights as those of `wls`). With noise=1.0 all joints count alike and
-    deviations of a prior are in units of the noise, as in the literature. slow: rad/s or m/s below
-    which a joint's row is left out; by default none is, but where dry friction is modelled, samples of a robot that
-    stands (all below 0.01 for 25 samples) are: their friction can be anything. A sample that is left out forgets
-    nothing. adds: what a row must at least add to what is known (x P x' in units of the noise) to count; about b / n of
-    it is what the n-th sample of a steady motion adds.
-    robust: deviations beyond which a row counts less, 0 for never. wanted: of mrls. limits: of
-    mrls, by name of a standard parameter, or "loose", "normal" or "tight" from the robot's file, or a bounds file.
-    feeding: how `feed` prepares raw samples.
+    Args:
+        model: model to identify.
+        method: "rls", "cls", "s-rls" (the same estimate, joint after joint), "s-rls-b", "line-by-line", "riv", "civ" or
+            "mrls".
+        prior: an earlier `Estimate`; standard parameters by name with value and standard deviation; or (values,
+            standard deviations) of the base parameters.
+        forgetting: a class of `dynid.online`, its name, or a factor. Default: restart toward the prior when the
+            innovations change; methods with instruments and sequential ones forget nothing.
+        noise: standard deviation of the torque noise, one number or one per joint. Default: learnt from the data
+            whenever their number doubles and at every `estimate`. With 1.0 all joints have the same weight, as in the
+            literature.
+        slow: speed below which the row of a joint is left out, rad/s or m/s. Default: none, but with dry friction,
+            samples of a robot at rest (all speeds below 0.01 for 25 samples) are left out.
+        adds: smallest information that a row must add (x P x' in units of the noise) to be used. In steady motion, the
+            n-th sample adds about b / n.
+        robust: standard deviations beyond which a row has a lower weight; 0 for never.
+        wanted: parameters that mrls estimates.
+        limits: of mrls, by name of a standard parameter; or "loose", "normal" or "tight" from the robot's file, or a
+            bounds file.
+        base: base parameters, if they were computed before.
+        feeding: how `feed` prepares raw samples.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -130,7 +136,7 @@ class Online(Streamed):
 
     @property
     def effective_samples(self) -> float:
-        """How many samples of now all that is remembered is worth."""
+        """Return the number of current samples that carry the same information as all remembered data."""
         return self._stream.recursion.memory.weight
 
     def __repr__(self) -> str:
@@ -211,14 +217,20 @@ class Online(Streamed):
 
     # -- raw data --------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
-        """Learn from raw positions and torques with their time stamps (s), one sample or a block; how many rows of the
-        regression they completed, each of them `delay` seconds old.
+        """Update the estimate with raw positions and torques and their time stamps (s), one sample or a block.
 
-        Stamps, gaps, repetitions and numbers that are none are seen to, and told in `events`; the estimate stands in
-        any case. Rate and cut-off are taken from the first ten seconds unless `feeding` gives them.
+        Irregular stamps, gaps, repetitions and invalid numbers are handled and listed in `events`. Rate and cut-off are
+        chosen from the first ten seconds unless `feeding` gives them.
 
-        reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. They go through
-        the filter of the measured positions. A sample without them is skipped once others had them.
+        Args:
+            t: Time stamps (s).
+            q: Positions (rad or m), (dof,) or (samples, dof).
+            tau: Torques (N m or N), shaped as q.
+            reference: Commanded positions, shaped as q, which riv and civ need and other methods ignore. They pass the
+                filter of the measured positions. A sample without them is skipped once others had them.
+
+        Returns:
+            The number of regression rows that were completed. Each is `delay` seconds old.
         """
         if self.method not in INSTRUMENTAL:
             reference = None
@@ -254,16 +266,18 @@ class Online(Streamed):
         return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
 
     def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
-        """The robot that can exist and explains best what is known now, by a `pc-` method on the fold of the stream; in
-        a thread of its own, so that samples go on: `result()` waits for it."""
+        """Return the physically consistent robot that fits the stream best, by a `pc-` method.
+
+        It is computed in its own thread while samples continue; `result()` waits for it.
+        """
         if self.method in INSTRUMENTAL:
             raise ModelError(f"the rows of '{self.method}' contain instruments; a consistent robot needs 'rls'")
         known = Problem(self.model, self._stream.recursion.regression(), nominal=self.model.parameters.nominal)
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 
     def verdict(self) -> tuple[ParameterVerdict, ...]:
-        """For each base parameter whether the motion so far shows it, and if not, which others it cannot be told
-        from."""
+        """Return for each base parameter whether the motion so far determines it, and otherwise with which others it is
+        confounded."""
         return verdicts(self._stream)
 
     def changes(self) -> tuple[Change, ...]:
@@ -280,8 +294,8 @@ class Online(Streamed):
         return np.asarray(tau, dtype=float) - self.predict(q, dq, ddq)
 
     def innovations(self) -> Array:
-        """The last innovations (samples, dof), the oldest first: what each torque was off from what was foreseen, in
-        units of its deviation when the noise is as stated; zero where a row did not count."""
+        """Return the last innovations (samples, dof), oldest first: prediction errors of the torques in units of their
+        standard deviation. Rows that were not used are zero."""
         return self._stream.recursion.innovations()
 
     # -- files -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The frame a load hangs on, where the user names none."""
+"""Choice of the frame that a load is mounted on, if the user names none."""
 
 from __future__ import annotations
 

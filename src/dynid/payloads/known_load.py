@@ -34,7 +34,7 @@ _WEIGHT = 0.05  # of the joint that feels most of the known load's weight: a joi
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """A load of which ten numbers (10,) in its frame are known, and how well: relative deviation of its mass."""
+    """A load with known inertial parameters (10,) in its frame, and the relative standard deviation of its mass."""
 
     frame: str
     numbers: tuple[float, ...]

@@ -34,21 +34,27 @@ _STANDS = 0.01  # rad/s or m/s below which a joint's row is left out of `update`
 
 
 class LivePayload(Streamed):
-    """What hangs on a frame of a robot that was identified without it, from a stream of samples.
+    """Estimate the payload at a frame of an identified robot from a stream of samples.
 
         live = LivePayload(estimate, "flange")
         for t, q, tau in robot:                 # one sample, or blocks of them
             live.feed(t, q, tau)
         live.estimate()                         # a PayloadEstimate, at any time
 
-    frame: by default the flange, see `dynid.payload`; pose (4, 4): of the load's own frame in it. largest: mass (kg)
-    and distance of its matter from the frame (m) of the load that is thought of, one-sigma; by default what the
-    robot's file allows, or what its torques suggest, and a fifth of its reach. memory: rows after which data count e
-    times less (`feed` makes 2.5 a second and Hz of its cut-off): so the estimate falls back to no load where nothing is
-    seen of it. window, threshold: rows, and the mean squared innovation over them beyond which the load has changed and
-    the data before it are let go. gain_deviation: as in `dynid.payload`. slow: rad/s or m/s below which a joint's row
-    is left out, where dry friction is modelled: by default a hundredth of its top speed. feeding: how `feed` prepares
-    raw samples; without a cut-off, that of the data the robot was identified from is a good one.
+    Args:
+        estimate: the robot, identified without the load.
+        frame: default: the flange, see `dynid.payload`.
+        pose: pose of the frame of the load in it (4, 4).
+        largest: standard deviations of the expected mass (kg) and of its distance from the frame (m). Default: what the
+            robot file or its torques allow, and a fifth of its reach.
+        memory: rows after which the weight of data falls by e (`feed` makes 2.5 rows per second and Hz of its cut-off).
+            Without new information the estimate returns to no load.
+        window, threshold: number of rows, and their mean squared innovation, above which the load has changed and
+            earlier data are discarded.
+        gain_deviation: as in `dynid.payload`.
+        slow: speed below which the row of a joint is left out, rad/s or m/s, if dry friction is modelled. Default: one
+            hundredth of its top speed.
+        feeding: how `feed` prepares raw samples. A good cut-off is that of the data of the robot.
     """
 
     def __init__(self, estimate: Estimate, frame: str | None = None, *, pose: ArrayLike | None = None,
@@ -124,7 +130,7 @@ class LivePayload(Streamed):
 
     @property
     def numbers(self) -> Array:
-        """The load's ten numbers (10,) as they are now, whether such a body can exist or not."""
+        """Current inertial parameters of the load (10,), not necessarily physically consistent."""
         return self._load.theta
 
     @property
@@ -133,7 +139,7 @@ class LivePayload(Streamed):
         return float(self._load.theta[9])
 
     def estimate(self, consistent: bool = False) -> PayloadEstimate:
-        """The load with its covariance and where that comes from; consistent: asked to be a body that can exist."""
+        """Return the load with its covariance and the sources of its uncertainty, physically consistent on request."""
         if not self.samples:
             raise NotPossibleError("no row with motion has arrived yet")
         recursion, unknowns = self._load.settled(), self._load.unknowns

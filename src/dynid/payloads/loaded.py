@@ -27,10 +27,10 @@ _BLOCKS = 40  # stretches of time kept apart, to see a load that changes
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Equations and fold of loaded logs. Columns: base parameters of the unloaded robot, then friction from load, then
-    the load's ten numbers.
+    """Equations of logs with a load, and their compressed regression.
 
-    robot (b,), friction (l,), load (10,): the places of each among the columns. weights (dof,): of the joints.
+    The columns are the base parameters of the unloaded robot, then load-dependent friction, then the inertial
+    parameters of the load.
     """
 
     equations: TorqueEquations

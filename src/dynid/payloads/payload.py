@@ -45,15 +45,23 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
             mass: float | tuple[float, float] | None = None, gain_deviation: ArrayLike | None = None,
             consistent: bool = True, friction: bool = True, label: str = "payload",
             threads: int | None = None) -> PayloadEstimate:
-    """What hangs on a frame of a robot that was identified without it: ten numbers with their covariance.
+    """Estimate the inertial parameters of a payload with their covariance.
 
-    logs: of the robot with the load, prepared like those it was identified from. frame: by default the flange, see
-    `mounting_frame`; pose (4, 4): of the load's own frame in it. way: "residual", "difference", "same-motion" or
-    "together" (Ardiani, eq. 4.2-4.5); by default "together". unloaded: the data without load, as a problem, a fold or
-    samples: "same-motion" needs samples; without any, the estimate's covariance stands for them. mass: from a scale,
-    kg, alone or with its deviation. gain_deviation: one-sigma, relative, of the drive gains: a number, one a joint, or
-    a covariance (dof, dof); by default as the logs state it, or 8 %, half of that variance common to all joints.
-    consistent: ask for a body that can exist. friction: let friction differ under load.
+    Args:
+        estimate: the robot, identified without the load.
+        logs: samples with the load, prepared like those of the robot.
+        frame: default: the flange, see `mounting_frame`.
+        way: method: "residual", "difference", "same-motion" or "together" (Ardiani, eq. 4.2-4.5). Default: "together".
+        unloaded: data without load, as a problem, a regression or samples; "same-motion" needs samples. Default: the
+            covariance of the estimate.
+        pose: pose of the frame of the load in `frame` (4, 4).
+        mass: mass from a scale, kg, alone or with its standard deviation.
+        gain_deviation: relative standard deviation of the drive gains: a number, one per joint, or a covariance (dof,
+            dof). Default: as the logs state, or 8 %, with half of that variance common to all joints.
+        consistent: whether the body must be physically consistent.
+        friction: whether friction may differ under load.
+        label: name of the load.
+        threads: threads of the computations.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))

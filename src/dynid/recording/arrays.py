@@ -29,7 +29,7 @@ class Arrays:
 
     The axis of the samples is the one with as many entries as there are samples; `rows_last` says which
     to try first when both have (MATLAB 7.3 stores arrays transposed). axis: along which they lie, where that is said:
-    0 for a row a sample, 1 for a column a sample.
+    0 for one row per sample, 1 for one column per sample.
     """
 
     row = "sample"

@@ -19,11 +19,11 @@ def motor_name(joint: str) -> str:
 
 
 def both_sides(recording: Recording, joints: Sequence[int]) -> Recording:
-    """The recording with positions (samples, dof + motors): those of the links, then those of the motors of `joints`,
-    counted from 0, which have the same torques; as `FlexibleModel` takes it.
+    """Return the recording with link and motor positions (samples, dof + motors), as `FlexibleModel` needs it.
 
-    Filters, differentiation and the choice of rows then treat both sides alike. A reference is that of the motors and
-    stands for both.
+    The motors of `joints` (counted from 0) have the same torques as the links. Filters, differentiation and the
+    selection of rows treat both sides alike. A logged reference is the reference of the motors and is used for both
+    sides.
     """
     motors = recording.motor_position
     if motors is None:

@@ -28,8 +28,11 @@ ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "re
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
           "external_torque": 1e9}
 ABSURD_TIME = 1e11
-_MAY_BE_ABSENT = ("velocity", "reference", "reference_velocity", "wrench", "temperature", "motor_position",
-                  "sensed_torque", "target_torque", "target_current", "external_torque")
+_MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
+# Signal -> method of its conversion to joint-side units, where that is not the torque's
+_CONVERSIONS = {"position": "position", "reference": "position", "velocity": "velocity",
+                "reference_velocity": "velocity", "motor_position": "motor_position", "sensed_torque": "sensed_torque",
+                "target_torque": "joint_torque", "external_torque": "joint_torque"}
 MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
@@ -224,10 +227,8 @@ def _add_disorder(current: Layout, t: Array, good: Bools, faults: dict[int, tupl
 
 def _inside(mapping: Mapping, t: Array) -> Bools:
     """Rows (n,) inside the window of time that is asked for; one without a stamp is where the row before it is."""
-    if mapping.start is None and mapping.stop is None:
-        return np.ones(len(t), dtype=bool)
     known = np.isfinite(t)
-    if not np.any(known):
+    if (mapping.start is None and mapping.stop is None) or not np.any(known):
         return np.ones(len(t), dtype=bool)
     places = np.where(known, np.arange(len(t)), -1)
     last = np.maximum.accumulate(places)
@@ -242,20 +243,12 @@ def _values(blocks: Sequence[Block], column: Column) -> Values:
 
 
 def _convert(current: Layout, signal: str, array: Array) -> Array:
-    if signal in ("position", "reference"):
-        return current.conversion.position(array)
-    if signal in ("velocity", "reference_velocity"):
-        return current.conversion.velocity(array)
     if signal == "temperature":
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
-    if signal == "motor_position":
-        return current.conversion.motor_position(array)
-    if signal == "sensed_torque":
-        return current.conversion.sensed_torque(array)
-    if signal in ("target_torque", "external_torque"):
-        return current.conversion.joint_torque(array)
-    return array if signal == "wrench" else current.conversion.torque(array)
+    if signal == "wrench":
+        return array
+    return np.asarray(getattr(current.conversion, _CONVERSIONS.get(signal, "torque"))(array))
 
 
 def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], signals: dict[str, Array],
@@ -283,9 +276,8 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
             size = np.abs(raw[signal][row])
             part = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
             column, value = current.columns[signal][part], raw[signal][row, part]
-            what = (f"has the value {value:g}, which is not a plausible "
-                    f"{signal.replace('_', ' ')}") if np.isfinite(value) \
-                else f"has the value {value:g}, which is not a finite number"
+            kind = f"plausible {signal.replace('_', ' ')}" if np.isfinite(value) else "finite number"
+            what = f"has the value {value:g}, which is not a {kind}"
             faults[row] = (column.source, (column.field, column.part, what))
     return faults
 

@@ -1,4 +1,4 @@
-"""Columns: from what a mapping says to the fields of a file, joint by joint."""
+"""Columns: from what a mapping states to the fields of a file, joint by joint."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
 
 
 def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tuple[dict[str, str], str | None]:
-    """Names in the log of the wanted joints, where one prefix on either side is all that tells them apart, and a note
+    """Names in the log of the wanted joints, where one prefix on either side is all that distinguishes them, and a note
     that says so; nothing where a name fits as it is, or no prefix fits all.
 
     Drivers put a robot's name before its joints (robot1/joint_1), descriptions do so too (panda_joint1), and only the

@@ -21,7 +21,7 @@ class Conversion:
 
     Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
     gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
-    motor_scale (k,), motor_inverse: units and R^-1 of motor positions that stand beside those of the links.
+    motor_scale (k,), motor_inverse: units and R^-1 of motor positions that are beside those of the links.
     """
 
     position_scale: Array
@@ -71,7 +71,7 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     """The conversion of `count` logged columns. names: their joints, if known. constants: drive_gain and ratio from the
     file, where the mapping names their keys.
 
-    guessed: units read from column names, used where the mapping says none.
+    guessed: units read from column names, used where the mapping states none.
     """
     if names is not None and len(names) != count:
         raise RecordingError(f"{source}: joints lists {len(names)} joints, but the log has {count} position columns",

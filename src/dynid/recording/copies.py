@@ -18,7 +18,7 @@ _FINE = 1000.0  # steps in the range of a joint: with so many, rounding is below
 
 @dataclass(frozen=True)
 class Again:
-    """A stretch of a log that comes again. rows: that are copies. after: s between a row and its copy."""
+    """An interval of a log that comes again. rows: that are copies. after: s between a row and its copy."""
 
     rows: int
     after: float

@@ -29,9 +29,12 @@ LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is bett
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Gains of the drives (joints,): torque per unit of current, with deviations, one sigma; infinite where the data do
-    not determine one, whose value then is nan. way: how they were found. reasons: why a joint has none, by name.
-    covariance (joints, joints): of relative errors, where they hang together."""
+    """Drive gains (joints,), torque per unit of current, with their standard errors.
+
+    A gain that the data do not determine is nan, with an infinite standard error. `way` is the method, `reasons` state
+    why a joint has no gain, by name, and `covariance` (joints, joints) is that of the relative errors if they are
+    correlated.
+    """
 
     joints: tuple[str, ...]
     values: Array
@@ -47,7 +50,7 @@ class DriveGains:
 
     @property
     def relative_std(self) -> Array:
-        """Deviations as a share of the values (joints,)."""
+        """Standard deviations as a share of the values (joints,)."""
         return np.where(self.identified, self.std / np.abs(np.where(self.identified, self.values, 1.0)), np.inf)
 
     def applied(self, recording: Recording) -> Recording:
@@ -82,7 +85,7 @@ class DriveGains:
 
 def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
     """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
-    common to all; one a joint (dof,), independent of each other; or the covariance itself; None for the default."""
+    common to all; one per joint (dof,), independent of each other; or the covariance itself; None for the default."""
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
     if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "
@@ -98,11 +101,11 @@ def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
 
 
 def gains_from_log(recording: Recording) -> DriveGains:
-    """Gains from the controller's own target torque and target current.
+    """Estimate drive gains from the target torque and target current of the controller.
 
-    target_current = target_torque / gain + friction that the controller makes up for: at rest their ratio is the gain
-    of a joint that carries gravity; in motion viscous and dry friction, an offset and the rotor are regressed out.
-    Deviations by leaving stretches of time out.
+    The model is target_current = target_torque / gain + friction compensation. At rest, the ratio of a joint that
+    carries gravity is its gain. In motion, viscous friction, Coulomb friction, an offset and the rotor are regressed
+    out. Standard errors come from cross-validation over blocks of time.
     """
     torque, current = recording.target_torque, recording.target_current
     if torque is None or current is None:
@@ -137,7 +140,7 @@ def _columns(torque: Array, speed: Array, t: Array) -> Array:
 
 
 def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
-    """Current per torque and its deviation, or why the data do not determine it."""
+    """Current per torque and its standard deviation, or why the data do not determine it."""
     if not np.any(columns[:, 0]):
         return 0.0, np.inf, "its target torque is always zero: it carries no weight and does not accelerate"
     if not np.any(current):

@@ -1,4 +1,4 @@
-"""Excerpts: stretches of time spread evenly over all logs, for questions that do not need every row.
+"""Excerpts: intervals of time spread evenly over all logs, for questions that do not need every row.
 
 All logs are laid end to end, and windows of equal length are placed in the middle of equal parts of that line. A window
 that crosses the end of a log or a gap becomes one stretch on each side of it. Logs are laid in an order of their own,
@@ -28,7 +28,7 @@ RowRanges = list[tuple[int, int]]  # half-open, in order
 
 
 def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
-    """Return about `rows` rows of some logs, as stretches of time spread evenly over all of them.
+    """Return about `rows` rows of some logs, as intervals of time spread evenly over all of them.
 
     Args:
         samples: the logs.
@@ -50,7 +50,7 @@ def excerpt_by_place(samples: Sequence[Samples], rows: int) -> dict[int, Samples
 
 
 def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:
-    """Return about `rows` rows of some recordings in which the robot moves, as recordings of one stretch of time each.
+    """Return about `rows` rows of some recordings in which the robot moves, as recordings of one interval of time each.
 
     A recording that moves all along is returned as it is, unless all together have more than `rows` rows.
     """

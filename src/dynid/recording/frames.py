@@ -26,7 +26,7 @@ def pandas() -> Any:
 
 
 def to_frame(data: Recording | Samples) -> Any:
-    """A table with a row a sample: time, position_<joint>, velocity_<joint>, torque_<joint>, ...; of samples also
+    """A table with one row per sample: time, position_<joint>, velocity_<joint>, torque_<joint>, ...; of samples also
     acceleration_<joint>, and keep_<joint>, which rows count."""
     if isinstance(data, Recording):
         return pandas().DataFrame(columns_of(data))

@@ -43,7 +43,7 @@ class Layout:
 
     samples: rows of each source, where that is known before reading. unit_said: the unit of positions was
     given, by the mapping or by the columns' names, and not assumed. unmeasured: which columns of torques say nothing.
-    lacking: by signal, which of its columns stand for joints that it is not logged of.
+    lacking: by signal, which of its columns represent joints that it is not logged of.
     """
 
     path: Path
@@ -351,7 +351,7 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
 
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],
                    robot: Robot | None, path: Path, notes: list[str]) -> Sequence[str] | None:
-    """Joint of each column: as the mapping says, as their names say, or as the file says; None when unknown."""
+    """Joint of each column: as the mapping states, as their names say, or as the file states; None when unknown."""
     if mapping.joints is not None or (robot is not None and robot.measured):
         return mapping.joints
     named = {signal: found.joints for signal, (_, found) in matches.items() if found.joints is not None}

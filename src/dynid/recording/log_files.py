@@ -24,7 +24,7 @@ _PATTERN = re.compile(r"[*?\[]")
 @dataclass(frozen=True)
 class LogFile:
     """One log. source: a path or an address such as s3://bucket/log.parquet. robot, date (ISO 8601), motion: as its
-    path or a file says, empty where nothing does."""
+    path or a file states, empty where nothing does."""
 
     source: str
     robot: str = ""
@@ -76,7 +76,7 @@ def content_hash(path: Path) -> str:
 
 
 def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tuple[LogFile, ...]:
-    """The logs that some sources stand for, in the order of their names, each once.
+    """The logs that some sources represent, in the order of their names, each once.
 
     A source is a file; a folder, whose logs are all files in it and below whose names end as those of logs do, such as
     a Parquet dataset; a pattern ("logs/2026-*/**/*.csv"); or an address of an object store with any of these, where

@@ -38,7 +38,7 @@ class Place(BaseModel):
     """Where a signal is, when a list of columns does not say it: another file, or a flat one.
 
     columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder, {stem} in it
-    stands for the log's own file name without its ending: every log then has a file of its own.
+    represents the log's own file name without its ending: every log then has a file of its own.
     width: the file holds one number a line and this many consecutive lines make one sample. array: the key of an array
     (samples, k) that holds several signals; columns are then its columns, by number from 1 or by the names that the
     file gives them. topic: of the bag, where it is another than that of the positions; columns may then be left out.
@@ -62,42 +62,55 @@ class Place(BaseModel):
 
 
 class Mapping(BaseModel):
-    """Rules for reading a log. Everything has a default; what is not given is guessed and put into the notes.
+    """Rules for reading a log. Every rule has a default; missing rules are guessed from the file and stated in the
+    notes.
 
-    preset: the name of a `Preset`, whose settings hold where none are given here.
-    time, position, velocity, torque, current, reference, reference_velocity, wrench, temperature, motor_position,
-    sensed_torque, target_torque, target_current (the controller's own torque and current, of which "from-log" finds
-    drive gains), external_torque (what the controller takes for torques from outside, joint side): a column name, a
-    list of them, a column number counted from 1, a range of numbers "2-8", a pattern "q{i}" or "q_{joint}", the key of
-    an array (samples, joints), or a `Place`. Two time columns are seconds and nanoseconds. One temperature column is
-    that of all joints. time_unit: s, ms, us or ns. rate: Hz, when the log has no time column.
-    drive_gain: torque per unit of `current`, a number, one a joint, or the key of a value in the file; "from-log": from
-    target_torque and target_current; "known-load": from logs with and without a load that a run file knows.
-    torque_scale: N m (or N) for one unit of `torque`, where the log has another: 1e-3 for mN m, the rated torque over
-    1000 for permille of it.
-    gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads: one
-        number, one a joint, or their covariance as a list of rows, in the order of the joints.
-    unit, velocity_unit: of positions and velocities; one for all, or one a joint.
-    side: "motor" when the log holds motor positions and torques; torque_side when torques differ.
-    motor_position: encoders on the motors beside those on the links, `position`; in `unit`, and divided by the gears
-    where motor_side = "motor". sensed_torque: joint torque sensors, joint side.
-    ratio: motor turns for one joint turn, a number, one a joint, the key of a value in the file, or "robot" for those
-    of the transmissions in the robot's file; or coupling, the
-    square matrix R with q_motor = R q_joint, and so tau_joint = R^T tau_motor.
-    sign: -1 where the log's joint turns the other way (positions, velocities and torques), torque_sign
-    for torques alone; offset: added to joint positions after the sign, in `unit`.
-    joints: names of the columns' joints, in the order of the columns. Lists that go joint by joint are
-    in this order, or in the robot's when it is left out; a table {name = value} needs no order.
-    unmeasured: joints, by name, whose torque is not known: their torque columns may be absent, zero or not
-    numbers. They move and carry load, but have no equation.
-    topic: of a bag. delimiter, decimal, header, skip (lines): of a text file. array: of a file of arrays, the one whose
-    columns are counted from 1. axis: of its arrays, along which the samples lie: 0 for a row a sample, 1 for a column a
-    sample; found by their shapes when left out.
-    commanded: take reference, reference_velocity and target_torque in place of what was measured: of the controller's
-    own model.
-    start, stop: s, only the rows with start <= t < stop count; t is 0 at the log's first row.
-    episode: only the rows whose `episode_column` holds this number count, where a file holds many runs.
-    bad_rows: "drop" leaves out rows that cannot be used and says which; "error" stops at the first.
+    A signal is given as a column name, a list of names, a column number from 1, a range "2-8", a pattern "q{i}" or
+    "q_{joint}", the key of an array (samples, joints), or a `Place`. Lists by joint are in the order of `joints`, or of
+    the robot if that is not given; a table {name = value} needs no order.
+
+    Attributes:
+        preset: name of a `Preset`, whose settings are used where none are given here.
+        time: time column. Two columns are seconds and nanoseconds.
+        time_unit: "s", "ms", "us" or "ns".
+        rate: Hz, for a log without a time column.
+        position, velocity, torque, current: measured signals.
+        reference, reference_velocity: commanded positions and velocities.
+        wrench: force and moment of a sensor.
+        temperature: temperature of each joint; one column is used for all joints.
+        target_torque, target_current: torque and current that the controller computes.
+        external_torque: external torque that the controller estimates, joint side.
+        drive_gain: torque per unit of `current`: a number, one per joint, the key of a value in the file, "from-log"
+            for an estimate from target_torque and target_current, or "known-load" for logs with and without a known
+            load.
+        torque_scale: N m (or N) per unit of `torque`, such as 1e-3 for mN m.
+        gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads:
+            one number, one per joint, or a covariance as a list of rows.
+        unit, velocity_unit: units of positions and velocities; one for all, or one per joint.
+        side: "motor" if the log holds motor positions and torques.
+        torque_side: the same for torques, if it differs.
+        motor_position: encoders of the motors, if `position` holds those of the links; in `unit`.
+        motor_side: "motor" if these are to be divided by the gear ratio.
+        sensed_torque: joint torque sensors, joint side.
+        ratio: motor turns per joint turn: a number, one per joint, the key of a value in the file, or "robot" for the
+            transmissions of the robot file.
+        coupling: square matrix R with q_motor = R q_joint and tau_joint = R^T tau_motor, instead of a ratio.
+        sign: -1 for a joint that the log counts in the other direction (positions, velocities and torques).
+        torque_sign: the same for torques alone.
+        offset: added to joint positions after the sign, in `unit`.
+        joints: joint names of the columns, in their order.
+        unmeasured: names of joints whose torque is not known. Their torque columns may be missing or zero. They move
+            and carry load, but give no equation.
+        topic: topic of a bag.
+        delimiter, decimal, header, skip: format of a text file; `skip` counts lines.
+        array: array of a file whose columns are counted from 1.
+        axis: axis of time of the arrays: 0 for one row per sample, 1 for one column per sample. Default: from their
+            shapes.
+        commanded: whether to use reference, reference_velocity and target_torque instead of the measured signals.
+        start, stop: s; only rows with start <= t < stop are used. t is 0 in the first row of the log.
+        episode: use only rows whose `episode_column` holds this number.
+        episode_column: column that numbers the runs of a file.
+        bad_rows: "drop" leaves out unusable rows and states which; "error" stops at the first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

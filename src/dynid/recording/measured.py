@@ -105,10 +105,14 @@ class Measuring:
 
 def recording_from_joints(robot: Robot, t: ArrayLike, positions: Dictionary[str, ArrayLike] | ArrayLike,
                           torques: Dictionary[str, ArrayLike] | ArrayLike, **other: Any) -> Recording:
-    """A recording of a robot's own joints from positions of its measured joints and torques of its driven ones.
+    """Return a recording of the robot's own joints from its measured positions and driven torques.
 
-    t (samples,), s; positions, torques: by joint name (samples,) each, or as arrays (samples, k) in the order of
-    `Robot.measured` and `Robot.driven`. other: fields of the recording beside them, of the robot's own joints.
+    Args:
+        robot: robot whose measured or driven joints are not its own joints.
+        t: time stamps (samples,), s.
+        positions: by joint name (samples,) each, or an array (samples, k) in the order of `Robot.measured`.
+        torques: by joint name (samples,) each, or an array (samples, k) in the order of `Robot.driven`.
+        other: further fields of the recording, of the robot's own joints.
     """
     measuring = Measuring(robot)
     names, drives = measuring.measured, robot.driven or robot.joint_names

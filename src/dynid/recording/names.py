@@ -1,4 +1,4 @@
-"""Names of logs: as short as tells them apart."""
+"""Names of logs: as short as distinguishes them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, s
 
 def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
             names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Which columns of each signal stand for joints it is not logged of: one that is there is put in their place, and
+    """Which columns of each signal represent joints it is not logged of: one that is there is put in their place, and
     is not used. References may be of the measured joints or of the driven ones; without names they are of these."""
     lacking: dict[str, tuple[int, ...]] = {}
     for signal, found in columns.items():

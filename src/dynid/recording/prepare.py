@@ -28,10 +28,10 @@ MIN_LOG_SAMPLES = 10  # samples of a log below which nothing is tried
 
 
 def prepare(recording: Recording, settings: Preparation | None = None, **overrides: Any) -> Samples:
-    """Positions, velocities, accelerations and torques (samples, joints), filtered, with the rows that count.
+    """Return filtered positions, velocities, accelerations and torques (samples, joints), and which rows to use.
 
-    settings: see `Preparation`; overrides: single options of it by name. `Samples.settings` holds all
-    options as they were resolved: preparing the same recording with them gives the same bytes.
+    `settings` are options (see `Preparation`), `overrides` single options by name. `Samples.settings` holds all options
+    as they were resolved. Preparing the same recording with them gives the same bytes.
 
     >>> t = np.arange(2000) / 200
     >>> q = np.sin(np.outer(t, [1.0, 1.5]))

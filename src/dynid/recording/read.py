@@ -28,17 +28,21 @@ Paths = str | Path | Sequence[str | Path]
 
 def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | None = None, robot: Robot | None = None,
          *, at_once: int | None = None, **overrides: Any) -> Recording:
-    """One log as a Recording: joint side, SI units, the robot's joint order.
+    """Read one log as a `Recording`: joint side, SI units, in the joint order of the robot.
 
-    path: a file, a folder (a ROS 2 bag, or files that the mapping names), or several files of one log
-    that follow each other in time. mapping: a `Mapping`, its settings, or a TOML file with a [log]
-    table; what it leaves out is guessed from the names of the columns. overrides: settings of the
-    mapping given one by one. Everything that was guessed, left out or looks wrong is in `notes`.
+    Args:
+        path: a file, a folder (a ROS 2 bag, or files that the mapping names), or several files of one log that follow
+            each other in time.
+        robot: robot whose joints the log holds.
+        mapping: a `Mapping`, a table of its settings, or a TOML file with a [log] table. Missing settings are guessed
+            from the column names.
+        at_once: number of rows to read at a time, for a log larger than memory. The recording is then kept in temporary
+            files (folder TMPDIR); the numbers are the same. CSV, Parquet, HDF5, MATLAB 7.3, bags and uncompressed NPZ
+            and NPY are read piece by piece, other formats whole.
+        overrides: single settings of the mapping.
 
-    at_once: for a log larger than memory, so many rows are read at a time and the recording lies in temporary files
-    (in the folder that TMPDIR names); all that is made of it does as well, and every number is the same. Rows of CSV,
-    Parquet, HDF5, MATLAB 7.3, bags and uncompressed NPZ and NPY come from the file piece by piece; other formats are
-    loaded whole first.
+    Returns:
+        The recording. Its `notes` state what was guessed, left out or looks wrong.
     """
     if at_once is not None and at_once < 1:
         raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}")
@@ -134,7 +138,7 @@ def paths_of(path: Paths) -> list[Path]:
 
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
-    """The Mapping that a table, a file or nothing stands for, with single settings changed."""
+    """The Mapping that a table, a file or nothing represents, with single settings changed."""
     if mapping is None:
         rules = Mapping()
     elif isinstance(mapping, Mapping):

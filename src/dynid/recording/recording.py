@@ -31,24 +31,30 @@ class DroppedRow:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One log. Rows are samples, columns are the robot's joints.
+    """One log as arrays. Rows are samples, columns are the joints of the robot.
 
-    t: time stamps (samples,), s, strictly increasing. q: positions, rad or m. tau: torques or forces
-    of the actuators, N m or N. dq: measured velocities, if logged. reference, reference_velocity: what
-    the controller was asked to follow, if logged. wrench: force and moment of a sensor (samples, 6).
-    temperature: of each joint, if logged, in the log's unit.
-    motor_position: of the motors, as the joint would stand without bending, where encoders sit on both sides of the
-    gears; `q` is then that of the links. sensed_torque: of sensors between gear and link, N m or N.
-    target_torque, target_current: the controller's own, joint side, if logged; the latter like `tau` in whatever
-    currents were turned into. external_torque: what the controller takes for torques from outside, joint side, if
-    logged. gain_deviation: covariance (joints, joints) of the
-    drive gains, relative, where they were found.
-    unscaled: `tau` still holds currents, whose drive gains are to be found.
-    unmeasured: joints whose torque is not known; it is zero in `tau` and no equation.
-    measured, measured_position (samples, k): other joints than these that carried the encoders, and their positions,
-    of which `q` was made.
-    source: the file. notes: what reading it did and found, one sentence each. dropped: how many rows were left out
-    because they could not be used, and dropped_rows: the first of them.
+    Attributes:
+        t: time stamps (samples,), s, strictly increasing.
+        q: positions (samples, joints), rad or m.
+        tau: torques or forces of the actuators (samples, joints), N m or N.
+        dq: measured velocities (samples, joints), rad/s or m/s, or None.
+        reference, reference_velocity: commanded positions and velocities of the controller, or None.
+        wrench: force and moment of a sensor (samples, 6), N and N m, or None.
+        temperature: temperature of each joint (samples, joints) in the unit of the log, or None.
+        motor_position: positions of the motors, divided by the gear ratio, if encoders are on both sides of the gears.
+            `q` then holds the positions of the links.
+        sensed_torque: torques of sensors between gear and link, N m or N, or None.
+        target_torque, target_current: torque and current that the controller computes, joint side, or None.
+        external_torque: external torque that the controller estimates, joint side, or None.
+        gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
+        unscaled: whether `tau` still holds currents whose drive gains are not known.
+        unmeasured: joints whose torque is not known. It is zero in `tau` and gives no equation.
+        measured: names of the joints that carry the encoders, if these are not the robot's own joints.
+        measured_position: positions (samples, k) of these joints, from which `q` was computed.
+        source: file that was read.
+        notes: what reading the file changed and found, one sentence each.
+        dropped: number of rows that were left out because they cannot be used.
+        dropped_rows: the first of these rows.
 
     >>> log = dynid.Recording(t=np.arange(5) / 100, q=np.zeros((5, 2)), tau=np.ones((5, 2)))
     >>> len(log), log.dof, round(log.rate)
@@ -143,7 +149,7 @@ class Recording:
         return replace(self[rows[0]:rows[-1] + 1], notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 
     def to_frame(self) -> Any:
-        """A pandas table with a row a sample, see `dynid.recording.frames`."""
+        """A pandas table with one row per sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
 

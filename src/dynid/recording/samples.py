@@ -43,22 +43,23 @@ class Decimation:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Data of a regression at one rate: t (samples,), q, dq, ddq, tau (samples, joints).
+    """Data of a regression at one rate: t (samples,), s, and q, dq, ddq, tau (samples, joints).
 
-    segments: half-open row ranges (k, 2) inside which the rows follow each other in time without a gap;
-    filters and decimation never cross their borders. keep: equations to use (samples, joints) bool,
-    after filtering: keep[k, j] says whether row k counts for joint j; with decimation a decimated row
-    is used when the row it stands on (`decimated_rows`) is kept.
-    unmeasured: joints whose torque is not known; no row of theirs is kept.
-    steps: what was done, in order, one plain sentence each. settings: the options that repeat it.
-    spectrum: what the cut-off was chosen from, for the report (free form).
-    raw_tau: torques as measured (samples, joints) where `tau` is filtered; None where `tau` is as measured.
-    filtered: signals of filtered rows, at the same samples, where equations other than torques are asked for.
-    temperature: of the joints (samples, joints) where it was logged, in the log's unit.
-    gain_deviation: covariance (joints, joints) of the drive gains, relative, where they were found.
-    wrench: force and moment of a sensor (samples, 6), filtered as the torques are, if logged.
+    `samples[start:stop]`, `select` and `every` return parts of the samples with all signals below.
 
-    `samples[start:stop]`, `select` and `every` return parts of the samples with all of these signals.
+    Attributes:
+        segments: half-open row ranges (k, 2) without a gap in time. Filters and decimation never cross their borders.
+        keep: equations to use (samples, joints), bool, applied after filtering. A decimated row is used if the row it
+            is taken from (`decimated_rows`) is kept.
+        unmeasured: joints whose torque is not known. No row of theirs is kept.
+        steps: the processing steps in order, one sentence each.
+        settings: options that repeat the preparation.
+        spectrum: spectra from which the cut-off was chosen, for the report.
+        raw_tau: measured torques (samples, joints) if `tau` is filtered, else None.
+        filtered: filtered signals at the same samples, for equations other than torques.
+        temperature: temperature of the joints (samples, joints) in the unit of the log, or None.
+        gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
+        wrench: force and moment of a sensor (samples, 6), filtered as the torques are, or None.
 
     >>> dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
     (50, 2)
@@ -123,7 +124,7 @@ class Samples:
         return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
 
     def select(self, stretches: Sequence[tuple[int, int]] | Ints) -> Samples:
-        """Return the rows of some stretches of time, one stretch after the other, as copies.
+        """Return the rows of some intervals of time, one stretch after the other, as copies.
 
         Args:
             stretches: half-open row ranges (k, 2). The border between two of them is a border of segments.
@@ -212,7 +213,7 @@ class Samples:
                                 *(html_tables.paragraph(step) for step in self.steps))
 
     def to_frame(self) -> Any:
-        """A pandas table with a row a sample, see `dynid.recording.frames`."""
+        """A pandas table with one row per sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
 

@@ -27,7 +27,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     """Where positions q (samples, joints) at times t (samples,) hang.
 
     A joint that comes to rest slows down first; one whose encoder hangs stops, or starts again, from one row to the
-    next. So a stretch of equal values counts where the speed on one of its sides is that of several encoder counts in
+    next. So an interval of equal values counts where the speed on one of its sides is that of several encoder counts in
     the time, and changes more suddenly than it does anywhere else in the log.
     """
     if len(t) < 20:

@@ -341,13 +341,13 @@ def _usual(counts: Sequence[int]) -> int:
 
 
 def _most(found: Sequence[set[int]]) -> set[int]:
-    """What stands in more than half of some sets."""
+    """What is in more than half of some sets."""
     counts = Counter(item for one in found for item in one)
     return {item for item, count in counts.items() if count > len(found) / 2}
 
 
 def _delimiter(lines: Iterator[str]) -> str:
-    """The character that stands in most of the first lines equally often; white space otherwise."""
+    """The character that is in most of the first lines equally often; white space otherwise."""
     sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(_LOOK), lines, strict=False)]
     for candidate in ("\t", ";", ","):
         counts = [line.strip("\r\n").count(candidate) for line in sample]

@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of parameters that the torques can tell apart."""
+"""Base parameters: the combinations of parameters that the torques can distinguish."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ _MOST_JOINTS = 128  # time goes with the third power of it, memory with the seco
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """beta = matrix @ theta, and Y theta = Y[:, independent] beta for every motion.
+    """Base parameters beta = matrix @ theta, with Y theta = Y[:, independent] beta for every motion.
 
-    independent (base,): the columns kept. matrix (base, parameters): 1 at the column kept, and the coefficients of
-    those grouped onto it. known: standard parameters whose values are given; they are in no combination, and their
-    torque comes on top: Y theta = Y[:, independent] beta + Y theta_known.
+    Attributes:
+        independent: indices of the independent columns (base,).
+        matrix: (base, parameters), 1 at the independent column, and the coefficients of the columns grouped onto it.
+        known: standard parameters with given values. They are in no combination, and their torque is added: Y theta =
+            Y[:, independent] beta + Y theta_known.
     """
 
     parameters: Parameters
@@ -64,7 +66,7 @@ class BaseParameters:
 
     @property
     def ridge(self) -> Array:
-        """Share of each base parameter's own column by which it is pulled to zero (base,), see `Parameter`."""
+        """Share of each base parameter's own column by which it is regularised toward zero (base,), see `Parameter`."""
         return self.parameters.ridge[self.independent]
 
     @property
@@ -148,13 +150,18 @@ def _shortest(numbers: Array, errors: Array) -> Array:
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
                     seed: int = 0, unmeasured: Sequence[int] = (),
                     by: Literal["qr", "svd"] = "qr") -> BaseParameters:
-    """The base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
+    """Return the base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
 
-    Columns of the regressor over random motions are taken in order; one that depends on those before it is
-    grouped onto them. In the model's own order that groups later links onto earlier ones. priority: another
-    order, as groups of kinds (see `Parameters.order`) or as a list of all columns. unmeasured: joints, counted from 0,
-    whose torques nobody knows; only what the others show counts. by: "qr", column after column, or "svd", from the
-    singular vectors of what torques do not show (Gautier 1991), which costs more and finds the same.
+    Columns of the regressor over random motions are taken in order. A column that depends on earlier ones is grouped
+    onto them. In the order of the model, this groups later links onto earlier ones.
+
+    Args:
+        model: model whose parameters are grouped.
+        priority: another order, as groups of kinds (see `Parameters.order`) or as a list of all columns.
+        seed: seed of the random motions.
+        unmeasured: joints, counted from 0, whose torques are not measured. Their equations are not used.
+        by: "qr", column by column, or "svd", from the singular vectors of the null space (Gautier 1991). The second
+            costs more and gives the same result.
 
     >>> base = dynid.base_parameters(dynid.Model(dynid.Robot.load("arm3r")))
     >>> len(base), base.expressions[0]
@@ -162,7 +169,7 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     """
     parameters = model.parameters
     if by not in ("qr", "svd"):
-        raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'")
+        raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'", code="unknown-algorithm")
     if model.dof > _MOST_JOINTS:
         raise NotPossibleError(f"the robot has {model.dof} moving joints, "
                                "but base parameters are computed for up "
@@ -174,7 +181,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     else:
         order = [int(item) for item in priority]
         if sorted(order) != list(range(len(parameters))):
-            raise ModelError(f"a priority order must name each of the {len(parameters)} columns once")
+            raise ModelError(f"a priority order must name each of the {len(parameters)} columns once",
+                             code="wrong-priority")
     accuracy = _LOOP_ACCURACY if _closed(model) else _ACCURACY
     factor = random_factor(model, seed, unmeasured)
     return (reduce_columns if by == "qr" else singular_columns)(factor, parameters, order, accuracy=accuracy)
@@ -200,7 +208,7 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
                          f"{(samples, model.dof, len(model.parameters))}")
     if not np.isfinite(y).all():
         name = model.parameters.names[int(np.argwhere(~np.isfinite(y))[0, 2])]
-        raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'")
+        raise ModelError(f"the model's regressor is not finite in the column of parameter '{name}'", code="not-finite")
     y[:, list(unmeasured)] = 0.0
     y = y.reshape(-1, y.shape[2])
     # Rounding of joints with large torques must not hide joints with small ones: rows to equal size per joint.

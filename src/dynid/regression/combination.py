@@ -21,7 +21,7 @@ def parsed(text: str, parameters: Parameters) -> Array:
         match = _TERM.match(text, at)
         if match is None or (at > 0 and not match[1]):
             raise ModelError(f"'{text}' is not a sum of parameters: cannot parse '{text[at:]}'; write it like 'ZZ1 + "
-                             "0.25 M2'")
+                             "0.25 M2'", code="wrong-combination")
         sign, size, name = match.groups()
         row[parameters.index(name)] += (-1.0 if sign == "-" else 1.0) * float(size or 1.0)
         at = match.end() + len(text[match.end():]) - len(text[match.end():].lstrip())

@@ -12,8 +12,8 @@ absorbed it and where it hurts them most. With q_i the columns of w_j X_j made o
 that is gone at a frequency is the sum of |q_i|^2 there over the number of rows; c_j is given it back.
 
 Where two equations i and j read the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j counts too.
-With each residual in units of its own deviation, sum and difference of both are taken for uncorrelated: the sum's
-autocovariance u and the difference's v give (u + v) / 4 for each and (u - v) / 4 between them, a noise that no
+With each residual in units of its own standard deviation, sum and difference of both are taken for uncorrelated: the
+sum's autocovariance u and the difference's v give (u + v) / 4 for each and (u - v) / 4 between them, a noise that no
 combination of both equations can have a negative variance under.
 """
 
@@ -34,6 +34,7 @@ from dynid.threads import side_by_side
 
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
 _MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
+PARZEN_FREEDOM = 3.71  # degrees of freedom of a spectrum by a Parzen window, times lags over rows
 _REACH = 3  # how much longer autocovariances get when what was absorbed is put back
 _PIECES_AT_ONCE = 64  # whose sums are held together
 
@@ -43,8 +44,9 @@ class Correlation:
     """How the residuals of each joint hang together in time.
 
     autocovariance: c_j(k), k = 0, 1, .., one array a joint (lags,), smoothly cut. noise: X_j' C_j X_j among the joint's
-    own columns, one a joint. rows: equations of each joint. effective: how many independent ones they are worth.
-    rate: of the rows, Hz. shared: X_i' C_ij X_j of equations i and j that read the same torque, by (i, j).
+    own columns, one per joint. rows: equations of each joint. effective: how many independent ones they are worth.
+    rate: of the rows, Hz. shared: X_i' C_ij X_j of equations i and j that read the same torque, by (i, j). freedom: the
+    fewest degrees of freedom of the noise of any joint, which bound those of any variance made of them.
     """
 
     autocovariance: tuple[Array, ...]
@@ -54,6 +56,7 @@ class Correlation:
     effective: Array
     rate: float
     shared: Mapping[tuple[int, int], Array] = field(default_factory=dict)
+    freedom: float = np.inf
 
 
 def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
@@ -63,17 +66,26 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
     no variance computed from c can come out negative. absorbed (m,): sum over t of P[t, t + k] of the projection P onto
     what was estimated; what it took from the noise is put back.
     """
+    return _lag_window_estimate(residual, keep, absorbed)[0]
+
+
+def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -> tuple[Array, float]:
+    """Return what `autocovariance` does, and its degrees of freedom at the frequencies that were absorbed.
+
+    A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2). Of
+    them the fit leaves a share, which is smallest where the estimate's own noise is.
+    """
     x = np.where(keep, residual, 0.0)
     count = int(keep.sum())
     if count < 2:
-        return np.zeros(1)
+        return np.zeros(1), np.inf
     size = fast_length(2 * len(x))
     product = irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)]
     # The biased estimate, over all rows whatever the lag: gaps thin it out no more than they thin the data.
     raw = product / count
     limit = max(1, len(x) // 5)
     if raw[0] <= 0:
-        return np.zeros(1)
+        return np.zeros(1), np.inf
     # Sokal's rule: the integrated correlation time, summed up to the first lag beyond six times itself.
     time = 1.0 + 2.0 * np.cumsum(raw[1:limit] / raw[0])
     lags = np.arange(1, len(time) + 1)
@@ -83,18 +95,22 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
     u = np.arange(last) / last
     parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
     shape = raw[:last] * parzen
+    freedom = PARZEN_FREEDOM * count / last
     if absorbed is None:
-        return shape
+        return shape, freedom
     reach = min(last, len(absorbed))
-    return _put_back(shape, absorbed[:reach] * parzen[:reach] / count)
+    found, left = _put_back(shape, absorbed[:reach] * parzen[:reach] / count)
+    return found, freedom * left
 
 
-def _put_back(shape: Array, absorbed: Array) -> Array:
-    """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it."""
+def _put_back(shape: Array, absorbed: Array) -> tuple[Array, float]:
+    """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it; and the
+    mean of this share over what was absorbed."""
     reach = _REACH * len(shape)
     size = fast_length(2 * reach)
-    left = 1.0 - np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
-    return irfft(_spectrum(shape, size) / left, size)[:reach]
+    gone = np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
+    mean = float(np.sum(gone * (1.0 - gone)) / gone.sum()) if gone.any() else 1.0
+    return irfft(_spectrum(shape, size) / (1.0 - gone), size)[:reach], mean
 
 
 def _spectrum(shape: Array, size: int) -> Array:
@@ -122,6 +138,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     # The shape in time from the longest log, or the mean over all that are as long; the size from all of them.
     lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
     shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
+    freedom = np.zeros(count)
     between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
     for k, log in enumerate(logs):
         own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
@@ -133,7 +150,9 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
         if is_longest:
             rate = r.rate
             gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
-            shapes = [_sum_of_lags(shapes[j], autocovariance(felt[:, j], r.keep[:, j], gone[j])) for j in range(count)]
+            for j in range(count):
+                shape, own_freedom = _lag_window_estimate(felt[:, j], r.keep[:, j], gone[j])
+                shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
             for i, j in pairs:
                 found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
                 between[i, j] = _sum_of_lags(between[i, j][0], found[0]), _sum_of_lags(between[i, j][1], found[1])
@@ -154,7 +173,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
               for (i, j), (_, other) in between.items() if matrices}
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
-                       rate, shared)
+                       rate, shared, float(freedom.min(initial=np.inf)))
 
 
 def _sum_of_lags(first: Array, second: Array) -> Array:
@@ -164,8 +183,8 @@ def _sum_of_lags(first: Array, second: Array) -> Array:
 
 
 def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
-    """Autocovariance of either of two residuals (m, 2) in units of their deviations (lags,), 1 at lag zero, and the
-    covariance between them (lags,)."""
+    """Autocovariance of either of two residuals (m, 2) in units of their standard deviations (lags,), 1 at lag zero,
+    and the covariance between them (lags,)."""
     both = np.all(keep, axis=1)
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)

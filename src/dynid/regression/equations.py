@@ -28,7 +28,7 @@ UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results d
 @dataclass(frozen=True)
 class Piece:
     """Some rows of one log: range(start, stop, step) of its samples, all in one segment without a gap, all in one of
-    the log's stretches of time."""
+    the log's intervals of time."""
 
     log: int
     segment: tuple[int, int]
@@ -127,7 +127,7 @@ class Equations(Protocol):
     def logs(self) -> tuple[Samples, ...]: ...
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        """All rows, log by log, each log cut into so many equal stretches of time, in pieces of `unit` rows at full
+        """All rows, log by log, each log cut into so many equal intervals of time, in pieces of `unit` rows at full
         rate."""
         ...
 
@@ -155,7 +155,7 @@ class TorqueEquations:
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:
-                raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}")
+                raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}", code="joint-count")
         if base is None:
             base = base_parameters(model, unmeasured=unmeasured_joints(logs))
         return TorqueEquations(model, logs, base)
@@ -236,7 +236,7 @@ def known_sums(model: LinearModel, base: BaseParameters, filled: Callable[[Ints,
 
 def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = UNIT,
                step: int | None = None) -> list[Piece]:
-    """Return all rows of a log, cut at the borders of its segments and of its stretches of time.
+    """Return all rows of a log, cut at the borders of its segments and of its intervals of time.
 
     Stretches have equal numbers of samples at which some joint moves, so that a long rest leaves none of them empty.
     step: one row in so many, by default as the samples are decimated.

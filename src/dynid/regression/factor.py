@@ -80,7 +80,7 @@ def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
 def sums_without_each(blocks: Sequence[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
     """The factors of all blocks but one, for each of two or more blocks in turn.
 
-    Sums from both ends meet at the block left out: three sums a block, however many there are.
+    Sums from both ends meet at the excluded block: three sums a block, however many there are.
     """
     before = list(accumulate(blocks[:-1], _sum))
     after = list(accumulate(blocks[:0:-1], _sum))[::-1]

@@ -1,9 +1,9 @@
 """FilteredEquations: rows without accelerations, of each joint's momentum or of the whole robot's power or energy.
 
-See `dynid.recording.preparation.row_filter` for what the rows are. Those of a robot are divided by the deviation that
-white noise of the torques gives them, sum over j of s_j^2 dq_j^2 through the squared filter: without that, rows in
-which the robot is fast would count as much as their noise is larger. s_j is what is left of a torque beside the
-motion's kernel, in the mean over the log.
+See `dynid.recording.preparation.row_filter` for what the rows are. Those of a robot are divided by the standard
+deviation that white noise of the torques gives them, sum over j of s_j^2 dq_j^2 through the squared filter: without
+that, rows in which the robot is fast would count as much as their noise is larger. s_j is what is left of a torque
+beside the motion's kernel, in the mean over the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
     if len(kinds) > 1:
         raise ModelError(f"these logs were prepared for different equations; prepare {logs[0].source} and the others "
-                         "with the same options")
+                         "with the same options", code="different-equations")
     if kinds <= {None}:
         return TorqueEquations.of(model, logs, base)
     plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
@@ -92,7 +92,7 @@ class FilteredEquations:
 
     @cached_property
     def _noise(self) -> tuple[Array, ...]:
-        """Deviation (joints,) of each log's torques beside the motion's kernel, s_j."""
+        """Standard deviation (joints,) of each log's torques beside the motion's kernel, s_j."""
         return tuple(torque_noise(log) for log in self.logs)
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
@@ -171,7 +171,7 @@ class FilteredEquations:
                           lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
-        """One over the deviation of each row's noise (rows,), relative to that of a row of mean speed."""
+        """One over the standard deviation of each row's noise (rows,), relative to that of a row of mean speed."""
         signals, noise = signals_of(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
@@ -191,7 +191,8 @@ def signals_of(samples: Samples) -> FilteredSignals:
 
 
 def torque_noise(samples: Samples) -> Array:
-    """Deviation (joints,) of what is fast in the torques, relative to that of all joints; ones where there is none."""
+    """Standard deviation (joints,) of what is fast in the torques, relative to that of all joints; ones where there
+    is none."""
     signals = signals_of(samples)
     kernel, rate = signals.filter.motion, signals.filter.rate
     fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)

@@ -54,7 +54,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
     work = equations.pieces(max(1, blocks))
     if not work:
-        raise NotPossibleError("the data contain no samples")
+        raise NotPossibleError("the data contain no samples", code="no-samples")
     found: dict[tuple[int, int], list[Block]] = {}
     for piece, factors in zip(work, side_by_side(one, work, threads), strict=True):
         found.setdefault((piece.log, piece.stretch), []).append(Block((span_of(equations, piece),), factors))
@@ -64,7 +64,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
 
 def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
-    """Factors of one piece, one a joint."""
+    """Factors of one piece, one per joint."""
     layout = equations.layout
     widths = [len(columns) + 1 for columns in layout.columns]
     stacks = [np.zeros((width + CHUNK, width), order="F") for width in widths]

@@ -1,4 +1,4 @@
-"""Known parameters: what a scale, a data sheet or an earlier run says, with or without a deviation."""
+"""Known parameters: what a scale, a data sheet or an earlier run says, with or without a standard deviation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_KNOWN_VALUE = 1e12  # in SI units: more than a parameter of any robot, and f
 
 @dataclass(frozen=True)
 class Known:
-    """The value of a standard parameter in its own unit, and its deviation (one sigma), 0 for exact."""
+    """The value of a standard parameter in its own unit, and its standard deviation (one sigma), 0 for exact."""
 
     value: float
     std: float = 0.0
@@ -45,9 +45,9 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Rows beside the data, matrix (k, base) beta = values (k,), each with deviation one; and the standard parameters
-    they come from, for methods that look for all of them. strength: what the rows are multiplied by beside the data's,
-    where these count for less than they say."""
+    """Rows beside the data, matrix (k, base) beta = values (k,), each with a standard deviation of one; and the
+    standard parameters they come from, for methods that look for all of them. strength: what the rows are multiplied
+    by beside the data's, where these count for less than they say."""
 
     matrix: Array
     values: Array
@@ -56,7 +56,7 @@ class Prior:
 
     @staticmethod
     def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
-        """What values with deviations say of base parameters; None where nothing is known so.
+        """What values with standard deviations say of base parameters; None where nothing is known so.
 
         A combination a.beta is known when it is made of known parameters alone: a' matrix is zero in all others.
         """
@@ -74,7 +74,8 @@ class Prior:
         return Prior(whiten @ combinations, whiten @ (on_known @ values), dict(known))
 
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """The same of standard parameters: matrix (n, parameters) theta = values (n,), each with deviation one."""
+        """The same of standard parameters: matrix (n, parameters) theta = values (n,), each with a standard deviation
+        of one."""
         matrix = np.zeros((len(self.known), len(base.parameters)))
         for row, (name, one) in zip(matrix, self.known.items(), strict=True):
             row[base.parameters.index(name)] = 1.0 / one.std

@@ -22,7 +22,7 @@ from dynid.regression.known import Known, Prior, check_known, known_of
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of one log: its source, from when to when (s), and the log's number among those folded."""
+    """An interval of one log: its source, from when to when (s), and the log's number among those folded."""
 
     source: str
     start: float
@@ -35,7 +35,8 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Data of a stretch of time, or of several that were joined: where they are from, and the factor of each joint."""
+    """Data of an interval of time, or of several that were joined: where they are from, and the factor of each
+    joint."""
 
     spans: tuple[Span, ...]
     factors: tuple[Factor, ...]
@@ -57,9 +58,9 @@ class Block:
 class Regression:
     """The fold of some data on a model's base parameters. Regressions of the same model add up.
 
-    factors: one a joint. blocks: the same for each of several stretches of time, in the order of the data, whose sum
+    factors: one per joint. blocks: the same for each of several intervals of time, in the order of the data, whose sum
     is `factors`; leaving one out is adding up the others. joints: names for messages. sources: the logs. prior: what
-    else is known of base parameters, with its deviation.
+    else is known of base parameters, with its standard deviation.
     """
 
     base: BaseParameters
@@ -78,7 +79,8 @@ class Regression:
     def __add__(self, other: Regression) -> Regression:
         """Both data: blocks stand one after the other."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
-            raise ModelError("these regressions belong to different models and cannot be added")
+            raise ModelError("these regressions belong to different models and cannot be added",
+                             code="different-models")
         if self.base.known != other.base.known or known_of(self.prior) != known_of(other.prior):
             raise ModelError("these regressions have different known parameters; add them first, then use given()")
         first = 1 + max(span.log for block in self.blocks for span in block.spans)
@@ -156,8 +158,9 @@ class Regression:
         return self.base.ridge * squares
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
-        """What a prior row, which is in units of its deviation, is multiplied by beside weighted equations: one, as
-        they are in units of their noise; without weights the noise that all joints share. Times its strength."""
+        """What a prior row, which is in units of its standard deviation, is multiplied by beside weighted equations:
+        one, as they are in units of their noise; without weights the noise that all joints share. Times its
+        strength."""
         strength = 1.0 if self.prior is None else self.prior.strength
         if weights is not None:
             return strength
@@ -189,7 +192,7 @@ class Regression:
         """All data but one block."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
-            raise ModelError("a regression with only one block is empty without it")
+            raise ModelError("a regression with only one block is empty without it", code="no-block-left")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> list[Regression]:
@@ -217,8 +220,8 @@ class Regression:
         """The same data when some standard parameters are known: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
 
         A value alone is taken as exact: the parameter is no longer looked for, its torque is taken off, and base
-        parameters are combinations of the others. A value with a deviation becomes a row beside the data, where
-        torques can show the parameter at all; consistent methods use it in any case.
+        parameters are combinations of the others. A value with a standard deviation becomes a row beside the data,
+        where torques can show the parameter at all; consistent methods use it in any case.
         """
         facts = check_known(self.base, known)
         exact = {name: one.value for name, one in facts.items() if one.std == 0.0}
@@ -281,10 +284,10 @@ class Regression:
             doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
-            raise RecordingError(f"{named} is not a saved regression") from None
+            raise RecordingError(f"{named} is not a saved regression", code="no-saved-regression") from None
         if names != model.parameters.names:
             raise ModelError(f"{named} was computed with another model: it has {len(names)} parameters, this one "
-                             f"{len(model.parameters)}")
+                             f"{len(model.parameters)}", code="other-model")
         fits = len(base) and blocks and all(
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):

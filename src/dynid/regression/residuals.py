@@ -16,7 +16,7 @@ PIECE = 16384  # rows at once: long against any correlation, short against memor
 
 
 def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
-    """Pieces of the equations of at most `PIECE` rows, of the stretches of time that `recording.excerpt` takes where
+    """Pieces of the equations of at most `PIECE` rows, of the intervals of time that `recording.excerpt` takes where
     there are more than `rows` rows at full rate. Unlike rows of an excerpt, they see the rows around their stretch."""
     pieces, chosen = equations.pieces(unit=PIECE), stretches(equations.logs, rows)
     return pieces if chosen is None else pieces_within(pieces, chosen)

@@ -1,7 +1,7 @@
-"""Angles and axes as files print them, taken as the exact values they stand for.
+"""Angles and axes as files print them, taken as the exact values they represent.
 
 A right angle printed as 1.5708 is off by 3.7e-6 rad. That is nothing to the machine, but it makes parameters that the
-torques cannot tell apart look different: a condition of 1e8, and combinations with coefficients of 1e-12.
+torques cannot distinguish look different: a condition of 1e8, and combinations with coefficients of 1e-12.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NOISE = 1e-12  # rad: an angle off by less is printed with all its digits
 
 
 def exact_angle(angle: float) -> float:
-    """The multiple of pi/4 or pi/6 (rad) that a printed angle stands for, or the angle itself.
+    """The multiple of pi/4 or pi/6 (rad) that a printed angle represents, or the angle itself.
 
-    It stands for one where that, rounded or cut off to the digits printed (three or more), gives it, or where they
+    It represents one where that, rounded or cut off to the digits printed (three or more), gives it, or where they
     differ by less than 1e-5 rad.
     """
     if not math.isfinite(angle):
@@ -37,7 +37,7 @@ def exact_angle(angle: float) -> float:
 
 
 def exact_axis(axis: Sequence[float]) -> Array:
-    """The unit vector (3,) a printed axis stands for: along an axis of its frame, or at a multiple of pi/4 or pi/6
+    """The unit vector (3,) a printed axis represents: along an axis of its frame, or at a multiple of pi/4 or pi/6
     between two of them, where the digits printed say so; else the axis itself at length one."""
     unit = np.asarray(axis, dtype=float) / np.abs(axis).max()  # so that no square overflows
     unit /= np.linalg.norm(unit)

@@ -1,4 +1,4 @@
-"""What is wrong with a robot's own inertias: bodies that cannot exist, link by link of its source."""
+"""What is wrong with a robot's own inertias: bodies that are not physically consistent, link by link of its source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
 
 
 def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False) -> Array:
-    """Ten numbers of every body (dof, 10), refused where a body cannot exist: simulators stop at it or explode.
+    """Ten numbers of every body (dof, 10), refused where a body is not physically consistent: simulators stop at it
+    or explode.
 
     unchecked: only look at the shape and that all numbers are finite.
     """

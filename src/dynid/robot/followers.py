@@ -76,7 +76,7 @@ class DependentJoints:
 
     @cached_property
     def carrying(self) -> bool:
-        """Whether a joint that follows carries one of the robot's own joints."""
+        """Whether a dependent joint carries one of the robot's own joints."""
         return any(self.tree.supports[j, i] for i in self.free for j in range(self.tree.dof) if j not in self.free)
 
     def place(self, body: int) -> int:
@@ -134,7 +134,7 @@ def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) ->
 
 
 def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[str, float]) -> Robot:
-    """A robot with joints that follow, some of its joints locked, mimic ones among them."""
+    """A robot with dependent joints, some of its joints locked, mimic ones among them."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)
     # Logs go on to hold the joints that they held, but for those that stand still now.
@@ -147,7 +147,8 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
         tree.joint_index(name)
         if name in following:
             raise RobotError(f"joint '{name}' of robot '{robot.name}' is a dependent joint of the loops "
-                             f"{followers.loops.names}, so it cannot be locked; lock an independent joint")
+                             f"{followers.loops.names}, so it cannot be locked; lock an independent joint",
+                             code="joint-is-dependent")
     # In a loop a locked joint stays a joint, with a place of its own and no motion.
     still = {name: Mimic(robot.joint_names[0], 0.0, float(position)) for name, position in positions.items()}
     posture = followers.loops.posture.copy()

@@ -72,7 +72,8 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
         tree.joint_index(name)
     if not closures or not following:
         raise RobotError(f"a closed chain needs closures and dependent joints; robot '{tree.name}' has "
-                         f"{len(closures)} closures and {len(following)} dependent joints")
+                         f"{len(closures)} closures and {len(following)} dependent joints",
+                         code="loop-without-closures")
     for name in following:
         if name in mimics:
             raise RobotError(f"joint '{name}' of robot '{tree.name}' both mimics '{mimics[name].joint}' and depends "

@@ -52,7 +52,7 @@ def read_mesh(path: str | Path) -> Mesh:
 class MeshFiles:
     """The mesh files below a folder, found by the names that robot files give them.
 
-    A name such as package://arm_description/meshes/link1.stl stands for a file whose place is not known here: that file
+    A name such as package://arm_description/meshes/link1.stl represents a file whose place is not known here: that file
     is taken whose path agrees with it in most folders from its end. Nothing outside the folder is ever found.
     """
 

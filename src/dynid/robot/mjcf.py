@@ -5,11 +5,11 @@
 - A body without joints is merged into the one it hangs on: inertia, and a named frame. Sites are frames too.
 - armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is not taken, with a warning.
 - Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity hold as in MuJoCo.
-- Inertias stand in the file, or are those of geoms that are spheres, capsules, cylinders, boxes or ellipsoids; meshes
+- Inertias are in the file, or are those of geoms that are spheres, capsules, cylinders, boxes or ellipsoids; meshes
   are not opened. Files that are included are read where they lie beside the model.
-- Equality constraints become joints that follow or closures; see `dynid.robot.mjcf_loops`.
+- Equality constraints become dependent joints or closures; see `dynid.robot.mjcf_loops`.
 - Angles are taken as they are printed: torques are those of MuJoCo.
-- What stands for other elements (replicate, attach, ..) is refused; one sentence names the file and the element.
+- What represents other elements (replicate, attach, ..) is refused; one sentence names the file and the element.
 """
 
 from __future__ import annotations

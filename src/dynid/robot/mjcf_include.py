@@ -14,11 +14,8 @@ MAX_XML_DEPTH = 200  # elements inside each other, as `mjcf_text` reads them
 
 
 def with_included(root: Element, file: str, folder: Path) -> Element:
-    """The same element tree, files beside the model in place of their <include>; folder: where the model lies.
-
-    A file is looked for beside the one that names it, then beside the model. Only files below the model's folder are
-    opened, each once, as MuJoCo does.
-    """
+    """Return the element tree with every <include> replaced by the file that it names. `folder` is the folder of the
+    model."""
     _expand(root, file, folder, folder, set(), 1)
     return root
 

@@ -1,4 +1,4 @@
-"""Equality constraints of an MJCF as joints that follow one other, or as closures.
+"""Equality constraints of an MJCF as joints that follow one other joint linearly (mimic joints), or as closures.
 
 - joint: joint1 follows joint2 linearly, or the other way round where only joint1 is driven; alone it is held.
 - connect: a point; two of them between the same two bodies are an axis. weld: rigid. Both between bodies or sites.

@@ -64,7 +64,7 @@ class MjcfText:
         return RobotError(f"{self.file}: {message}")
 
     def _refuse(self) -> None:
-        """Raise at elements that stand for others, and where the file is nested without end."""
+        """Raise at elements that represent others, and where the file is nested without end."""
         stack = [(self.root, 1)]
         while stack:
             element, depth = stack.pop()

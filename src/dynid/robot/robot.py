@@ -119,17 +119,21 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A kinematic tree: joint i moves body i, parents come before children.
+    """A robot as a kinematic tree: joint i moves body i, and parents come before children.
 
-    gravity: acceleration of free fall in the base frame (m/s^2).
-    terms: what its source suggests to identify beside the rigid bodies, as `dynid.model.make_terms`
-    reads it. values: published values of those terms' parameters by name. source: where it all comes from.
-    text: the URDF it was read from as it stood, None for any other source; identified values are written into it.
-    locked: joints of the source that were made fixed, and where (rad or m). source_joints: all moving joints of the
-    source in its order, where some were locked or follow others; logs may have their columns too. followers: what mimic
-    joints and joints of closed loops move. payload: the largest mass it may carry at its end, kg, where its source says
-    so. measured, driven: names of the source's joints whose positions and whose torques logs hold, where these are not
-    its own joints (see `dynid.robot.roles`).
+    Attributes:
+        gravity: acceleration of free fall in the base frame (3,), m/s^2.
+        terms: terms that the robot file lists beside the rigid bodies, in the form that `dynid.model.make_terms` reads.
+        values: published values of the parameters of these terms, by name.
+        source: file or publication that the description comes from.
+        text: unchanged text of the URDF it was read from, or None. Identified values are written into this text.
+        locked: joints of the source that were made fixed, with their positions, rad or m.
+        source_joints: all moving joints of the source in its order, if some are locked or dependent. A log may have
+            columns of these joints too.
+        followers: dependent joints (mimic joints, joints of closed loops) and what they move.
+        payload: largest mass that the robot may carry, kg, or None.
+        measured: names of the joints whose positions a log holds, if these are not the robot's own joints.
+        driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.roles`.
 
     >>> dynid.Robot.load("arm3r").joint_names
     ('joint1', 'joint2', 'joint3')
@@ -270,7 +274,8 @@ class Robot:
             raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, but not joint {name}")
         if name in self.joint_names:
             return self.joint_names.index(name)
-        raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}")
+        raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}",
+                         code="unknown-joint")
 
     def frame(self, name: str) -> Frame:
         """A frame by name: any link of the source, a body, or the base."""
@@ -283,7 +288,7 @@ class Robot:
         if name == self.base:
             return Frame(name, BASE, np.eye(4))
         known = sorted({f.name for f in self.frames} | set(bodies) | {self.base})
-        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}")
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {', '.join(known)}", code="unknown-frame")
 
     # -- variations ------------------------------------------------------------------------------
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
@@ -304,8 +309,11 @@ class Robot:
         return only(self, joints, positions)
 
     def measuring(self, measured: Sequence[str] = (), driven: Sequence[str] = ()) -> Robot:
-        """The same robot whose logs hold the positions of other joints, and the torques of others, than its own: names
-        of any joints of its tree. Without names they are its own again."""
+        """Return the robot with logs of other joints than its own: names of joints of its tree with measured positions
+        or torques.
+
+        Without names the logs are of its own joints again.
+        """
         from dynid.robot.roles import with_roles
         return with_roles(self, measured, driven)
 

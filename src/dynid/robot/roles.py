@@ -86,7 +86,7 @@ def with_held(robot: Robot, links: Sequence[str]) -> Robot:
         body = next((one for one in whole if one.name == name), None)
         if body is None:
             raise RobotError(f"robot '{robot.name}' has no body '{name}' whose inertia could be fixed; its bodies are "
-                             f"{', '.join(one.name for one in whole)}")
+                             f"{', '.join(one.name for one in whole)}", code="unknown-body")
         if body.inertia is None:
             raise RobotError(f"the inertia of body '{name}' of robot '{robot.name}' cannot be fixed: the robot file "
                              "gives no inertia for it")

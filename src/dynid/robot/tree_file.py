@@ -185,12 +185,13 @@ def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
     """Whether a link's inertia is known and not identified."""
     held = bool(row.get("held", False))
     if held and inertia is None:
-        raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia")
+        raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia",
+                         code="missing-inertia")
     return held
 
 
 def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tuple[Robot, dict[str, Mimic]]:
-    """The tree of a URDF beside the file, with what the file says of its terms, and the mimic joints of the URDF."""
+    """The tree of a URDF beside the file, with what the file states of its terms, and the mimic joints of the URDF."""
     from dynid.robot.urdf import read_urdf
 
     name = text_of(table.get("urdf"), f"'urdf' in robot file '{file}'")

@@ -10,7 +10,7 @@
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
 - <transmission> elements, those of <ros2_control> too, give `Joint.reduction`.
 - A floating or planar joint of the root link is taken as fixed, with a warning.
-- Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they stand for, and a warning
+- Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they represent, and a warning
   says which; see `dynid.robot.angles`.
 - XML with a DTD, entities or external references is refused, and so is anything half-written: one
   sentence names the file and the element.

@@ -58,7 +58,7 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
 
 
 def _refuse_xacro(root: Element, file: str) -> None:
-    """Raise where macros stand in the file still: what they would make of it is not known."""
+    """Raise where macros are in the file still: what they would make of it is not known."""
     for element in root.iter():
         tag = element.tag if isinstance(element.tag, str) else ""  # comments have none
         macro = "xacro}" in tag or tag.startswith("xacro:")

@@ -28,7 +28,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
 
     values: by name, become the attributes of joints that `fields` says where they are not negative; by default the
     robot's own, with Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss. unchecked: write also bodies that
-    cannot exist. tell: called with a sentence for each thing that a reader of the file should know.
+    is not physically consistent. tell: called with a sentence for each thing that a reader of the file should know.
     """
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _OWN) if fields is None else fields

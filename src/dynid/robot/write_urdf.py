@@ -47,8 +47,8 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
 
     robot: whose bodies they are; it must be the robot of this URDF. values: by name, go to the attributes of the
     joints' <dynamics> that `fields` says where they are not negative, by default Fv<j> to damping and Fc<j> to
-    friction. unchecked: write also bodies that cannot exist. tell: called with a sentence for each thing that a reader
-    of the file should know.
+    friction. unchecked: write also bodies that are not physically consistent. tell: called with a sentence for each
+    thing that a reader of the file should know.
     """
     wanted = _placed(values or {}, joint_fields(robot.dof, _OWN) if fields is None else fields)
     if isinstance(text, bytes):

@@ -62,24 +62,44 @@ def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 
             names - own - {"report.html"} or "run.toml" not in names):
         raise DynidError(f"{folder} has files that are not of a demonstration; choose another folder: "
                          "dynid demo -o FOLDER")
-    robot = Robot.builtin(ROBOT)
-    model = Model(robot, make_terms(robot, friction=FRICTION))
-    tell("designing an exciting motion within the limits")
-    exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
-                      search=Search(budget=None, rounds=1, seed=seed)).trajectory
-    tell("simulating the logs")
-    logs = {"exciting.csv": exciting, "other.csv": _other_motion(robot, np.random.default_rng(seed))}
-    for k, (name, trajectory) in enumerate(logs.items()):
-        write_csv(_log(model, trajectory, np.random.default_rng([seed, k])), folder / name)
-    settings = RunSettings(robot=ROBOT, logs=("exciting.csv",), validate_on=("other.csv",),
-                           model=ModelSettings(friction=FRICTION))
+    settings = simulate_logs(folder, "exciting.csv", "other.csv", tell, seed=seed)
     with write_whole(folder / "run.toml") as file:
         file.write(settings.as_toml("Identify the demonstration's log again: dynid identify run.toml -o FOLDER"))
     compared = compare(settings.moved(folder, Path()), METHODS, tell)
     tell("writing the report")
     shutil.rmtree(folder / RESULT, ignore_errors=True)
     written = save(compared.run, folder / RESULT, f"dynid identify {folder / 'run.toml'}")
-    return Demo(compared, compared.run.problem.base.reduce(true_parameters(model)), written, folder)
+    truth = compared.run.problem.base.reduce(true_parameters(demo_model()))
+    return Demo(compared, truth, written, folder)
+
+
+def demo_model() -> Model:
+    """Return the model of the simulated robot."""
+    robot = Robot.builtin(ROBOT)
+    return Model(robot, make_terms(robot, friction=FRICTION))
+
+
+def simulate_logs(folder: Path, log: str, validation: str, tell: Tell = lambda sentence: None, *,
+                  seed: int = 0) -> RunSettings:
+    """Write the log of an optimised motion and of another one, and return the settings that identify from the first.
+
+    Args:
+        folder: where the logs are written.
+        log: file name of the log to identify from.
+        validation: file name of the log to validate on.
+        tell: is called with what is being done.
+        seed: of the search, the second motion and the noise.
+    """
+    model = demo_model()
+    robot = model.robot
+    tell("designing an exciting motion within the limits")
+    exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
+                      search=Search(budget=None, rounds=1, seed=seed)).trajectory
+    tell("simulating the logs")
+    logs = {log: exciting, validation: _other_motion(robot, np.random.default_rng(seed))}
+    for k, (name, trajectory) in enumerate(logs.items()):
+        write_csv(_log(model, trajectory, np.random.default_rng([seed, k])), folder / name)
+    return RunSettings(robot=ROBOT, logs=(log,), validate_on=(validation,), model=ModelSettings(friction=FRICTION))
 
 
 def demo_facts(found: Demo) -> dict[str, Any]:

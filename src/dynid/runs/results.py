@@ -32,25 +32,9 @@ REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.
 
 def facts(run: Run) -> dict[str, Any]:
     """What `dynid identify --json` says of a run; numbers that are not finite are None."""
-    estimate, fit = run.estimate, run.estimate.diagnostics
+    estimate = run.estimate
     return {
-        "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
-        "parameters": parameter_facts(estimate),
-        "identified": int(estimate.well_determined.sum()),
-        "poorly_determined": int(estimate.poorly_determined.sum()),
-        "standard_parameters": None if estimate.theta is None else {
-            name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
-        "known": estimate.known,
-        "relative_error": finite(fit.relative_error),
-        "relative_error_per_joint": [finite(x) if rows else None for x, rows in
-                                     zip(fit.relative_error_per_joint, fit.rows_per_joint, strict=True)],
-        "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
-        "equations": fit.get("equations", {"kind": "torque"}),
-        "rank": fit.rank, "condition": finite(fit.condition), "uncertainty": estimate.cov_type,
-        "deviation_inflation": finite(estimate.uncertainty.facts.get("deviation_inflation")),
-        "estimate_notes": [note.to_dict() for note in estimate.notes],
-        "shape": plain(estimate.diagnostics.get("shape")),
-        "consistent": estimate.diagnostics.get("consistent"),
+        **_estimate_facts(run),
         "validation": [one.to_dict() for one in run.validations],
         "simulation": [one.to_dict() for one in run.simulations],
         "cross_validation": None if run.cross is None else run.cross.to_dict(),
@@ -72,6 +56,30 @@ def facts(run: Run) -> dict[str, Any]:
         "left_out": [{"log": one.source, "reason": one.reason, "code": one.code} for one in run.left_out],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
+    }
+
+
+def _estimate_facts(run: Run) -> dict[str, Any]:
+    """The part of `facts` that describes the estimate, which parameters.toml states too."""
+    estimate, fit = run.estimate, run.estimate.diagnostics
+    return {
+        "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
+        "parameters": parameter_facts(estimate),
+        "identified": int(estimate.well_determined.sum()),
+        "poorly_determined": int(estimate.poorly_determined.sum()),
+        "standard_parameters": None if estimate.theta is None else {
+            name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
+        "known": estimate.known,
+        "relative_error": finite(fit.relative_error),
+        "relative_error_per_joint": [finite(x) if rows else None for x, rows in
+                                     zip(fit.relative_error_per_joint, fit.rows_per_joint, strict=True)],
+        "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
+        "equations": fit.get("equations", {"kind": "torque"}),
+        "rank": fit.rank, "condition": finite(fit.condition), "uncertainty": estimate.cov_type,
+        "deviation_inflation": finite(estimate.uncertainty.facts.get("deviation_inflation")),
+        "estimate_notes": [note.to_dict() for note in estimate.notes],
+        "shape": plain(estimate.diagnostics.get("shape")),
+        "consistent": estimate.diagnostics.get("consistent"),
     }
 
 
@@ -191,7 +199,7 @@ def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple
 
 def parameters_text(run: Run) -> str:
     """parameters.toml: the same bytes for the same data and settings."""
-    said = facts(run)
+    said = _estimate_facts(run)
     base = {name: {key: value for key, value in one.items() if value is not None}
             for name, one in said["parameters"].items()}
     moving = {"relative_error_moving": said["moving"]["low_passed"], "relative_error_raw": said["moving"]["raw"]}

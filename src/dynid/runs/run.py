@@ -60,16 +60,25 @@ _ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by st
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Everything a run found. simulations: on the validation logs, or on its own where there are none; empty where
-    the run's settings leave them out. physics: what the parameters are as a robot, None where they are not bodies'.
-    logs: what reading each log gave, those to validate on last. choice: of the cut-off, None where it was given;
-    dependence: of the parameters on it, None where there is none. mounting: the direction of gravity, where it was
-    estimated. friction: what was chosen for each joint, where the run asked for that. deflections: torque over bend of
-    joints whose motor and link are both in the logs. breakaway: of joints that start from rest there. payloads: of the
-    logs that name one. essential: what was left out of the model, where the run asked for that, and
-    essential_on_others: the relative error of all parameters on each of the validations. tracking: commanded against
-    sensed in the logs that hold both; controller_fit: the loops that these show, of methods that go by steps.
-    left_out: logs that could not be used, or are copies of others."""
+    """Everything that a run found.
+
+    Attributes:
+        simulations: simulations of the validation logs, or of the run's own logs; empty if not requested.
+        physics: physical properties of the estimate, or None without inertias of every body.
+        logs: what reading each log gave, validation logs last.
+        choice: choice of the cut-off, or None if it was given.
+        dependence: dependence of the parameters on the cut-off, or None.
+        mounting: estimated direction of gravity, or None.
+        friction: friction chosen, or None.
+        deflections: stiffness of joints whose motor and link positions are both logged.
+        breakaway: breakaway torques of joints that start from rest.
+        payloads: payloads of the logs that name one.
+        essential: reduced model, or None.
+        essential_on_others: its relative error on each validation log.
+        tracking: commanded against measured signals of each log that holds both.
+        controller_fit: identified control loops, for methods that simulate them.
+        left_out: logs that cannot be used, or are copies of others.
+    """
 
     settings: RunSettings
     robot: Robot
@@ -108,10 +117,10 @@ class Run:
 
 def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: Workers | None = None,
         store: Path | None = None) -> Run:
-    """Read and prepare the logs, make the choices left open, identify, validate and state the verdict.
+    """Read and prepare the logs, make the choices left open, identify, validate and give a verdict.
 
-    workers: where logs are read and compressed; this process by default. store: folder in which compressed logs are
-    kept, so that the next run reads only new ones. Neither changes the result.
+    `workers` read and compress the logs; the default is this process. `store` is a folder that keeps compressed logs,
+    so that the next run reads only new ones. Neither changes the result.
     """
     started, tell = time.perf_counter(), Progress.of(tell)
     tell("reading the robot", 0.0)
@@ -197,7 +206,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
     tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     tell("judging", 0.9)
-    said = verdict(problem.torques, estimate, own, validations=tuple(others), cross=cross, physics=body,
+    said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
     if loaded.friction is not None:
         said = replace(said, summary=replace(said.summary, chosen=(*said.summary.chosen, "friction")))

@@ -37,7 +37,7 @@ class Safety:
     full_range: bool = False
 
     def table(self) -> LimitsTable:
-        """The limits of space that these options mean, as a limits file has them."""
+        """Return the workspace limits of these options, in the form of a limits file."""
         if self.box is not None and len(self.box) != 6:
             raise DynidError(f"a box has six numbers, its lower and its upper corner, got {len(self.box)}",
                              "--box X1,Y1,Z1,X2,Y2,Z2, in metres")

@@ -212,23 +212,33 @@ class CompareSettings(BaseModel):
 
 
 class RunSettings(SettingsFile):
-    """A run. Paths are relative to the file that names them.
+    """Settings of a run. Paths are relative to the file that names them.
 
-    robot: a URDF, a robot TOML or a built-in name. logs: what to identify from; the parts of one log that follow each
-    other may stand in a list of their own, and a log that is read otherwise than [log] says in a table ([[logs]], see
-    `LogSettings`). validate_on: logs to try the result on, alike. method and its [options].
-    log: the [log] table, how to read the logs. prepare: the [prepare] table, from logs to samples. controller: the
-    [controller] table, the machine's control law, for methods and validation that simulate its closed loop.
-    simulation: the [simulation] table, validation by simulation. compare: the [compare] table. output: the [output]
-    table, what else is written with a result. essential: the [essential] table, for a model of the parameters that
-    matter alone. gravity: in the base frame, m/s^2, instead of the robot's own; "estimate": its direction from the
-    logs. only: the joints that take part; the others are locked at zero. lock: the [lock] table, joints made fixed and
-    where, rad or m; logs may have their columns too. known: the [known] table, standard parameters whose values are
-    known, by name: a value, or a value and its deviation. held: links whose inertia the robot's file knows, so that it
-    is not identified. payloads: the [payloads] tables, loads that logs name with payload = "...". prior: folder of an
-    earlier result, of a fleet for one, whose parameters with their deviations stand beside the data. blocks: stretches
-    of time for cross-validation. stream_rows: read the logs so many rows at a time and keep them in temporary files,
-    for logs larger than memory.
+    Attributes:
+        robot: a URDF, MJCF or robot TOML, or a built-in name.
+        logs: logs to identify from. A list holds consecutive parts of one log; a table ([[logs]], see `LogSettings`)
+            holds a log with its own reading rules.
+        validate_on: logs to validate the result on, in the same form.
+        method: estimation method.
+        options: the [options] table of the method.
+        log: the [log] table, how to read the logs.
+        prepare: the [prepare] table, from logs to samples.
+        controller: the [controller] table, the control law, for methods and validation that simulate the closed loop.
+        simulation: the [simulation] table, validation by simulation.
+        compare: the [compare] table.
+        output: the [output] table, further files to write.
+        essential: the [essential] table, for a model with the significant parameters only.
+        gravity: gravity in the base frame, m/s^2, instead of the robot's own; "estimate" for its direction from the
+            logs.
+        only: joints that take part; the others are locked at zero.
+        lock: the [lock] table, joints made fixed with their positions, rad or m. Logs may have their columns too.
+        known: the [known] table, known standard parameters by name: a value, or a value and its standard deviation.
+        held: links whose inertia is taken from the robot file and not identified.
+        payloads: the [payloads] tables, loads that logs name with payload = "...".
+        prior: folder of an earlier result (of a robot or a fleet) whose parameters with their covariance serve as a
+            prior.
+        blocks: number of blocks of time for cross-validation.
+        stream_rows: number of rows to read at a time, for logs larger than memory.
     """
 
     file_kind: ClassVar[str] = "run file"
@@ -294,7 +304,7 @@ class RunSettings(SettingsFile):
         return tuple(log for log in self.logs if isinstance(log, LogSettings) and log.payload == name)
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """The same run with paths that were relative to `origin` made relative to `target`."""
+        """Return the run with paths that were relative to `origin` made relative to `target`."""
         def move(name: str) -> str:
             return moved_path(name, origin, target)
 

@@ -111,7 +111,7 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 
 
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """As `state.mass_and_bias`, for the rows of a machine with or without joints that follow: compiled for each kind
+    """As `state.mass_and_bias`, for the rows of a machine with or without dependent joints: compiled for each kind
     apart, so that the one does not carry the other's code."""
     raise TypeError("this function is called only from compiled code")
 
@@ -138,7 +138,7 @@ def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) 
 
 
 def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
-    """As `state.add_wrenches`, for the rows of a machine with or without joints that follow."""
+    """As `state.add_wrenches`, for the rows of a machine with or without dependent joints."""
     raise TypeError("this function is called only from compiled code")
 
 

@@ -27,8 +27,8 @@ _UNKNOWN_SETTLING = 0.5  # s, of a loop whose poles are not known
 class ControlLaw:
     """Base of all laws, with the answers of a law of which nothing more is known.
 
-    limit: largest torque, one number or one a joint; delay: ticks until a torque reaches the motor; speed_lag: ticks by
-    which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
+    limit: largest torque, one number or one per joint; delay: ticks until a torque reaches the motor; speed_lag:
+    ticks by which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
     """
 
     needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to fit each other
@@ -98,7 +98,7 @@ class JointGains(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class PD(JointGains):
-    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one a joint."""
+    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one per joint."""
 
     kp: ArrayLike
     kd: ArrayLike
@@ -128,10 +128,10 @@ class PID(JointGains):
 
 @dataclass(frozen=True, eq=False)
 class Cascade(JointGains):
-    """A speed loop inside a position loop, both proportional: tau = gain kv (kp (qr - q) - dq).
+    """A proportional velocity loop inside a proportional position loop: tau = gain kv (kp (qr - q) - dq).
 
-    Janot, Vandanjon, Gautier, eq. 40-41; the TX40 and the EMPS. gain: drive gain, N m or N per unit of command.
-    feedforward: add the reference velocity inside the speed loop.
+    Janot, Vandanjon, Gautier, eq. 40-41; used by the TX40 and the EMPS. `gain` is the drive gain, N m or N per unit of
+    command. With `feedforward`, the reference velocity is added inside the velocity loop.
     """
 
     kp: ArrayLike
@@ -147,7 +147,7 @@ class Cascade(JointGains):
         return replace(self, kv=np.multiply(self.kv, ratio))
 
     def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
-        """qr = q + (tau + kd dq) / kp, the law solved for its reference; with feedforward it is no longer algebraic."""
+        """Return the reference qr = q + (tau + kd dq) / kp of a given motion and torque, or None with feedforward."""
         if self.feedforward:
             return None
         gains = self.law(motion.q.shape[1])
@@ -159,7 +159,7 @@ class Poles(ControlLaw):
     """A cascade known by its closed-loop poles: kp = omega / (2 damping), kv = 2 damping omega J.
 
     Janot, Vandanjon, Gautier, eq. 46: J is the largest inertia of each joint with the parameters at hand, so the loop
-    keeps its poles whatever they are. omega: rad/s, one number or one a joint.
+    keeps its poles whatever they are. omega: rad/s, one number or one per joint.
     """
 
     needs_inertia: ClassVar[bool] = True
@@ -202,11 +202,11 @@ class Poles(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(ControlLaw):
-    """tau = M(q) a + c(q, dq) + g(q), a = ddqr + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 5.8), friction left alone.
+    """tau = M(q) a + c(q, dq) + g(q), a = ddqr + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 5.8), without friction
+    compensation.
 
-    model, theta: what the controller believes of the machine. rotors: with the inertia of the rotors.
-    feedforward False: a = kp (qr - q) - kd dq, positions alone, as the document has it. Its gains are in rad/s and know
-    nothing of inertia, so they are never scaled.
+    `model` and `theta` are the model that the controller uses, `rotors` includes the rotor inertias. Without
+    `feedforward`, a = kp (qr - q) - kd dq. The gains are independent of inertia, so they are never scaled.
     """
 
     model: Model
@@ -230,10 +230,10 @@ class ComputedTorque(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class CompensatedPD(ControlLaw):
-    """tau = M(q) ddqr + c(q, dq) + g(q) + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 4.16), friction left alone.
+    """tau = M(q) ddqr + c(q, dq) + g(q) + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 4.16), without friction compensation.
 
-    As `ComputedTorque`, but the feedback does not go through the inertia matrix: its gains are N m/rad and N m s/rad,
-    or N/m and N s/m, and how fast a joint answers depends on its inertia.
+    Unlike `ComputedTorque`, the feedback is not multiplied by the inertia matrix. The gains are in N m/rad and N m
+    s/rad, or N/m and N s/m, and the response of a joint depends on its inertia.
     """
 
     needs_inertia: ClassVar[bool] = True
@@ -256,7 +256,7 @@ class CompensatedPD(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class TorqueDriven(ControlLaw):
-    """No feedback: the torques (ticks, dof) are applied as they stand."""
+    """No feedback: the given torques (ticks, dof) are applied."""
 
     torque: Array
 
@@ -286,13 +286,13 @@ KINDS: dict[str, Any] = {"pd": PD, "pid": PID, "cascade": Cascade, "poles": Pole
 
 
 def control_law(controller: Any) -> ControlLaw:
-    """The controller as a law: itself, or the law around a function; anything else is refused."""
+    """Return a controller as a control law: a law itself, or a law that calls a function. Other types are refused."""
     if isinstance(controller, ControlLaw):
         return controller
     if not callable(controller):
         raise ModelError("a controller is PD, PID, Cascade, Poles, ComputedTorque, CompensatedPD, TaskSpace, "
                          "Impedance, TorqueDriven or a function "
-                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}")
+                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}", code="unknown-controller")
     return ControlFunction(controller)
 
 
@@ -301,7 +301,8 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
     options = dict(table)
     kind = options.pop("kind", None)
     if kind not in KINDS:
-        raise ModelError(f"there is no controller of kind '{kind}'; there are {', '.join(KINDS)}")
+        raise ModelError(f"there is no controller of kind '{kind}'; there are {', '.join(KINDS)}",
+                         code="unknown-controller")
     known = [f.name for f in fields(KINDS[kind])]
     for name in options:
         if name not in known:
@@ -309,14 +310,15 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
     for name, value in options.items():
         numbers = value if isinstance(value, list) else [value]
         if name == "feedforward" and not isinstance(value, bool):
-            raise ModelError(f"feedforward of controller '{kind}' is true or false, got {value!r}")
+            raise ModelError(f"feedforward of controller '{kind}' is true or false, got {value!r}", code="wrong-gain")
         if name != "feedforward" and any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
-            raise ModelError(f"{name} of controller '{kind}' is a number or a list of numbers, got {value!r}")
+            raise ModelError(f"{name} of controller '{kind}' is a number or a list of numbers, got {value!r}",
+                             code="wrong-gain")
     try:
         return KINDS[kind](**options)
     except TypeError:
         needed = [f.name for f in fields(KINDS[kind]) if f.default is MISSING and f.name not in options]
-        raise ModelError(f"controller '{kind}' needs {needed[0]}") from None
+        raise ModelError(f"controller '{kind}' needs {needed[0]}", code="missing-gain") from None
 
 
 def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
@@ -338,7 +340,7 @@ def _law(dof: int, controller: ControlLaw, **gains: ArrayLike) -> Law:
         if np.any(arrays[name] < 0):
             j = int(np.argmin(arrays[name]))
             raise ModelError(f"the controller of joint {j + 1} is unstable: its gain {name} is {arrays[name][j]:g} "
-                             "including the drive gain; give gains that are not negative")
+                             "including the drive gain; give gains that are not negative", code="unstable-controller")
     limit = np.atleast_1d(np.asarray(controller.limit, dtype=float))
     if limit.shape not in ((1,), (dof,)) or not np.all(limit > 0):
         raise ModelError(f"the torque limit of a controller must be one positive number or {dof}, one per joint")

@@ -146,7 +146,7 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
             raise ModelError(f"the control function returned torques of shape {answer.shape}, expected {(dof,)}")
         if not np.isfinite(answer).all():
             raise ModelError("the control function returned a torque that is not finite for joint "
-                             f"{int(np.argmin(np.isfinite(answer))) + 1} at {times[tick]:.4g} s")
+                             f"{int(np.argmin(np.isfinite(answer))) + 1} at {times[tick]:.4g} s", code="not-finite")
         return answer
     return torque
 

@@ -32,7 +32,7 @@ class LuGre:
 
         dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 
-    Each is one number or one a joint. It comes on top of the model's own friction, which is usually left at zero.
+    Each is one number or one per joint. It comes on top of the model's own friction, which is usually left at zero.
     Fc, Fs: N m or N. vs: rad/s or m/s. sigma0: N m/rad, sigma1, sigma2: N m s/rad.
     """
 
@@ -54,11 +54,14 @@ class LuGre:
 
 @dataclass(frozen=True, eq=False)
 class Flexible:
-    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17), one number or one a joint.
+    """Spring and damper between motor and link at every joint (Ardiani, eq. 1.17). Values are one number or one per
+    joint.
 
-    stiffness: N m/rad, infinite for a joint that does not bend. damping: N m s/rad. rotor: inertia of the motors; left
-    out, the model's rotor inertia, which then turns with the motors instead of the links. viscous, coulomb: friction
-    of the motors, N m s/rad and N m; that of the model acts on the links. The controller sees the motors.
+    Attributes:
+        stiffness: N m/rad, infinite for a rigid joint.
+        damping: N m s/rad.
+        rotor: inertia of the motors, kg m^2. Default: the rotor inertia of the model, which then moves with the motors.
+        viscous, coulomb: friction of the motors, N m s/rad and N m. Friction of the model acts on the links.
     """
 
     stiffness: ArrayLike
@@ -86,7 +89,7 @@ class Flexible:
 
 @dataclass(frozen=True, eq=False)
 class Ripple:
-    """Torque of the motor that its current does not show: amplitude sin(periods q + phase), one or one a joint.
+    """Torque of the motor that its current does not show: amplitude sin(periods q + phase), one or one per joint.
 
     amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
     """
@@ -318,7 +321,7 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
-    """One finite number, or one a joint, as (dof,)."""
+    """One finite number, or one per joint, as (dof,)."""
     try:
         values = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):

@@ -14,9 +14,9 @@ from dynid.recording import Recording
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Positions, velocities and accelerations (ticks, dof) at `rate` Hz, from `start` seconds on.
+    """Reference positions, velocities and accelerations (ticks, dof) at `rate` Hz, from `start` seconds on.
 
-    The controller reads one row each tick and holds its torque until the next.
+    The controller reads one row per tick and applies a constant torque until the next.
     """
 
     q: Array

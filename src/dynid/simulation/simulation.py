@@ -103,12 +103,12 @@ class Settings:
 
 def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, reference: Reference, *,
              rate: float | None = None, **settings: Any) -> Simulation:
-    """The closed loop of a model with parameters theta, over the whole reference.
+    """Simulate the closed loop of a model with parameters theta over the whole reference.
 
-    rate: of the controller, Hz, if not the reference's own (which is then interpolated by cubic splines). The torque
-    is held between ticks. settings: see `Settings`. Models and terms that do not say what elements they are made of,
-    and control functions, run in a Python loop with the same results. A model with flexible joints follows a reference
-    of its motors.
+    The torque is constant between ticks. Models and terms that do not state their elements, and control functions, run
+    in a Python loop with the same results. A model with flexible joints follows a reference of its motors. `rate` is
+    the rate of the controller, Hz, if it differs from the reference, which is then interpolated by cubic splines. For
+    `settings` see `Settings`.
     """
     reference = reference if rate is None else reference.at(rate)
     run = Settings(**settings)
@@ -173,14 +173,15 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
-        raise ModelError(f"the reference has {reference.q.shape[1]} joints, the model has {n}")
+        raise ModelError(f"the reference has {reference.q.shape[1]} joints, the model has {n}", code="joint-count")
     run = _fine_enough(model, theta, reference, run)
     if isinstance(controller, Poles):
         rotor = 0.0 if run.flexible is None or run.flexible.rotor is None else run.flexible.rotor
         controller = controller.tuned(joint_inertia(model, theta, reference.q) + per_joint(rotor, n, "rotor inertia"))
     if isinstance(controller, TorqueDriven) and len(controller.torque) < ticks:
         raise ModelError(f"the driving torques end after {len(controller.torque)} ticks "
-                         f"({len(controller.torque) / reference.rate:.4g} s), but the reference has {ticks}")
+                         f"({len(controller.torque) / reference.rate:.4g} s), but the reference has {ticks}",
+                         code="torques-too-short")
     steps = _steps(run, reference.rate)
     sensors = run.sensors or Sensors(np.zeros((0, n)), np.zeros(n), 0.0)
     plant = _plant(model, theta, reference, run, widths)
@@ -230,7 +231,8 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
     plant = with_motor_signs(plant, 1.0 / (reference.rate * max(_steps(run, reference.rate), 1)), reference.speed)
     if isinstance(run.smooth, str):
         if run.smooth not in ("stick", "none"):
-            raise ModelError(f"the smooth sign of a simulation is a width, 'stick' or 'none', got '{run.smooth}'")
+            raise ModelError(f"the smooth sign of a simulation is a width, 'stick' or 'none', got '{run.smooth}'",
+                             code="unknown-sign")
         if run.smooth == "none":
             return as_narrow(plant)
         if _steps(run, reference.rate) > 0:  # the adaptive integrator has no steps to hold a force over

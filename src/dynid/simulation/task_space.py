@@ -57,10 +57,11 @@ class ToolLaw(ControlLaw):
 
     def __post_init__(self) -> None:
         if self.task not in AXES:
-            raise ModelError(f"the task of a tool is {' or '.join(AXES)}, got '{self.task}'")
+            raise ModelError(f"the task of a tool is {' or '.join(AXES)}, got '{self.task}'", code="unknown-task")
         if AXES[self.task] > self.model.dof:
             raise ModelError(f"{self.model.dof} joints cannot control the {self.task} of a tool, which needs "
-                             f"{AXES[self.task]}; give task = 'position' or a robot with more joints")
+                             f"{AXES[self.task]}; give task = 'position' or a robot with more joints",
+                             code="too-few-joints")
         self.model.robot.frame(self.frame)
         if self.delay or self.speed_lag:
             raise ModelError("task-space controllers do not support delay and speed lag; set them to zero")

@@ -26,22 +26,27 @@ from dynid.simulation.simulation import Simulation, simulate
 
 @dataclass(frozen=True, eq=False)
 class VirtualRobot:
-    """A machine with known parameters. Everything below is one number or one a joint.
+    """A simulated machine with known parameters, sensors and a controller. Values are one number or one per joint.
 
-    encoder: rad or m a count, 0 for none. position_noise, torque_noise: one-sigma, white, rad or m and N m or N.
-    position_snr, torque_snr: noise of the logged positions and torques by its ratio to the signal, dB of mean squares,
-    as papers state it (Simionato, s. 5.2); the controller does not see it. None for none.
-    speed: what the controller takes for velocity: "true", or "difference": backward differences of the encoder,
-    low-passed at speed_cutoff (Hz) if given; then encoder steps travel round the loop into the torques.
-    jitter: one-sigma, s, by which a row is written late or early while its stamp stays on the grid.
-    delay: s by which the torque log lags the positions. thin: one row in so many is logged.
-    lugre, ripple, flexible: see there. step: of the integrator, s, default a quarter of the controller's period, and
-    less where flexible joints swing faster. With flexible joints, encoders are on both sides, the log's positions are
-    those of the links, and the controller sees the motors; link_encoders: False leaves those of the links out, and the
-    log's positions are those of the motors. skew: s by which motor positions are late beside those of the links.
-    sensor_noise: one-sigma, N m, of torque sensors between gear and link; None where there are none.
-    smooth: of dry friction, see `Settings`; light joints with much of it want "stick". wrenches: what acts on it from
-    outside.
+    Attributes:
+        encoder: resolution, rad or m per count; 0 for none.
+        position_noise, torque_noise: standard deviation of white noise, rad or m and N m or N.
+        position_snr, torque_snr: signal-to-noise ratio of logged positions and torques, dB of mean squares (Simionato,
+            s. 5.2), or None. The controller does not see this noise.
+        speed: velocity that the controller uses: "true", or "difference" for backward differences of the encoder.
+        speed_cutoff: low-pass filter of these differences, Hz, or None.
+        jitter: standard deviation of the sampling instant, s. The time stamp stays on the grid.
+        delay: delay of the logged torques relative to the positions, s.
+        thin: one row in so many is logged.
+        lugre, ripple, flexible: LuGre friction, torque ripple and joint flexibility, see their classes.
+        step: step of the integrator, s. Default: a quarter of the period of the controller, less for stiff flexible
+            joints.
+        link_encoders: with flexible joints, whether the links have encoders beside those of the motors. The logged
+            positions are those of the links, or without link encoders those of the motors.
+        skew: delay of the motor positions relative to the link positions, s.
+        sensor_noise: standard deviation of torque sensors between gear and link, N m, or None for no sensors.
+        smooth: treatment of dry friction, see `Settings`. Light joints with much dry friction need "stick".
+        wrenches: external forces and moments.
     """
 
     model: LinearModel
@@ -145,7 +150,8 @@ class VirtualRobot:
     def _run(self, reference: Reference, rng: np.random.Generator) -> Simulation:
         n = self._links.dof
         if self.speed not in ("true", "difference"):
-            raise ModelError(f"the velocity feedback of a virtual robot is 'true' or 'difference', got '{self.speed}'")
+            raise ModelError(f"the velocity feedback of a virtual robot is 'true' or 'difference', got '{self.speed}'",
+                             code="unknown-velocity-feedback")
         if self.thin < 1 or self.jitter < 0:
             raise ModelError("a virtual robot needs thin of at least 1 and a jitter that is not negative")
         noise = per_joint(self.position_noise, n, "position noise")
@@ -175,7 +181,8 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
     each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (
         1, signal.shape[1]) else None
     if each is None or not np.isfinite(each).all():
-        raise ModelError(f"the {what} of a virtual robot is one number or one per joint, in dB, got {ratio}")
+        raise ModelError(f"the {what} of a virtual robot is one number or one per joint, in dB, got {ratio}",
+                         code="wrong-count")
     for value in each.tolist():
         check_quantity(SIGNAL_TO_NOISE, value, f"the {what} of a virtual robot", ModelError)
     deviation = np.sqrt(np.mean(signal ** 2, axis=0) / 10.0 ** (each / 10.0))

@@ -166,6 +166,17 @@ class Studio:
         self.changed()
         return JSONResponse({"file": stored, "revision": self.workspace.revision})
 
+    async def post_example(self, request: Request) -> Response:
+        """Add the simulated logs of the demonstration, and select its robot and these logs."""
+        async with self._editing:
+            await self._opened.wait()
+            made = json.loads(await self.tasks.ask("example", {}))
+            self.workspace.adopt(made["roles"])
+            found = json.loads(await self.tasks.ask("settings", {"settings": made["settings"]}))
+            self.workspace.keep(found["settings"], found["run_toml"])
+        self.changed()
+        return JSONResponse(await self.state())
+
     async def delete_file(self, request: Request) -> Response:
         self.workspace.remove(request.path_params["name"])
         self.changed()
@@ -275,6 +286,7 @@ def application(studio: Studio, door: Authentication) -> AuthenticationMiddlewar
         ("GET", "/plotly.js", studio.get_plotly),
         ("GET", "/api/state", studio.get_state), ("GET", "/api/events", studio.get_events),
         ("PUT", "/api/run", studio.put_run), ("POST", "/api/files", studio.post_file),
+        ("POST", "/api/example", studio.post_example),
         ("DELETE", "/api/files/{name:path}", studio.delete_file), ("GET", "/api/files/{name:path}", studio.get_file),
         ("POST", "/api/tasks/{task}", studio.post_task),
         ("DELETE", "/api/tasks/current", studio.stop_reading), ("DELETE", "/api/jobs/current", studio.stop_job),

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dynid.studio.errors import Refusal
+from dynid.studio.workspace import SESSION_SECONDS
 
 PAGE_POLICY = ("default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
                "connect-src 'self'; font-src 'self' data:; frame-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -31,7 +32,6 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 _READS = ("GET", "HEAD")
 _OPEN_IT = ("open the address that `dynid studio` printed; its token works once, and Enter in that terminal prints "
             "another one")
-_COOKIE_SECONDS = 7 * 24 * 3600  # that a browser keeps the cookie, which ends with the studio anyway
 # A page of its own and no redirect: the browser sends a strict cookie only with what a page of the same site asks for.
 _ENTER = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-equiv="refresh" content="0;url=/">'
           '<p><a href="/">Open the studio</a></p></html>')
@@ -141,7 +141,7 @@ class AuthenticationMiddleware:
                 return PlainTextResponse("This token is not valid for this studio, or was used before; "
                                          f"{_OPEN_IT}.", 403)
             answer = HTMLResponse(_ENTER)
-            answer.set_cookie(door.cookie, door.session, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict")
+            answer.set_cookie(door.cookie, door.session, max_age=SESSION_SECONDS, httponly=True, samesite="strict")
             return answer
         try:
             given = SimpleCookie("; ".join(headers.getlist("cookie"))).get(door.cookie)

@@ -39,14 +39,22 @@ class Opened:
 
 def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", port: int = 0,
                 caps: Caps | None = None, warm: bool = True) -> Opened:
-    """A studio on a folder that no other one works in; see `Studio`."""
-    listening = _listening(host, port)
+    """Open a studio on a folder that no other one works in; see `Studio`.
+
+    Where no port is given it takes that of the last studio on the folder, if it is free, and with it the secret of the
+    cookie: a page that was open then works again.
+    """
+    studio = Studio(folder, run, caps, warm)
     try:
-        studio = Studio(folder, run, caps, warm)
+        last = studio.workspace.session()
+        listening = _listening_again(host, port, last)
+        at = listening.getsockname()[1]
+        door = Authentication(host, at) if last is None or last[0] != at else Authentication(host, at, last[1])
+        studio.workspace.keep_session(at, door.session)
     except BaseException:
-        listening.close()
+        studio.workspace.close()
         raise
-    return Opened(studio, Authentication(host, listening.getsockname()[1]), listening)
+    return Opened(studio, door, listening)
 
 
 def configuration(opened: Opened) -> uvicorn.Config:
@@ -94,6 +102,14 @@ def opener_file(opened: Opened) -> Path:
     with suppress(RuntimeError):  # no loop runs: then the folder is removed at the end
         asyncio.get_running_loop().call_later(_OPENER_SECONDS, lambda: path.unlink(missing_ok=True))
     return path
+
+
+def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> socket.socket:
+    """A socket at the port of the last studio where none is given and that one is free, else at the one given."""
+    if port == 0 and last is not None:
+        with suppress(DynidError):
+            return _listening(host, last[0])
+    return _listening(host, port)
 
 
 def _listening(host: str, port: int) -> socket.socket:

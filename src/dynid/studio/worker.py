@@ -26,7 +26,7 @@ from dynid.studio.voice import ProgressChannel
 TASKS = {"warm": ("warm", "warm"), "open": ("settings", "open_run"), "settings": ("settings", "checked_settings"),
          "catalogue": ("catalogue", "catalogue"), "robot": ("robot", "robot"), "pose": ("robot", "pose"),
          "log": ("log", "log"), "columns": ("log", "columns"),
-         "job:run": ("run", "run_job"),
+         "example": ("example", "example"), "job:run": ("run", "run_job"),
          "job:compare": ("compare", "compare_job"), "job:motion": ("motion", "motion_job"),
          "job:payload": ("use", "payload_job"), "job:code": ("use", "code_job"), "job:live": ("live", "live_job")}
 

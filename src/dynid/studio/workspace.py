@@ -5,6 +5,7 @@
     run.toml     the run, as the page left it
     studio.json  the same as JSON, with its revision and what each file is for
     results/ID/  one folder a result; whole once studio.json lies in it
+    session.json the port and the secret of the browser's cookie, so that an open page reconnects after a restart
     tmp/         a folder for each start of the studio, which it removes
 
 The studio works in a folder that it made, or that was empty, and removes nothing there that it did not write itself.
@@ -13,6 +14,7 @@ Folder and files are private to the user.
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import json
 import os
@@ -20,6 +22,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +33,8 @@ from dynid.files import write_json, write_whole, writing
 from dynid.studio.errors import Refusal
 
 RUN, FACTS = "run.toml", "studio.json"  # the run; what is known of the workspace, and of each result
+SESSION = "session.json"
+SESSION_SECONDS = 7 * 24 * 3600  # that a browser is let in again by its cookie
 MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
 _WRITING = ".writing-"  # results/.writing-ID: that result is being written, and is removed where it is not whole
@@ -104,6 +109,25 @@ class Workspace:
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.lock.close()
 
+    def session(self) -> tuple[int, str] | None:
+        """Port and secret of the last studio on this folder; None where there was none or its cookies have expired."""
+        path = self.folder / SESSION
+        try:
+            if path.is_symlink() or time.time() - path.stat().st_mtime > SESSION_SECONDS:
+                return None
+            said = json.loads(path.read_text(encoding="utf-8"))
+            return int(said["port"]), str(said["secret"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep_session(self, port: int, secret: str) -> None:
+        """Store port and secret, readable by the user alone."""
+        with writing(self.folder / SESSION):
+            handle, held = tempfile.mkstemp(dir=self.temporary)  # which is private from the first byte on
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"port": port, "secret": secret}, file)
+            os.replace(held, self.folder / SESSION)
+
     def keep(self, settings: Mapping[str, Any], run_toml: str) -> None:
         """Take new settings: the run file, then the state, each whole; the revision grows."""
         with write_whole(self.folder / RUN) as file:
@@ -157,9 +181,21 @@ class Workspace:
                 os.replace(held, path)
         finally:
             Path(held).unlink(missing_ok=True)
-        self.roles[name] = role
+        self.adopt({name: role})
+        return {**self._facts(path), "same_as": self._same_as(path)}
+
+    def adopt(self, roles: Mapping[str, str]) -> None:
+        """Note what files that are in the folder are for; roles by name."""
+        self.roles.update(roles)
         self._keep_state()
-        return self._facts(path)
+
+    def _same_as(self, path: Path) -> str | None:
+        """Name of another uploaded file with the same content; only files of equal size are read."""
+        size = path.stat().st_size
+        others = [one for one in sorted(self.files.rglob("*"))
+                  if one.is_file() and one != path and one.stat().st_size == size]
+        same = next((one for one in others if filecmp.cmp(path, one, shallow=False)), None)
+        return None if same is None else same.relative_to(self.files).as_posix()
 
     def _too_large(self, name: str, others: int) -> Refusal:
         if others + self.caps.file <= self.caps.total:

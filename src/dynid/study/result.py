@@ -115,7 +115,7 @@ class StudyResult:
         return self.inertial if group == "inertial" else ~self.inertial
 
     def score(self, label: str, factor: float | None = None) -> Score:
-        """The score of a contestant, at the first noise level or the named one."""
+        """Return the score of a method, at the first noise level or the named one."""
         wanted = self.study.noise.factors[0] if factor is None else factor
         return next(one for one in self.scores if one.label == label and one.factor == wanted)
 

@@ -19,7 +19,7 @@ REFINEMENT_STEPS = 3
 
 
 def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
-    """ddq (dof,) with M ddq + c + g + friction = tau."""
+    """Return the accelerations ddq (dof,) that solve M ddq + c + g + friction = tau."""
     still = w.others(w.dq, w.still, loaded=False)
     bias = add(w.rigid(w.dq, w.still, weight=True), still)
     rest = [t - b for t, b in zip(tau, bias, strict=True)]

@@ -69,10 +69,11 @@ def base_forms(robot: Robot) -> BaseForms:
     n = robot.dof
     for joint in robot.joints:
         if joint.prismatic:
-            raise ModelError(f"the closed-form rules apply to revolute joints, but '{joint.name}' is prismatic")
+            raise ModelError(f"the closed-form rules apply to revolute joints, but '{joint.name}' is prismatic",
+                             code="joint-not-revolute")
         if not np.allclose(joint.after, np.eye(4)):
             raise ModelError(f"the closed-form rules need the frame of link {joint.name} on its joint with z along "
-                             "its axis (modified DH); use base_parameters")
+                             "its axis (modified DH); use base_parameters", code="frame-not-on-joint")
     if not robot.serial:
         raise ModelError(f"the closed-form rules apply to serial arms, but robot '{robot.name}' has branches")
     graph = Graph()

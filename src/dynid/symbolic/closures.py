@@ -1,4 +1,4 @@
-"""Closures of loops on the graph: their equations in all coordinates, and how the joints that follow move.
+"""Closures of loops on the graph: their equations in all coordinates, and how the dependent joints move.
 
 Coordinates are z = (q, q_follow), those of own freedom and those that the closures determine. With equations phi(z) = 0
 and Phi their derivatives by z, q_follow moves by dq_follow = X dq, X = -Phi_f^+ Phi_q, and where no joint of own
@@ -31,7 +31,7 @@ _NOTHING = 1e-12  # of a derivative, relative to the largest
 
 @dataclass(frozen=True, eq=False)
 class LoopMotion:
-    """How the joints that follow move, on a graph in the symbols q, q_follow and dq.
+    """How the dependent joints move, on a graph in the symbols q, q_follow and dq.
 
     rates X (following, dof); rate_slopes dX/dt (following, dof); bias dX/dt dq (following,); correction (following,):
     what Newton's method adds to q_follow that does not quite close the loops.

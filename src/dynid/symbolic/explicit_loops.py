@@ -31,7 +31,7 @@ _MEET = 1e-9  # m: axes that pass each other so near meet
 
 @dataclass(frozen=True, eq=False)
 class ExplicitLoops:
-    """On a graph in the symbol q: positions (following,) of the joints that follow, and of those that turn sine and
+    """On a graph in the symbol q: positions (following,) of the dependent joints, and of those that turn sine and
     cosine, None for those that slide."""
 
     graph: Graph
@@ -304,7 +304,7 @@ def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[
 
 
 def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) -> ExplicitLoops | None:
-    """The joints that follow in closed form, None where none is found; postures (samples, dof + following): coordinates
+    """The dependent joints in closed form, None where none is found; postures (samples, dof + following): coordinates
     in which the loops are closed, the first that of the loops."""
     graph, n = Graph(), len(followers.free)
     count = postures.shape[1] - n

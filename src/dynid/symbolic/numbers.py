@@ -2,7 +2,7 @@
 
 The torques cannot tell all numbers apart. A mass spread along a turning joint's axis may be given to the body
 before, so Szz, MZ and M of a turning joint's body can be zero, and all second moments of a sliding one's
-(`Chain.handed_over`). Which of the others are left is found as base parameters are. Where a body's mass can stand for a
+(`Chain.handed_over`). Which of the others are left is found as base parameters are. Where a body's mass can represent a
 first moment of the body before, both are tried, and what needs fewer operations is taken.
 """
 
@@ -152,7 +152,7 @@ class Layout:
 
     def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
         """All numbers of the tree's bodies (10 bodies,) by which a term knows the torques of the bodies, zero where
-        those of `base` and what else is needed can stand for them."""
+        those of `base` and what else is needed can represent them."""
         count = 10 * self.bodies
         told = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]

@@ -31,7 +31,7 @@ class Program:
     mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
     beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
     numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
-    from, in words. online: whether the functions that estimate p from samples stand beside, in C.
+    from, in words. online: whether the functions that estimate p from samples are beside, in C.
     """
 
     name: str
@@ -125,15 +125,22 @@ class Program:
 def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mode = "base",
              values: ArrayLike | Mapping[str, float] | None = None, frame: str = "", name: str = "",
              following: Following = "auto") -> Program:
-    """The functions `what` of a model as a program; "online" among them stands for those that estimate p in C.
+    """Generate code for functions of a model.
 
-    parameters: "fixed" folds `values` in (by default the robot's own), "base" leaves the numbers p that the torques can
-    tell apart as inputs, "full" adds `prepare`, which makes p of all parameters. values: of all the model's
-    parameters, by name or in order; friction from load takes the torques of the bodies from them. frame: whose
-    kinematics and Jacobian are asked for. name: of the program, by default the robot's. Where terms remember the
-    motion, functions take their memory and `step` brings it from sample to sample. following: how joints that loops
-    determine come about, "given" as an input q_follow, "solved" in closed form, or "auto": the latter where there is
-    one.
+    Args:
+        model: a model or a robot.
+        what: names of the functions. "online" adds functions in C that estimate the parameters from samples.
+        parameters: "fixed" inserts `values` as constants, "base" takes the identifiable numbers p as inputs, "full"
+            adds a function `prepare` that computes p from all parameters.
+        values: values of all parameters, by name or in order. Default: the robot's own. Load-dependent friction takes
+            the torques of the bodies from them.
+        frame: frame of kinematics and Jacobian.
+        name: name of the program. Default: the name of the robot.
+        following: how dependent joints are computed: "given" as an input q_follow, "solved" in closed form, or "auto"
+            for the closed form if there is one.
+
+    Returns:
+        The program. If terms have memory, functions take it as an input, and `step` advances it by one sample.
 
     >>> program = dynid.generate(dynid.Robot.load("arm3r"), ["gravity"])
     >>> "gravity(" in program.c()

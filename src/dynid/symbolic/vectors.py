@@ -54,14 +54,14 @@ class Rotation:
         return apply(self._fixed, v)
 
     def down(self, v: Sequence[Value]) -> Vector:
-        """A vector of the frame before in this frame."""
+        """Transform a vector from the frame before to this frame."""
         v = apply(self._back, v)
         if self._c is None or self._s is None:
             return v
         return [self._c * v[0] + self._s * v[1], self._c * v[1] - self._s * v[0], v[2]]
 
     def up_symmetric(self, m: Sequence[Value]) -> Vector:
-        """A symmetric matrix, as xx xy xz yy yz zz, of this frame in the frame before.
+        """Transform a symmetric matrix (xx xy xz yy yz zz) from this frame to the frame before.
 
         In the plane of the turn with A = xx - yy and t = c A - 2 s xy: xx' = yy + c t, xy' = xy + s t,
         yy' = xx - c t.

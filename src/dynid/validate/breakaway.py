@@ -49,9 +49,11 @@ class _Start:
 
 def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
               recordings: Recording | Sequence[Recording]) -> tuple[Breakaway, ...]:
-    """What joints hold at rest, of those that start from rest three times or more, from logs as they were recorded and
-    the samples made of them: positions and torques without any filter tell when a joint starts, the estimate what
-    torque is not friction."""
+    """Estimate the breakaway torque of joints that start from rest at least three times.
+
+    The recordings show without any filter when a joint starts; the estimate gives the part of the torque that is not
+    friction.
+    """
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     behind = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     dof, names = estimate.model.dof, complete(estimate.model).joint_names

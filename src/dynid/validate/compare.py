@@ -104,11 +104,11 @@ class EstimateComparison:
 
 def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = (),
             training: tuple[Regression | None, Regression | None] = (None, None)) -> EstimateComparison:
-    """Estimate a against estimate b, and both on some samples, each log by itself.
+    """Compare two estimates with each other, and both on samples, log by log.
 
-    Of parameters that one of them has all of, both are carried over to its base parameters; parameters that the other's
-    model lacks are zero there. Of models that each have something of their own, what both call by the same name and the
-    same expression is compared. training: the folds that a and b were identified from, where they are at hand.
+    If one estimate has all parameters of the other, both are expressed in its base parameters, and missing parameters
+    are zero. Otherwise base parameters with the same name and expression are compared. `training` are the compressed
+    regressions that the estimates were identified from, if available.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     _check_robots(estimate_a, estimate_b)

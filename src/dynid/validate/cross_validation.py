@@ -76,11 +76,10 @@ class CrossValidation:
 
 def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate | None = None,
                    options: Mapping[str, Any] | None = None) -> CrossValidation:
-    """Fit without each block and test on it, see `leave_out_each`.
+    """Cross-validate a method over blocks of time: fit without each block and test on it.
 
-    estimate: from all data, whose deviations are compared with the spread; it is computed when not given. Method
-    "auto" chooses once, from all data: what is tried is the method it chose, whose fits without each block the estimate
-    has already.
+    `estimate` is the estimate from all data, whose standard errors are compared with the spread; it is computed if not
+    given. Method "auto" chooses once, from all data, and the chosen method is cross-validated.
     """
     if estimate is None:
         estimate = identify(problem, method=method, **dict(options or {}))

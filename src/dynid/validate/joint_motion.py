@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.plain import plain
@@ -18,6 +18,9 @@ from dynid.validate.words import joint_label, listed
 
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
 _USED = 0.9  # share of a limit above which it counts as used
+STANDSTILL_SPEED = 0.03  # share of a joint's RMS speed below which it does not move
+STANDSTILL_SECONDS = 0.1  # s: a joint that stays below that speed as long stands still, one that reverses does not
+MIN_MOVING_SHARE = 0.2  # share of the rows in motion below which a joint is tested on all its rows
 _ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed only
 
 
@@ -185,3 +188,22 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
 
 def _limit(value: Array) -> float | None:
     return float(value) if np.isfinite(value) and value != 0 else None
+
+
+def in_motion(samples: Samples) -> Bools:
+    """Return for each row and joint whether the joint moves (samples, dof); all true where it hardly ever does.
+
+    At a standstill the torque lies anywhere between plus and minus the static friction, which no model states.
+    """
+    speed = np.abs(samples.dq)
+    slow = speed < STANDSTILL_SPEED * np.sqrt(np.mean(speed ** 2, axis=0))
+    least, moving = max(2, round(STANDSTILL_SECONDS * samples.rate)), np.ones(slow.shape, dtype=bool)
+    beside = 2 * samples.decimated_by
+    for j in range(samples.dof):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], slow[:, j], [False]]).astype(np.int8)))
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            if stop - start >= least:  # decimation mixes its torques with those of the rows beside it
+                moving[max(start - beside, 0):stop + beside, j] = False
+        if np.mean(moving[:, j]) < MIN_MOVING_SHARE:
+            moving[:, j] = True
+    return moving

@@ -303,9 +303,10 @@ class Physics:
 
 
 def physics(estimate: Estimate, motion: Samples) -> Physics | None:
-    """The estimate as a robot, with forces along a motion; None where it does not give ten numbers of every body.
+    """Return the physical properties of an estimate along a motion, or None without inertias of every body.
 
-    Torques that fit do not show whether a simulation or a controller can use the parameters; this does.
+    A small torque error does not show whether the parameters are suitable for simulation or control; these properties
+    do.
     """
     model, theta = estimate.model, estimate.theta
     if theta is None or not isinstance(model, Model) or not all(

@@ -126,10 +126,10 @@ class Reconstruction:
 
 def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for_tests: bool = False,
                 equations: Equations | None = None) -> Reconstruction:
-    """The estimate on one log or several, in the rows that regression would use, decimated as they say.
+    """Predict the torques of one or several logs with an estimate, in the rows that a regression would use.
 
-    for_tests: keep what `residual_tests` needs of the regressor, so that it does not evaluate the regressor again.
-    equations: of torques of these samples and the estimate's model, where they are at hand.
+    With `for_tests`, the result keeps the part of the regressor that `residual_tests` needs. `equations` are the torque
+    equations of these samples, if they were computed before.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     for part in parts:

@@ -151,10 +151,10 @@ class ResidualTests:
 
 def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikely: float = _UNLIKELY,
                    coloured: float = COLOURED) -> ResidualTests:
-    """Whiteness, normality, and what the residuals follow.
+    """Test the residuals for whiteness, normality and known causes.
 
-    lags: of the portmanteau statistic. unlikely, coloured: a residual is called coloured when whiteness has a
-    probability below `unlikely` and its past predicts more than the share `coloured` of it.
+    `lags` is the number of lags of the portmanteau statistic. A residual is called autocorrelated if the probability of
+    whiteness is below `unlikely` and its past predicts more than the share `coloured` of it.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
     rows = take_rows(RowChoice.of(estimate, reconstruction.samples), reconstruction.series, reconstruction.entries)

@@ -127,10 +127,10 @@ class SimulationCheck:
 
 def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples], Recording | None]], *,
                       horizon: float = HORIZON, controller: Controller | None = None) -> tuple[SimulationCheck, ...]:
-    """Every log under its own torques and, where a control law is given, in closed loop along its reference.
+    """Simulate every log under its own torques and, if a control law is given, in closed loop along its reference.
 
-    logs: the samples of each, several where it was read in pieces, and its recording, None where that is not at hand.
-    What cannot be simulated is said, not raised. Of long logs as many windows are tried as take about half a second.
+    Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
+    raised. Of a long log, as many windows are simulated as take about half a second.
     """
     steps = _STEPS if can_compile(estimate.model) else _INTERPRETED
     found = []

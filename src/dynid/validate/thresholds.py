@@ -21,8 +21,8 @@ MIN_BLOCKS_FOR_STEP = 6  # blocks of time that a log needs for a load that chang
 # -- faults beside flexible friction ---------------------------------------------------------------------
 EQUALLY_EXPLAINED = 1.1  # times what is left, in squares: two explanations nearer than that are not distinguished
 SAME_MISFIT = 1e-4  # share: difference of two misfits that is rounding
-UNRELATED_SHARE = 0.3  # share of a torque's variation, on blocks left out, that its own equations leave where torques
-#                        and motion do not belong together
+UNRELATED_SHARE = 0.25  # share of a torque's variation that the model leaves on a typical block left out where torques
+#                         and motion do not belong together
 DELAYED_JOINTS = 0.5  # share of the moving joints whose torques have to be late for the log to be: they share a bus,
 #                       and what one joint's term for a delay takes up is friction
 DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported

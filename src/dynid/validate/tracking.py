@@ -81,7 +81,7 @@ class Tracking:
 
 
 def trackings(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
-    """Of every log that holds commanded positions."""
+    """Return the tracking error of every log that holds commanded positions."""
     return tuple(_tracking(one) for one in recordings if one.reference is not None and len(one) > 2)
 
 

@@ -1,5 +1,7 @@
-"""Friction that the data do not tell from simpler friction: what each term of a joint takes of the errors on blocks of
-time left out, against viscous and dry friction in its place."""
+"""Friction terms that the data do not distinguish from simpler friction.
+
+The cross-validation error of each term of a joint is compared with that of viscous and Coulomb friction in its place.
+"""
 
 from __future__ import annotations
 

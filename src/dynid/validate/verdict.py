@@ -13,6 +13,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
 from dynid.plain import plain
+from dynid.recording import Samples
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import LONGER_LOG, DataExcitation, ExcitedParameter, Status, data_excitation
@@ -20,7 +21,7 @@ from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.physical import Physics
-from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.reconstruct import Reconstruction, reconstruct
 from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
@@ -102,35 +103,46 @@ class Verdict:
                       "hypotheses": self.hypotheses})
 
 
-def verdict(problem: Problem, estimate: Estimate, reconstruction: Reconstruction,
-            validations: Sequence[Reconstruction] = (), cross: CrossValidation | None = None,
+def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, *,
+            validation: Samples | Reconstruction | Sequence[Samples | Reconstruction] = (),
+            reconstruction: Reconstruction | None = None, cross: CrossValidation | None = None,
             physics: Physics | None = None, cutoff: CutoffDependence | None = None,
             found: Sequence[Finding] = ()) -> Verdict:
-    """The verdict on an estimate.
+    """Return the verdict on an estimate.
 
-    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time;
-    physics: what its parameters are as a robot; cutoff: how they move with it; found: what is suspicious of the logs
-    already. Where a drive gain looks wrong, the data are fitted again with it set right: see `Verdict.refit`.
+    Where a fault of the data is found, they are fitted again without it: see `Verdict.refit`.
+
+    Args:
+        estimate: what the verdict is about.
+        samples: the data that it was identified from, or the problem made of them.
+        validation: other logs of the same machine, or their reconstructions.
+        reconstruction: of the data it was identified from; made here where it is not given.
+        cross: cross-validation over blocks of time.
+        physics: the estimate's parameters as a robot.
+        cutoff: how the parameters depend on the cut-off.
+        found: warnings about the logs that exist already.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.of(q, dq, ddq, tau * [1, -1, 1], rate=100.0)
-    >>> problem = dynid.Problem.of(model, samples)
-    >>> estimate = dynid.identify(problem, method="wls")
-    >>> said = dynid.verdict(problem, estimate, dynid.reconstruct(estimate, samples))
+    >>> said = dynid.verdict(dynid.identify(model, samples, method="wls"), samples)
     >>> [(one.code, one.joints) for one in said.of("suspicious")]
     [('torque-sign', ('joint2',))]
     """
-    case = Case(problem, estimate, reconstruction, residual_tests(reconstruction), data_excitation(problem, estimate),
-                drive_gains(problem, estimate), tuple(validations), cross, physics, cutoff)
+    problem = samples if isinstance(samples, Problem) else Problem.of(estimate.model, samples)
+    own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
+    others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
+    tried = tuple(one if isinstance(one, Reconstruction) else reconstruct(estimate, one) for one in others)
+    case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
+                drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
     findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_untold(case),
-                *_swinging(case), *(() if cause.findings else _unexplained(cause.weighed)))
+                *_swinging(case), *_undecidable(case), *(() if cause.findings else _unexplained(cause.weighed)))
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
-    summary = summarize(estimate, reconstruction, case.validations, cross, wrong, corrected, case.excitation)
+    summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
 
 
@@ -258,6 +270,17 @@ def _unexplained(weighed: Sequence[Weighed]) -> Iterator[Finding]:
         f"leaves, and no fault that was tested explains most of it; the likeliest, '{best.cause}', explains "
         f"{100 * best.explained:.0f} %"), "unexplained misfit", best.joints,
         evidence={"misfit": best.without, "explained": best.explained, "weight": best.weight})
+
+
+def _undecidable(case: Case) -> Iterator[Finding]:
+    """Joints whose torque scale neither the other joints nor gravity of the nominal model determine."""
+    joints = [gain.joint for j, gain in enumerate(case.gains)
+              if gain.gain is None and gain.by_nominal is None and not case.at_rest(j)]
+    if joints and len(case.gains) > 1:
+        yield Finding("scales-undecidable", "validation", "info", sentence(
+            f"The data do not determine the torque scale of {joints_listed(joints)}: a wrong drive gain there would "
+            "not be found, since neither the torques of the other joints nor a nominal model depend on it; check it "
+            "with a known load"), "torque scales", tuple(joints))
 
 
 def _swinging(case: Case) -> Iterator[Finding]:

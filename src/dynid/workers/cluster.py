@@ -88,7 +88,7 @@ class Cluster:
         return found
 
     def _fetched(self, futures: dict[int, Any], items: Sequence[Any] | None) -> dict[int, Any]:
-        """What futures that are done stand for, by place; for one that cost several workers what stands for its item,
+        """What futures that are done represent, by place; for one that cost several workers what represents its item,
         where there are items."""
         from distributed import KilledWorker
 

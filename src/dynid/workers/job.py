@@ -22,7 +22,7 @@ LOST = ("a worker process ended before its work was done, {tries} times with the
 class Job(Generic[Shared, Item, Report]):
     """work(shared, item) gives a report, or, where there is an add, a report and a part of a sum; add(shared, part,
     part) adds two parts. Both are functions of modules, so that other processes find them; shared is sent to each
-    worker once. lost: the report that stands for an item that cost several workers, from the item and a sentence;
+    worker once. lost: the report that represents an item that cost several workers, from the item and a sentence;
     without it that ends the work."""
 
     work: Callable[[Shared, Item], Any]
@@ -48,7 +48,7 @@ class Job(Generic[Shared, Item, Report]):
         return self.add(self.shared, one, other)
 
     def given_up(self, item: Item) -> Report:
-        """What stands for an item that cost several workers."""
+        """What represents an item that cost several workers."""
         why = LOST.format(tries=TRIES)
         if self.lost is None:
             raise NotPossibleError(why)
@@ -56,7 +56,7 @@ class Job(Generic[Shared, Item, Report]):
 
 
 class Engine(Protocol):
-    """Somewhere that a job is done. A handle stands for a part of the sum, which stays where it was made."""
+    """Somewhere that a job is done. A handle represents a part of the sum, which stays where it was made."""
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
         """Place, report and handle of every item, as they are done or, `ordered`, in their order."""
@@ -67,7 +67,7 @@ class Engine(Protocol):
         ...
 
     def value(self, handle: Any) -> Any:
-        """The part that a handle stands for."""
+        """The part that a handle represents."""
         ...
 
 

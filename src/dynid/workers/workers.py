@@ -39,7 +39,7 @@ class Workers:
         """work(shared, item) of every item with its place in items, in the order in which they are done.
 
         work is a function of a module, so that other processes find it; shared is sent to each of them once. A worker
-        that is lost costs the item it had, which another one does again. lost: what stands for an item that cost
+        that is lost costs the item it had, which another one does again. lost: what represents an item that cost
         several workers, from the item and a sentence; without it that ends the work.
         """
         if not items:

@@ -1,4 +1,5 @@
-"""Limits on each parameter alone (Lomakin and Deutscher, s. VI): quick, and no promise of a body that can exist."""
+"""Limits on each parameter alone (Lomakin and Deutscher, s. VI): quick, and no promise of a physically consistent
+body."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
                boxes: Mapping[str, Box] | None = None, prior: tuple[Array, float] | None = None) -> Fit:
     """Masses p >= 0 of points on a grid in a box around each link, minimising |R K theta - rho|^2 (eq. 2.76).
 
-    prior: nominal parameters (parameters,) and the deviation of each point's mass from them, kg; adds the squares of
-    the differences in these deviations, the second part of eq. 2.76.
+    prior: nominal parameters (parameters,) and the standard deviation of each point's mass from them, kg; adds the
+    squares of the differences in these standard deviations, the second part of eq. 2.76.
     """
     from scipy.optimize import nnls
 

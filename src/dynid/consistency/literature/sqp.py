@@ -19,8 +19,8 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
     constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
-    prior: base parameters known beforehand (base,), NaN where not, and one deviation for all; adds |(beta - K theta) /
-    deviation|^2, the second part of eq. 2.69.
+    prior: base parameters known beforehand (base,), NaN where not, and one standard deviation for all; adds |(beta -
+    K theta) / deviation|^2, the second part of eq. 2.69.
     """
     from scipy.optimize import minimize
 

@@ -14,7 +14,7 @@ Z is the regressor along a motion without noise. Two precautions, both needed wh
 """
 
 from dynid.estimate.instruments.bent import bent
-from dynid.estimate.instruments.covariance import spectral_covariance
+from dynid.estimate.instruments.covariance import spectral_covariance, spectral_freedom
 from dynid.estimate.instruments.equations import Instrumented
 from dynid.estimate.instruments.measured import Measured
 from dynid.estimate.instruments.projection import Projected, project
@@ -25,4 +25,5 @@ from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
 
 __all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "bent", "filtered_references",
            "instrument_shift", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
-           "smoothed_velocity", "soften", "spectral_covariance", "taper"]
+           "smoothed_velocity", "soften", "spectral_covariance",
+           "spectral_freedom", "taper"]

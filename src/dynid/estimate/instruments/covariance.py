@@ -39,16 +39,39 @@ def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> A
     return covariance
 
 
+def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> float:
+    """Return the degrees of freedom of the covariance: the fewest of the residuals' spectrum of any joint.
+
+    Every frequency of a periodogram has two, and a fit leaves a share of them where the instruments are.
+    """
+    spectra = _instrument_spectra(low, residual_amplitude(low))
+    count = len(_multiplicity(low))
+    free = _free(spectra, low.columns, weights, projected.kept, _multiplicity(low))
+    means = [np.sum((1.0 - share) * share) / np.sum(1.0 - share) for share in free if np.any(share < 1.0)]
+    return 2.0 * (2 * _half_width(count) + 1) * float(min(means, default=1.0))
+
+
+def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
+    """Spectra (columns, frequencies) of the instruments of each joint, times the amplitude of its residuals."""
+    return [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
+
+
+def _multiplicity(low: LowRate) -> Array:
+    """How many frequencies each of a real series represents (frequencies,): two, but for the ends."""
+    rows = len(low.residual)
+    found = np.full(rows // 2 + 1, 2.0)
+    found[0] = 1.0
+    if rows % 2 == 0:
+        found[-1] = 1.0
+    return found
+
+
 def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
     """S, the covariance of the weighted Z'residual at the low rate (base, base)."""
     rows, dof = low.residual.shape
     amplitude, kept = residual_amplitude(low), low.kept.T
-    instruments = [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
+    instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
-    multiplicity = np.full(spectra.shape[1], 2.0)  # a real series: every frequency but the ends stands for two
-    multiplicity[0] = 1.0
-    if rows % 2 == 0:
-        multiplicity[-1] = 1.0
     free = _free(instruments, low.columns, weights, projected.kept, multiplicity)
     middle = np.zeros((projected.base, projected.base))
     for j in range(dof):
@@ -113,6 +136,11 @@ def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Arra
 
 def _near(spectrum: Spectra) -> Spectra:
     """Mean over neighbouring frequencies: enough of them to be steady, few enough to leave the shape."""
-    half = min(max(4, len(spectrum) // 50), max((len(spectrum) - 1) // 2, 0))
+    half = _half_width(len(spectrum))
     mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
     return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")
+
+
+def _half_width(frequencies: int) -> int:
+    """Number of neighbouring frequencies on each side that a smoothed spectrum takes the mean of."""
+    return min(max(4, frequencies // 50), max((frequencies - 1) // 2, 0))

@@ -133,8 +133,10 @@ class VectorForgetting:
 
 @dataclass(frozen=True)
 class Directional:
-    """Only what is known along a new row is forgotten, H := H - (1 - factor) H x x'H / x'H x (Cao and Schwartz): what
-    a motion does not excite stays as well known as it was."""
+    """Directional forgetting: H := H - (1 - factor) H x x'H / x'H x (Cao and Schwartz).
+
+    Information is forgotten only along a new row x. Directions that a motion does not excite keep their information.
+    """
 
     factor: float = 0.999
     name: ClassVar[str] = "directional"

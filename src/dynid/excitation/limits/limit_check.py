@@ -74,7 +74,7 @@ class LimitReport:
 
 
 def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
-    """The stretches of time in which all derivatives are continuous."""
+    """The intervals of time in which all derivatives are continuous."""
     if isinstance(trajectory, Piecewise):
         return list(zip(trajectory.breaks[:-1], trajectory.breaks[1:], strict=True))
     if isinstance(trajectory, Slowed):

@@ -19,12 +19,15 @@ MARGIN = 0.05  # of a robot's own limits, kept free by default: no controller fo
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite where there is none.
+    """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite for no limit.
 
-    start, end (dof,): first and last posture, or None. bandwidth: highest frequency of a Fourier motion, Hz.
-    space: where bodies may be, or None. loops: how near closed loops may come to where branches meet, or None.
-    margin: share of the robot's own limits that was kept free. outermost: lowest and highest positions (dof,) each
-    without it; first, last and home postures may lie there.
+    Attributes:
+        start, end: first and last posture (dof,), or None.
+        bandwidth: highest frequency of a Fourier motion, Hz.
+        space: collision and workspace limits, or None.
+        loops: smallest distance of closed loops from singular postures, or None.
+        margin: share of the robot's own limits that was kept free.
+        outermost: lowest and highest positions (dof,) without this margin. First, last and home postures may use it.
     """
 
     lower: Array

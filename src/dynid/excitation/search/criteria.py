@@ -78,7 +78,7 @@ def _variances(s: Eigenvalues) -> Value:
 
 
 def _largest(s: Eigenvalues) -> Value:
-    """The largest deviation among the scaled parameters, sqrt(max diag A^-1)."""
+    """The largest standard deviation among the scaled parameters, sqrt(max diag A^-1)."""
     inverse = s.function(1.0 / s.values)
     worst = int(np.argmax(np.diag(inverse)))
     value = float(np.sqrt(inverse[worst, worst]))

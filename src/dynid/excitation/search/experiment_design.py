@@ -36,7 +36,7 @@ class ExperimentDesign:
     """problem: what the search works on, with smooth signs. information: of the model as it is.
 
     torque: the nominal model against the torque limits, if it is known; unchecked: what could not be looked at.
-    rate: of the log to come, Hz. noise (dof,): of its torques, for the expected deviations.
+    rate: of the log to come, Hz. noise (dof,): of its torques, for the expected standard deviations.
     """
 
     problem: MotionProblem
@@ -71,7 +71,7 @@ class ExperimentDesign:
         return self.problem.criterion(matrix)[0]
 
     def deviations(self, trajectory: Trajectory) -> Array:
-        """Expected deviation of every base parameter (base,)."""
+        """Expected standard deviation of every base parameter (base,)."""
         return replace(self.information, weights=1.0 / self.noise).deviations(*self.samples(trajectory))
 
     def condition(self, trajectory: Trajectory) -> float:
@@ -88,7 +88,7 @@ class ExperimentDesign:
 
 def design_experiment(model: LinearModel | Robot, limits: Limits | None, family: Family, criterion: str | Criterion,
                       measurement: Measurement, prior: PriorKnowledge) -> ExperimentDesign:
-    """What is asked of a motion; the arguments are those of `excite`."""
+    """Return the optimisation problem of a motion. The arguments are those of `excite`."""
     if isinstance(model, Robot):
         model = Model(model, make_terms(model, defaults=True))
     limits = _checked_limits(model, limits)

@@ -20,7 +20,7 @@ Progress = Callable[[float, float], None]  # seconds so far, best value so far
 @dataclass(frozen=True, eq=False)
 class BestSoFar:
     """The best motion of a search that goes on: seconds since its beginning, value of the criterion, condition number
-    of the base regressor, and expected deviations (base,) of the base parameters."""
+    of the base regressor, and expected standard deviations (base,) of the base parameters."""
 
     seconds: float
     value: float
@@ -31,11 +31,15 @@ class BestSoFar:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """How long to search, and from where.
+    """Budget and start of a search.
 
-    budget: seconds. rounds: of four starts each; with rounds and no budget the result depends on the seed alone.
-    start: a motion of the family to begin with. threads: all cores unless given. progress(seconds, best value); best:
-    is given every better motion that is found.
+    Attributes:
+        budget: seconds.
+        rounds: number of rounds of four starts. With rounds and no budget, the result depends on the seed alone.
+        start: motion of the family to start from.
+        threads: default: all cores.
+        progress: called with the seconds so far and the best value.
+        best: called with every better motion that is found.
     """
 
     budget: float | None = 30.0
@@ -53,8 +57,10 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The log to come. rate: Hz. noise: deviation of each joint's torque, N m (or N), one number or (dof,); unless
-    given, a share of each joint's typical torque for the expected deviations."""
+    """The future log: `rate`, Hz, and `noise`, the standard deviation of each torque (one number or (dof,)), N m or N.
+
+    Without noise, a share of the typical torque of each joint is used for the expected standard errors.
+    """
 
     rate: float = 100.0
     noise: Array | float | None = None
@@ -65,11 +71,14 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class PriorKnowledge:
-    """What is known before the motion runs.
+    """Knowledge that is available before the motion is designed.
 
-    regression: earlier logs, to which the motion shall add most. nominal: parameters for the torque limits (default:
-    the model's own, zero where unknown). scale (base,): magnitudes of the base parameters, 'prior' for those of the
-    nominal model; default 'prior' for the criteria 'a' and 'largest', none otherwise. base: found already.
+    Attributes:
+        regression: earlier logs, which the motion shall complement.
+        nominal: parameters for the torque limits. Default: the model's own, zero where unknown.
+        scale: magnitudes of the base parameters (base,), or "prior" for those of the nominal model. Default: "prior"
+            for the criteria "a" and "largest", none otherwise.
+        base: base parameters, if they were computed before.
     """
 
     regression: Regression | None = None

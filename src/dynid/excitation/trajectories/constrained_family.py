@@ -1,4 +1,4 @@
-"""Members of a family that keep rest and given postures at their ends.
+"""Motions of a family that start and end at rest or in given postures.
 
 Both are linear in the coefficients, so they hold by construction: c_j = fixed_j + null z_j, and z (dof, k) is free.
 """

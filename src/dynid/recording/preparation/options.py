@@ -23,36 +23,47 @@ NotNegative = Annotated[float, Field(ge=0.0, le=1e6)]  # s, rad/s or m/s
 
 
 class Preparation(BaseModel):
-    """Options of `prepare`. Everything has a default; None means chosen from the data, and named in `Samples.steps`.
+    """Options of `prepare`. None means that the value is chosen from the data and stated in `Samples.steps`.
 
-    method: "butterworth" (zero-phase low-pass, central differences), "savitzky-golay", "kalman" (smoother with
-    white jerk) or "none". cutoff: Hz, of the positions and velocities. order: of the Butterworth in one direction
-    (4), or degree of the Savitzky-Golay polynomial (4). window: s, of Savitzky-Golay, instead of the cut-off.
-    torque_cutoff: Hz; "same": the filter of the positions; "none": torques as measured. None: the same filter,
-    but none with decimation, which filters torques and regressor together.
-    rate: Hz of the uniform grid. gap: s, the longest interval bridged; longer ones split the log.
-    velocity: "auto" uses a measured velocity if it is good, "measured" always, "differentiate" never; one for
-    all joints or one for each.
-    velocity_delay: s by which the measured velocity lags the position; it is advanced by as much.
-    border: s dropped at both ends of every segment, two periods of the cut-off (half a window) by default.
-    slow: rad/s or m/s, one number or one for each joint; below it a joint's own equation is not used.
-    None, for all or one of them: 1 % of the joint's top speed; in a run, 0 where the model describes slow motion.
-    slow_rows: "own" drops the equation of a joint that is slow, "any" those of all where one is (Ardiani, B.3.3).
-    saturation: largest torque, one number or one for each joint (inf for no limit), "auto" for limits found
-    in the data, or "none".
-    saturated_samples: that many samples in a row at the limit count as saturated.
-    stuck: leave out rows that repeat while the robot moves.
-    thin: one row in so many is taken after filtering. decimate, stages: parallel decimation, one row in
-    `decimate`, `stages` times; 1 for none. None: torques and regressor are low-passed at the cut-off together, so
-    that it treats the steps of Coulomb friction alike in both, and thinned as far as that allows; not so when torques
-    are given a filter of their own or rows are thinned. decimate_order: of its Butterworth in one direction.
-    decimate_share: its cut-off is this share of the Nyquist frequency after one stage.
-    equations: what rows are made of: "torque" (the inverse model at every row), or without accelerations "kernel"
-    (momentum and force of each joint through a polynomial kernel), "power" and "energy" (of the whole robot, through a
-    kernel or over a window). kernel_window: s, T of the kernel or of the window, by default that with gain 1/2 at the
-    cut-off. kernel_order, kernel_alpha, kernel_beta: N and the exponents of its weight; kernel_delay: s, by default the
-    latest zero of the next polynomial. product_order: N*, of the kernel that gives velocities. suppress: Hz, one or
-    several, that the kernel keeps out.
+    Attributes:
+        method: "butterworth" (zero-phase low-pass, central differences), "savitzky-golay", "kalman" (smoother with
+            white jerk) or "none".
+        cutoff: cut-off frequency of positions and velocities, Hz.
+        order: order of the Butterworth filter in one direction, or degree of the Savitzky-Golay polynomial. Default: 4.
+        window: window of the Savitzky-Golay filter, s, instead of the cut-off.
+        torque_cutoff: cut-off frequency of the torques, Hz; "same" for the filter of the positions; "none" for
+            unfiltered torques. Default: "same", but "none" with decimation, which filters torques and regressor
+            together.
+        rate: rate of the uniform grid, Hz.
+        gap: longest gap that is interpolated, s. A longer gap splits the log.
+        velocity: "auto" uses a measured velocity if it is accurate, "measured" always, "differentiate" never. One
+            value, or one per joint.
+        velocity_delay: delay of the measured velocity relative to the position, s. The velocity is advanced by it.
+        border: time dropped at both ends of every segment, s. Default: two periods of the cut-off, or half a window.
+        slow: speed below which the equation of a joint is not used, rad/s or m/s; one number or one per joint. Default:
+            1 % of the top speed of the joint; in a run, 0 where the model describes slow motion.
+        slow_rows: "own" drops the equation of a slow joint, "any" the equations of all joints if one is slow (Ardiani,
+            B.3.3).
+        saturation: largest torque, one number or one per joint (inf for no limit), "auto" for limits found in the data,
+            or "none".
+        saturated_samples: number of consecutive samples at the limit that count as saturated.
+        stuck: whether to leave out rows that repeat while the robot moves.
+        thin: keep one row in so many after filtering.
+        decimate: keep one row in so many by parallel decimation, 1 for none. Default: torques and regressor are
+            filtered together at the cut-off, so that steps of Coulomb friction are treated alike in both. This is not
+            done if the torques have a filter of their own or rows are thinned.
+        stages: number of times that decimation is repeated.
+        decimate_order: order of the Butterworth filter of decimation in one direction.
+        decimate_share: cut-off of decimation as a share of the Nyquist frequency after one stage.
+        equations: "torque" (inverse dynamics in every row) or, without accelerations, "kernel" (momentum and force of
+            each joint through a polynomial kernel), "power" or "energy" (of the whole robot, through a kernel or a
+            window).
+        kernel_window: length T of the kernel or of the window, s. Default: gain 1/2 at the cut-off.
+        kernel_order: order N of the kernel.
+        kernel_alpha, kernel_beta: exponents of the weight of the kernel.
+        kernel_delay: delay of the kernel, s. Default: the latest zero of the next polynomial.
+        product_order: order N* of the kernel that gives velocities.
+        suppress: frequencies that the kernel suppresses, Hz, one or several.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -2,7 +2,7 @@
 
 The rate of a momentum or energy, and the force or power beside it, go through a filter and its derivative:
 
-    kernel   sum g' P + sum g F = sum g tau              a row a joint (Lomakin and Deutscher, eq. 28-37)
+    kernel   sum g' P + sum g F = sum g tau              one row per joint (Lomakin and Deutscher, eq. 28-37)
     power    sum g' T + sum g G.dq = sum g tau.dq        a row a robot (Gautier 1997)
     energy   T(b) - T(a) + int G.dq = int tau.dq         a row a robot (Gautier and Khalil 1988): g is one on a window
 

@@ -37,7 +37,7 @@ def least_ranges(q: Array) -> Array:
 def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
     """Return the row ranges in which some joint of q (samples, joints) moves, half-open and in order.
 
-    A stretch of `rows` rows moves if the range of a joint within it does. A rest of up to about two such stretches
+    An interval of `rows` rows moves if the range of a joint within it does. A rest of up to about two such stretches
     between two motions, and one before and after a motion, belong to it: a filter needs them, and static torques are
     information. Everything is one range where no stretch shows motion.
     """

@@ -92,6 +92,21 @@
     });
   });
 
+  // Every name of a parameter in tables, lists and findings shows its meaning and unit on hover.
+  const hints = new Map(Object.entries(JSON.parse(document.getElementById("hints")?.dataset.hints || "{}")));
+  const explain = (node) => {
+    const parts = node.textContent.split(/([A-Za-z]+[0-9]+(?:_[0-9]+)?R?)/);
+    if (!parts.some((part) => hints.has(part))) return;
+    node.replaceWith(...parts.map((part) => (hints.has(part) ? Object.assign(document.createElement("abbr"), { textContent: part, title: hints.get(part) }) : part)));
+  };
+  if (hints.size) {
+    all(".mono, .finding-group li").forEach((element) => {
+      const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT), nodes = [];
+      while (walk.nextNode()) if (!walk.currentNode.parentElement.closest("abbr, code")) nodes.push(walk.currentNode);
+      nodes.forEach(explain);
+    });
+  }
+
   all(".copy").forEach((button) => button.addEventListener("click", () => {
     const block = button.parentElement.querySelector("pre"), range = document.createRange();
     range.selectNodeContents(block);

@@ -5,10 +5,37 @@ import { emit } from "./store.js";
 export const clock = {
   time: 0, start: 0, stop: 0, speed: 1, playing: false, last: 0,
 
-  // A new stretch of time, as a log or a motion is opened; the cursor stays where it was if it can.
+  view: null, // [start, stop] that all plots over time show; null for all of it
+
+  look(view) {
+    this.view = view;
+    emit("time-view", view);
+  },
+
+  // Zoom all plots over time by a factor about the cursor, or move them by a share of what they show.
+  zoom(factor) {
+    const [low, high] = this.view || [this.start, this.stop];
+    const middle = this.time >= low && this.time <= high ? this.time : (low + high) / 2;
+    this.within(middle - (middle - low) * factor, middle + (high - middle) * factor);
+  },
+
+  pan(share) {
+    const [low, high] = this.view || [this.start, this.stop], step = share * (high - low);
+    const kept = Math.max(Math.min(step, this.stop - high), this.start - low);
+    this.within(low + kept, high + kept);
+  },
+
+  within(low, high) {
+    const [start, stop] = [Math.max(low, this.start), Math.min(high, this.stop)];
+    this.look(start <= this.start && stop >= this.stop ? null : [start, stop]);
+  },
+
+  // A new period of time, as a log or a motion is opened; the cursor stays where it was if it can.
   span(start, stop) {
+    const other = start !== this.start || stop !== this.stop;
     this.start = start;
     this.stop = stop;
+    if (other) this.look(null);
     this.seek(this.time >= start && this.time <= stop ? this.time : start);
   },
 

@@ -2,15 +2,17 @@
 
 import { job } from "./api.js";
 import { clock } from "./clock.js";
-import { button, checkbox, el, field, fill, keep, number, percent, select, table } from "./dom.js";
+import { button, checkbox, el, field, fill, keep, number, percent, select, table, unitOf } from "./dom.js";
 import { shortName } from "./files.js";
-import { forest, frictionCurves, torqueCurves } from "./result_plots.js";
+import { parameterTable, pairTable } from "./parameters.js";
+import { FOREST_ROW_PX, forest, frictionCurves, torqueCurves } from "./result_plots.js";
 import { Plot } from "./plot.js";
 import { attempt } from "./problems.js";
-import { choices, results } from "./results.js";
+import { choices, labelOf, results } from "./results.js";
 import { trackOf } from "./stage.js";
 import { on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
+import { verdictOf } from "./verdict.js";
 
 const USUAL = ["ols", "wls", "pc-wls", "ridge", "pc-ridge"];
 
@@ -20,23 +22,25 @@ export class CompareStep {
     this.joint = 0;
     this.log = 0;
     this.wanted = new Set(["wls", "pc-wls", "pc-ridge"]);
-    this.root = panel("compare", "Compare", "Compare predicted and measured torques. Click on a residual to show the posture in which it occurred.");
+    this.root = panel("compare", "Compare", "The verdict, the torques of the model beside those of the log, friction and parameters. A second result can be drawn over the first.");
     this.choice = el("div", { class: "fields" });
     this.root.append(this.choice);
     this.empty = el("p", { class: "hint", text: "There is no result yet. Create one in step 4." });
     this.root.append(this.empty);
+    this.verdict = group(this.root, "Verdict");
     this.torques = group(this.root, "Torques and residuals");
     this.torquePlot = new Plot("Measured and predicted torque, and residual, over time", { height: 420, clicked: (time) => this.atResidual(time) });
-    this.where = el("p", { role: "status", class: "hint" });
+    this.where = el("p", { role: "status", class: "hint", text: "Click on a residual to show the posture in which it occurred. Drag to zoom, Shift and drag to pan, double-click to show all." });
     this.errors = el("div");
-    this.torques.append(this.torquePlot.root, this.where, this.errors);
+    this.pick = el("div", { class: "fields" });
+    this.torques.append(this.pick, this.torquePlot.root, this.where, this.errors);
     this.friction = group(this.root, "Friction over velocity");
     this.frictionPlot = new Plot("Friction torque over velocity with its band", { timed: false, height: 300 });
     this.friction.append(this.frictionPlot.root);
     this.parameters = group(this.root, "Parameters with standard errors");
     this.forestPlot = new Plot("Parameters with bands of two standard errors", { timed: false, height: 360 });
     this.numbers = el("div");
-    this.parameters.append(this.forestPlot.root, this.numbers);
+    this.parameters.append(el("div", { class: "tall", tabIndex: 0, role: "region", "aria-label": "Plot of all parameters" }, this.forestPlot.root), this.numbers);
     this.cross = group(this.root, "Cross-validation");
     this.methods = group(this.root, "Comparison of methods");
     this.methodTable = el("div");
@@ -50,9 +54,12 @@ export class CompareStep {
     on("ended", (now) => ["run", "compare"].includes(now.kind) && now.state === "done" && results.choose(now.result));
   }
 
+  // Units of the chosen joint; results of earlier versions do not state them.
+  get units() { return this.curves.units?.[this.joint] || unitOf(store.robot?.joints.filter((one) => one.free !== null)[this.joint]?.kind); }
+
   get ready() { return Boolean(store.state?.settings.robot && store.state.settings.logs.length); }
 
-  get parts() { return [this.torques, this.friction, this.parameters, this.cross].map((part) => part.parentElement); }
+  get parts() { return [this.verdict, this.torques, this.friction, this.parameters, this.cross].map((part) => part.parentElement); }
 
   update() {
     if (!store.state) return;
@@ -77,8 +84,11 @@ export class CompareStep {
 
   showChoice() {
     const all = choices(), chosen = results.chosen;
-    keep(this.choice, [all, chosen?.id, this.curves?.logs.map((log) => log.name), this.names, this.joint, this.log], () => (!chosen ? [] : [
+    keep(this.choice, [all, chosen?.id], () => (!chosen ? [] : [
       field("Result", select(all, chosen.id, (id) => results.choose(id)), { wide: true }),
+    ]));
+    keep(this.pick, [all, chosen?.id, this.curves?.logs.map((log) => log.name), this.names, this.joint, this.log, this.otherId], () => (!chosen ? [] : [
+      all.length > 1 ? field("Overlay with", select([["", "none"], ...all.filter(([id]) => id !== chosen.id)], this.otherId || "", (id) => this.overlay(id)), { wide: true }) : null,
       this.curves?.logs.length ? field("Log", select(this.curves.logs.map((log, i) => [i, `${shortName(log.name)}${log.role === "validation" ? " (validation)" : ""}`]), this.log, (i) => {
         this.log = Number(i);
         this.draw();
@@ -100,12 +110,28 @@ export class CompareStep {
     const curves = await attempt(this.root, () => results.curves(chosen.id));
     if (!curves || results.chosen?.id !== chosen.id) return;
     this.shownId = chosen.id;
+    if (this.otherId === chosen.id) [this.otherId, this.other] = [null, null];
     this.curves = curves;
     this.log = 0;
     this.names = curves.joints;
     this.joint = Math.min(this.joint, this.names.length - 1);
     this.draw();
     this.replay();
+  }
+
+  // A second result over the first.
+  async overlay(id) {
+    const curves = id ? await attempt(this.root, () => results.curves(id)) : null;
+    [this.otherId, this.other] = [curves ? id : null, curves];
+    this.draw();
+  }
+
+  // Of the second result what belongs to the same log and joint, where it has them.
+  get beside() {
+    if (!this.other) return { label: null, log: null, friction: null };
+    const log = this.curves.logs[this.log], name = this.names[this.joint], other = this.other.joints.indexOf(name) === this.joint ? this.other : { logs: [], friction: [] };
+    return { label: labelOf(this.otherId), log: other.logs.find((one) => one.name === log?.name && one.role === log.role) || null,
+      friction: (other.friction || []).find((one) => one.joint === name && one.dq.length) || null };
   }
 
   // The robot moves as in the log whose residuals are shown.
@@ -118,21 +144,25 @@ export class CompareStep {
 
   draw() {
     this.showChoice();
-    const { curves, joint } = this, log = curves.logs[this.log];
+    const { curves, joint, beside } = this, log = curves.logs[this.log];
+    const first = labelOf(results.chosen.id);
+    fill(this.verdict, verdictOf(curves.verdict), this.other ? [el("h4", { text: `Overlaid: ${beside.label}` }), ...verdictOf(this.other.verdict).slice(0, 1)] : null);
     this.replay();
     if (log) {
-      this.torquePlot.show(() => torqueCurves(log, joint, this.names[joint]));
-      fill(this.errors, table("Relative error of each joint", ["joint", "error"], [...this.names.map((name, i) => [name, percent(log.per_joint?.[i])]), ["all joints", percent(log.relative_error)]]));
+      this.torquePlot.show(() => torqueCurves(log, joint, this.names[joint], this.units.torque, beside.log && { log: beside.log, label: beside.label }));
+      const rows = [...this.names.map((name, i) => [name, percent(log.per_joint?.[i]), percent(beside.log?.per_joint?.[i])]), ["all joints", percent(log.relative_error), percent(beside.log?.relative_error)]];
+      fill(this.errors, table("Relative error of each joint", beside.log ? ["joint", first, beside.label] : ["joint", "error"], beside.log ? rows : rows.map((row) => row.slice(0, 2))),
+        this.other && !beside.log ? note("The second result does not use this log, so only its parameters are compared.") : null);
     }
     const friction = (curves.friction || []).filter((one) => one.dq.length);
     this.friction.parentElement.hidden = !friction.length;
     const own = friction.find((one) => one.joint === this.names[joint]) || friction[0];
-    if (own) this.frictionPlot.show(() => frictionCurves(own));
+    if (own) this.frictionPlot.show(() => frictionCurves(own, this.units, beside.friction && { one: beside.friction, label: beside.label }));
     this.parameters.parentElement.hidden = !curves.parameters?.length;
     if (curves.parameters?.length) {
-      this.forestPlot.show(() => forest(curves.parameters), Math.min(140 + 17 * curves.parameters.length, 900));
-      fill(this.numbers, table("Parameters", ["parameter", "value", "unit", "± standard error", "relative", "status"],
-        curves.parameters.map((one) => [el("span", { text: one.name, title: `${one.meaning}, ${one.unit}` }), number(one.value), one.unit, number(one.std, 2), percent(one.relative), one.status])));
+      this.forestPlot.show(() => forest(curves.parameters), 90 + FOREST_ROW_PX * curves.parameters.length);
+      fill(this.numbers, this.other ? pairTable(curves.parameters, this.other.parameters, [first, beside.label]) : parameterTable(curves.parameters),
+        el("p", { class: "hint", text: "Hover over a name for its meaning and unit. The glossary of the documentation explains all symbols." }));
     }
     this.showCross(curves.cross);
     this.showMethods(curves.methods);
@@ -152,7 +182,7 @@ export class CompareStep {
     }
     const judged = methods.map((one) => one.validation_error ?? one.cross_error ?? one.relative_error);
     const best = judged.indexOf(Math.min(...judged.filter(Number.isFinite)));
-    const made = table("Comparison of methods", ["method", "error", "validation error", "cross-validation error", "physically consistent", "s", "notes"], methods.map((one) => [one.name, percent(one.relative_error),
+    const made = table("Comparison of methods", ["method", "error", "validation error", "cross-validation error", "physically consistent", "time, s", "notes"], methods.map((one) => [one.name, percent(one.relative_error),
       percent(one.validation_error), percent(one.cross_error), one.consistent === null ? "–" : one.consistent ? "yes" : "no", number(one.seconds, 2), [one.notes].flat().filter(Boolean).join(" ")]));
     made.querySelectorAll("tbody tr")[best]?.classList.add("best");
     fill(this.methodTable, made, note(`${methods[best]?.name} predicts unseen data best.`, "good"));
@@ -163,7 +193,7 @@ export class CompareStep {
     const log = this.curves.logs[this.log];
     const i = nearest(log.t, time);
     const at = log.residual[this.joint]?.[i];
-    this.where.textContent = `At ${number(time, 5)} s: ${this.names[this.joint]} has a residual of ${number(at, 3)}, measured ${number(log.measured[this.joint][i], 3)} (N m or N). The scene shows the posture at that time.`;
+    this.where.textContent = `At ${number(time, 5)} s: ${this.names[this.joint]} has a residual of ${number(at, 3)} ${this.units.torque}, measured ${number(log.measured[this.joint][i], 3)} ${this.units.torque}. The scene shows the posture at that time.`;
   }
 
   opened() {

@@ -88,6 +88,14 @@ export function number(value, digits = 4) {
   return size >= 1e5 || size < 1e-3 ? value.toExponential(Math.max(digits - 2, 1)) : String(Number(value.toPrecision(digits)));
 }
 
+// A plain sentence with the signs that a page has.
+export const typeset = (text) => text.replaceAll("+-", "±").replaceAll("^2", "²").replaceAll("^3", "³");
+
+// Units of a joint's motion and torque by its kind.
+export function unitOf(kind) {
+  return kind === "prismatic" ? { position: "m", velocity: "m/s", torque: "N" } : { position: "rad", velocity: "rad/s", torque: "N m" };
+}
+
 export const percent = (value) => (value === null || value === undefined || !Number.isFinite(value) ? "–" : `${number(value, 3)} %`);
 
 export function bytes(size) {

@@ -1,6 +1,6 @@
-// Files: choosing and dropping, sent one after the other with their share told.
+// Files: choosing and dropping, sent one after the other with the share that is sent.
 
-import { remove, filePath, upload } from "./api.js";
+import { Problem, remove, filePath, upload } from "./api.js";
 import { button, bytes, el } from "./dom.js";
 import { refresh, store } from "./store.js";
 import { attempt } from "./problems.js";
@@ -16,6 +16,13 @@ export function roleOf(name, otherwise) {
   return MESH.test(name) ? "mesh" : otherwise === "limits" ? otherwise : ROBOT.test(name) ? "robot" : otherwise;
 }
 
+// Why a file does not belong where it was dropped; null where it does.
+function misplaced(name, role) {
+  if (role === "robot" && !MESH.test(name) && !ROBOT.test(name)) return `${name} is not a robot file (URDF, MJCF, TOML). If it is a log, upload it in step 3.`;
+  if (["log", "validation"].includes(role) && (ROBOT.test(name) || MESH.test(name))) return `${name} is not a log. Upload robot files and meshes in step 1.`;
+  return null;
+}
+
 // A place to drop files on, with a file input for keys and readers. sent(files): what to do when all are there.
 export function dropPlace(panel, label, { accept = "", multiple = true, role, hint = "", sent }) {
   const told = el("p", { class: "hint", role: "status", text: hint });
@@ -27,6 +34,8 @@ export function dropPlace(panel, label, { accept = "", multiple = true, role, hi
     const done = [];
     await attempt(panel, async () => {
       for (const [i, file] of files.entries()) {
+        const wrong = misplaced(file.name, role);
+        if (wrong) throw new Problem(0, { sentence: wrong });
         const as = roleOf(file.name, role), name = (as === "mesh" && file.webkitRelativePath) || file.name;
         told.textContent = `Sending ${name} (${i + 1} of ${files.length})`;
         done.push((await upload(file, name, as, (share) => {
@@ -36,7 +45,8 @@ export function dropPlace(panel, label, { accept = "", multiple = true, role, hi
       store.uploads += 1;
       await refresh();
       told.textContent = done.length === 1 ? `${done[0].name} uploaded.` : `${done.length} files uploaded.`;
-      await sent(done);
+      const remark = await sent(done);
+      if (remark) told.textContent = remark;
     });
     if (done.length < files.length) told.textContent = hint;
   }

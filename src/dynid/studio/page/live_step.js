@@ -92,7 +92,7 @@ export class LiveStep {
     const { t, error } = this.past;
     if (error.some((value) => value !== null)) {
       this.curve.show(() => ({ data: [{ x: [...t], y: [...error], type: "scatter", mode: "lines", line: { color: color(0) } }],
-        layout: { xaxis: { title: { text: "s" } }, yaxis: { title: { text: "error, %" }, rangemode: "tozero" }, showlegend: false } }));
+        layout: { xaxis: { title: { text: "time, s" } }, yaxis: { title: { text: "error, %" }, rangemode: "tozero" }, showlegend: false } }));
     }
     if (look.parameters) {
       fill(this.body, table("Parameters as estimated now", ["parameter", "value", "± one deviation", "status"],

@@ -1,14 +1,14 @@
 // Step 3, Log: which columns are what, corrected by choosing, with the robot replaying what the log says.
 
-import { stopReading, task } from "./api.js";
+import { filePath, remove, stopReading, task } from "./api.js";
 import { clock } from "./clock.js";
-import { button, el, field, fill, keep, number, select, table } from "./dom.js";
+import { button, el, field, fill, keep, number, select, table, unitOf } from "./dom.js";
 import { dropPlace, fileList, labelOf, shortName } from "./files.js";
 import { columnTable, signalChoices } from "./columns.js";
 import { Plot, color, shaded } from "./plot.js";
 import { attempt, clearProblems, showProblem } from "./problems.js";
 import { trackOf } from "./stage.js";
-import { change, on, store } from "./store.js";
+import { change, emit, on, refresh, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
 const UNITS = [["", "guessed"], "rad", "deg", "m", "mm"], VELOCITY_UNITS = [...UNITS, "rpm"], TIME_UNITS = [["", "guessed"], "s", "ms", "us", "ns"];
@@ -21,8 +21,22 @@ export class LogStep {
     this.joint = "all";
     this.root = panel("log", "Log", "Upload logs of positions and torques or currents. dynid guesses the meaning of each column; check and correct it here. Replay the log and check that the robot moves as it did.");
     const took = (list) => async (files) => {
-      const logs = files.filter((file) => file.role === list);
-      if (logs.length) await change((settings) => { settings[list === "log" ? "logs" : "validate_on"].push(...logs.map((file) => file.name)); });
+      const remarks = [], logs = files.filter((file) => file.role === list);
+      for (const file of logs) {
+        const used = this.entries.map(([, , log]) => shortName(labelOf(log)));
+        if (used.includes(file.name)) remarks.push(`${file.name} was replaced; it is used once.`);
+        else if (used.includes(file.same_as)) {
+          remarks.push(`${file.name} has the same content as ${file.same_as}, which is in the run already, and was not added.`);
+          await remove(filePath(file.name));
+          await refresh();
+        } else {
+          await change((settings) => { settings[list === "log" ? "logs" : "validate_on"].push(file.name); });
+          this.look(file.name);
+        }
+      }
+      this.key = null;
+      this.update();
+      return remarks.join(" ");
     };
     this.root.append(
       dropPlace(this.root, "Logs to identify from", { role: "log", hint: "CSV, NPZ, MAT, HDF5, Parquet, ROS bag, MCAP. Drop files here.", sent: took("log") }),
@@ -56,6 +70,13 @@ export class LogStep {
     return [...settings.logs.map((log, i) => ["log", i, log]), ...settings.validate_on.map((log, i) => ["validation", i, log])];
   }
 
+  // Show a log by its name.
+  look(name) {
+    const found = this.entries.find(([, , log]) => shortName(labelOf(log)) === name);
+    if (found) [this.role, this.index] = found;
+    this.update();
+  }
+
   edit(make) {
     return attempt(this.root, () => change(make));
   }
@@ -73,7 +94,7 @@ export class LogStep {
     const missing = this.unused(state);
     keep(this.choice, [entries, this.role, this.index, state.settings.log.preset, store.catalogue?.presets.length, missing, this.log?.preset_fits], () => this.choices(state, entries, missing));
     this.choice.parentElement.hidden = !entries.length && !missing.length;
-    if (!this.root.hidden) this.load();
+    this.load();
   }
 
   // Logs that are on the server but not in the run.
@@ -102,11 +123,18 @@ export class LogStep {
     const entry = this.entries.find(([role, i]) => role === this.role && i === this.index);
     if (!entry) {
       for (const part of [this.columns, this.found, this.pictures]) part.parentElement.hidden = true;
+      this.setUsable(false);
+      return;
+    }
+    if (!store.robot) {
+      this.reading.textContent = "Select a robot in step 1 first: the log is read with its joints.";
       return;
     }
     const key = JSON.stringify([this.role, entry[2], state.settings.log, state.settings.robot, state.files.length]);
     if (key === this.key && !this.again) {
-      this.replay();
+      if (this.root.hidden) return;
+      if (this.unseen) this.show();
+      else this.replay();
       return;
     }
     this.key = key;
@@ -124,16 +152,25 @@ export class LogStep {
       if (!("status" in log.reason)) throw log.reason;
       this.again = log.reason.status === 409;
       this.log = null;
+      this.setUsable(false);
       for (const part of [this.found, this.pictures]) part.parentElement.hidden = true;
       this.showColumns();
       showProblem(this.root, log.reason);
       return;
     }
     this.log = log.value;
-    this.show();
+    this.setUsable(!this.log.standstill?.suspicious);
+    this.unseen = this.root.hidden;
+    if (!this.unseen) this.show();
+  }
+
+  setUsable(now) {
+    store.logIsUsable = now;
+    emit("log", now);
   }
 
   show() {
+    this.unseen = false;
     for (const part of [this.columns, this.found, this.pictures]) part.parentElement.hidden = false;
     keep(this.choice, [this.log.preset_fits, this.log.preset, this.role, this.index], () => this.choices(store.state, this.entries, this.unused(store.state)));
     this.showColumns();
@@ -178,7 +215,7 @@ export class LogStep {
 
   showFound() {
     const { log } = this;
-    fill(this.found,
+    fill(this.found, el("p", { id: "shown-log" }, "Shown: ", el("strong", { text: shortName(log.name) }), this.role === "validation" ? " (validation)" : ""),
       el("dl", { class: "numbers" }, [["rows", log.rows], ["length", `${number(log.seconds, 4)} s`], ["rate", `${number(log.rate, 4)} Hz`], ["signals", log.signals.join(", ")]]
         .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
       log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.suspicious ? "bad" : "good") : null,
@@ -197,7 +234,8 @@ export class LogStep {
     this.plot.show(() => ({
       data: wanted.flatMap((i) => ["q", "dq", "tau"].map((signal, row) => log[signal]?.[i] && {
         x: log.t, y: log[signal][i], type: "scatter", mode: "lines", name: names[i], legendgroup: names[i], showlegend: row === 0, yaxis: row ? `y${row + 1}` : "y", line: { color: color(i), width: 1.2 } }).filter(Boolean)),
-      layout: { shapes: shaded(marks), xaxis: { title: { text: "s" }, anchor: "y3" }, yaxis: { title: { text: "position" }, domain: [0.7, 1] }, yaxis2: { title: { text: "velocity" }, domain: [0.36, 0.64] }, yaxis3: { title: { text: "torque" }, domain: [0, 0.3] } } }));
+      layout: { shapes: shaded(marks), xaxis: { title: { text: "time, s" }, anchor: "y3" }, yaxis: { title: { text: axisTitle("position", wanted) }, domain: [0.7, 1] },
+        yaxis2: { title: { text: axisTitle("velocity", wanted) }, domain: [0.36, 0.64] }, yaxis3: { title: { text: axisTitle("torque", wanted) }, domain: [0, 0.3] } } }));
     this.showMarks(marks);
   }
 
@@ -210,7 +248,8 @@ export class LogStep {
   replay(always = false) {
     const { log } = this;
     if (!log) return;
-    log.track ||= trackOf(`${shortName(log.name)}`, log);
+    if (this.root.hidden) return;
+    log.track ||= trackOf(`Replaying ${shortName(log.name)}`, log);
     if (always || this.stage.track !== log.track) this.stage.setTrack(log.track);
   }
 
@@ -220,6 +259,13 @@ export class LogStep {
 }
 
 const one = (value) => (Array.isArray(value) ? value[0] : typeof value === "object" && value !== null ? Object.values(value)[0] : value);
+
+// A signal with the units of these joints of the robot.
+function axisTitle(signal, joints) {
+  const free = (store.robot?.joints || []).filter((joint) => joint.free !== null);
+  const units = new Set(joints.map((i) => unitOf(free[i]?.kind)[signal]));
+  return `${signal}, ${[...units].join(" or ")}`;
+}
 
 // The first finding of each kind, and how many more there are.
 function gathered(findings) {

@@ -10,6 +10,7 @@ import { results } from "./results.js";
 import { RobotStep } from "./robot_step.js";
 import { RunStep } from "./run_step.js";
 import { Stage } from "./stage.js";
+import { collapseScene } from "./narrow.js";
 import { emit, listen, on, refresh, store } from "./store.js";
 import { Tabs } from "./tabs.js";
 import { UseStep } from "./use_step.js";
@@ -28,7 +29,7 @@ const tabs = new Tabs(document.getElementById("tabs"), STEPS.map(([name, title])
 // Tabs say which steps have what they need.
 function markDone() {
   const { settings, results: all } = store.state;
-  const done = { robot: Boolean(settings.robot), log: settings.logs.length > 0, motion: all.some((one) => one.kind === "motion"), run: all.some((one) => one.kind === "run"),
+  const done = { robot: Boolean(settings.robot && store.robot), log: settings.logs.length > 0 && store.logIsUsable, motion: all.some((one) => one.kind === "motion"), run: all.some((one) => one.kind === "run"),
     compare: all.some((one) => one.kind === "compare") };
   for (const [name] of STEPS) document.getElementById(`tab-${name}`).classList.toggle("done", Boolean(done[name]));
 }
@@ -38,8 +39,12 @@ on("state", (state) => {
   markDone();
 });
 on("ended", () => refresh().catch(() => {}));
+for (const name of ["robot", "log"]) on(name, () => store.state && markDone());
 on("connected", (now) => {
-  document.getElementById("connection").textContent = now ? "" : "The server does not answer; is dynid studio still running?";
+  document.getElementById("offline").hidden = now;
+});
+on("locked-out", () => {
+  document.getElementById("offline").textContent = "The server was restarted and does not know this browser. Open the address that `dynid studio` printed; all files and results are kept in its folder.";
 });
 
 on("worker", ({ ready, sentence }) => {
@@ -47,8 +52,8 @@ on("worker", ({ ready, sentence }) => {
 });
 
 progress(open);
-const named = location.hash.slice(1);
-tabs.open(STEPS.some(([name]) => name === named) ? named : "robot");
+collapseScene();
+tabs.restore();
 
 // Files dropped beside a drop place must not make the browser leave the page.
 for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());

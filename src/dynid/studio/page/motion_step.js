@@ -1,7 +1,7 @@
 // Step 2, Motion: limits, the search with its falling condition number, and the motion to play and take away.
 
 import { get, job, resultPath } from "./api.js";
-import { button, el, field, fill, keep, number, percent, select, table } from "./dom.js";
+import { button, el, field, fill, keep, number, percent, select, table, unitOf } from "./dom.js";
 import { dropPlace } from "./files.js";
 import { Plot, color } from "./plot.js";
 import { attempt } from "./problems.js";
@@ -74,7 +74,7 @@ export class MotionStep {
     this.words.textContent = `Condition number ${number(condition)}${now.state === "running" ? ", search running…" : "."}`;
     this.curve.show(() => ({
       data: [{ x: history.map((point) => point[0]), y: history.map((point) => point[1]), type: "scatter", mode: "lines+markers", line: { shape: "hv", color: color(0) }, marker: { size: 4 } }],
-      layout: { xaxis: { title: { text: "s of search" }, rangemode: "tozero" }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
+      layout: { xaxis: { title: { text: "search time, s" }, rangemode: "tozero" }, yaxis: { title: { text: "condition number" }, type: "log" }, showlegend: false } }));
     const worst = [...deviations].sort((a, b) => (b.relative ?? -1) - (a.relative ?? -1)).slice(0, 12);
     keep(this.deviations, worst, () => (worst.length ? [el("h4", { text: "Expected standard errors, the largest first" }),
       table("Expected standard errors", ["parameter", "± standard error", "relative to nominal"], worst.map((one) => [one.name, `${number(one.deviation, 2)} ${one.unit}`, percent(one.relative)]))] : []));
@@ -94,7 +94,7 @@ export class MotionStep {
     note("Run motion.csv on the robot, record positions and torques, and upload the log in step 3.", "good"));
     this.positions.show(() => ({
       data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: motion.joints[i], line: { color: color(i), width: 1.5 } })),
-      layout: { xaxis: { title: { text: "s" } }, yaxis: { title: { text: "rad or m" } } } }));
+      layout: { xaxis: { title: { text: "time, s" } }, yaxis: { title: { text: `position, ${[...new Set(store.robot.joints.filter((joint) => joint.free !== null).map((joint) => unitOf(joint.kind).position))].join(" or ")}` } } } }));
     this.play(motion);
   }
 

@@ -46,7 +46,10 @@ export class Plot {
     this.busy = Promise.resolve();
     new ResizeObserver(() => this.resize()).observe(this.root);
     DARK.addEventListener("change", () => this.again?.());
-    if (timed) on("time", () => this.follow());
+    if (timed) {
+      on("time", () => this.follow());
+      on("time-view", () => this.look());
+    }
   }
 
   // make(): {data, layout}; called again when colours change.
@@ -62,14 +65,31 @@ export class Plot {
   async render(make) {
     const Plotly = await plotly();
     const { data, layout } = make();
+    if (this.timed) layout.xaxis = { ...layout.xaxis, ...(clock.view ? { range: [...clock.view] } : { autorange: true }) };
     await Plotly.react(this.area, data, layoutOf(layout || {}), { displaylogo: false, displayModeBar: false, showTips: false });
     if (!this.shown) {
       this.area.on("plotly_click", ({ points }) => this.click(points[0]));
       this.area.on("plotly_afterplot", () => this.follow());
+      if (this.timed) this.area.on("plotly_relayout", (now) => this.looked(now));
     }
     this.shown = Plotly;
     this.resize();
     this.follow();
+  }
+
+  // Zoomed or moved by hand: all plots over time go along.
+  looked(now) {
+    if (now["xaxis.autorange"]) clock.look(null);
+    else if ("xaxis.range[0]" in now) clock.look([now["xaxis.range[0]"], now["xaxis.range[1]"]]);
+  }
+
+  look() {
+    const axis = this.area._fullLayout?.xaxis;
+    if (!this.shown || !axis) return;
+    const { view } = clock;
+    if (view ? axis.range[0] === view[0] && axis.range[1] === view[1] : axis.autorange) return;
+    // In array form, so that this change is not taken for one by hand.
+    this.shown.relayout(this.area, view ? { "xaxis.range": [...view], "xaxis.autorange": false } : { "xaxis.range": null, "xaxis.autorange": true });
   }
 
   click(point) {
@@ -80,6 +100,7 @@ export class Plot {
   resize() {
     if (!this.shown || !this.root.clientWidth) return;
     const { clientWidth, clientHeight } = this.root;
+    this.follow();
     if (this.width === clientWidth && this.high === clientHeight) return;
     this.width = clientWidth;
     this.high = clientHeight;
@@ -98,7 +119,7 @@ export class Plot {
   }
 }
 
-// Stretches of time as shaded boxes over the whole height.
+// Periods of time as shaded boxes over the whole height.
 export function shaded(marks) {
   const hue = { gap: "#8a8f98", saturation: "#d6451c", slow: "#3b7ddd", dropped: "#8a8f98", stuck: "#b3470e" };
   return marks.map((mark) => ({

@@ -51,7 +51,7 @@ export function progress(opened) {
     look.hidden = job.state !== "done" || !step;
     if (step) {
       look.dataset.step = step;
-      look.textContent = "Look at it";
+      look.textContent = "Show the result";
     }
     close.hidden = busy;
   });
@@ -60,7 +60,8 @@ export function progress(opened) {
 function words(job) {
   const kind = KINDS[job.kind] || job.kind;
   if (job.state === "running") return job.sentence ? `${kind}: ${job.sentence}` : `${kind} is running`;
-  if (job.state === "done") return `${kind}: done after ${Math.round(10 * job.seconds) / 10} s.`;
+  // Of a verdict the first sentence, which says whether the model is good.
+  if (job.state === "done") return `${kind}: ${job.sentence.split(/\.\s/)[0].replace(/\.$/, "")}. (${Math.round(10 * job.seconds) / 10} s)`;
   if (job.state === "stopped") return `${kind}: stopped.`;
   return `${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`;
 }

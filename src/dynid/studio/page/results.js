@@ -29,8 +29,14 @@ export const results = {
   },
 };
 
+// What a result is called in legends and heads of tables: its method and when it was made.
+export function labelOf(id) {
+  const one = results.all.find((other) => other.id === id);
+  return one ? `${one.method}, ${new Date(one.created).toLocaleTimeString()}` : id;
+}
+
 // A result in a select box: what it is, how good, and when it was made.
 export function choices() {
-  return results.all.map((one) => [one.id, [one.kind === "compare" ? `comparison, ${one.method} first` : one.method, Number.isFinite(one.relative_error) ? `error ${percent(one.relative_error)}` : null,
+  return results.all.map((one) => [one.id, [one.kind === "compare" ? `comparison (${one.method} first)` : one.method, Number.isFinite(one.relative_error) ? `fit error ${percent(one.relative_error)}` : null,
     new Date(one.created).toLocaleTimeString()].filter(Boolean).join(", ")]);
 }

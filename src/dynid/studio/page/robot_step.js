@@ -1,9 +1,10 @@
-// Step 1, Robot: a file or a built-in robot, its joints to move by hand, and the links that cannot exist.
+// Step 1, Robot: a file or a built-in robot, its joints to move by hand, and the links that are not physically consistent.
 
+import { filePath, post, remove, task } from "./api.js";
 import { button, el, field, fill, keep, number, select, table } from "./dom.js";
 import { dropPlace, fileList, shortName } from "./files.js";
 import { attempt } from "./problems.js";
-import { change, on, store } from "./store.js";
+import { change, on, refresh, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
 const DEGREES = 180 / Math.PI;
@@ -18,8 +19,10 @@ export class RobotStep {
       role: "robot", accept: ".urdf,.xml,.mjcf,.toml,.stl,.obj,.dae", hint: "Drop files here: URDF, MJCF, TOML; STL, OBJ, DAE.",
       sent: async (files) => {
         const robot = files.find((file) => file.role === "robot");
-        if (robot) await change((settings) => { settings.robot = robot.name; });
+        if (robot) await this.take(robot.name);
       } }), this.choice);
+    this.example = group(this.root, "No files at hand?", el("p", { class: "hint", text: "Simulated logs of a Franka Panda: one to identify from and one to validate on. No file is needed; continue with step 4." }),
+      button("Try an example", () => this.tryExample(), { id: "example" }));
     this.files = group(this.root, "Files");
     this.found = group(this.root, "Robot model");
     this.joints = group(this.root, "Joints");
@@ -31,7 +34,32 @@ export class RobotStep {
       this.found.shownKey = null;
       fill(this.found, el("p", { class: "hint", role: "status", text: "Reading the robot…" }));
     });
+    on("robot", () => this.showChoice());
     on("posed", (positions) => this.follow(positions));
+  }
+
+  // A file becomes the robot only when it can be read; one that cannot is not kept.
+  async take(name) {
+    try {
+      await task("robot", { candidate: name });
+    } catch (problem) {
+      if (name !== shortName(store.state.settings.robot)) {
+        await remove(filePath(name));
+        await refresh();
+      }
+      throw Object.assign(problem, { message: `${name} is not used as the robot: ${problem.message}`, where: null });
+    }
+    await change((settings) => { settings.robot = name; });
+  }
+
+  async tryExample() {
+    const tried = this.root.querySelector("#example");
+    Object.assign(tried, { disabled: true, textContent: "Simulating the logs…" });
+    await attempt(this.root, async () => {
+      await post("/api/example");
+      await refresh();
+    });
+    Object.assign(tried, { disabled: false, textContent: "Try an example" });
   }
 
   showChoice() {
@@ -44,6 +72,7 @@ export class RobotStep {
     keep(this.choice, [own, builtin, chosen], () => field("Robot", select([["", "choose…"], ...[...others, ...own].map((name) => [name, name]),
       ...builtin.map((name) => [name, `${name} (built in)`])], chosen,
     (name) => attempt(this.root, () => change((settings) => { settings.robot = name; }))), { where: "robot" }));
+    this.example.parentElement.hidden = Boolean(state.settings.robot || state.settings.logs.length);
     const list = fileList(this.root, ["robot", "mesh"], (name) => (name === shortName(store.state.settings.robot) ? change((settings) => { settings.robot = ""; }) : null));
     this.files.parentElement.hidden = !list;
     keep(this.files, state.files, () => list || []);
@@ -71,7 +100,7 @@ export class RobotStep {
     return [
       el("dl", { class: "numbers" }, [["moving joints", robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
         ["gravity", robot.gravity.map((v) => number(v, 3)).join(", ")]].map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
-      wrong.length ? note([`${wrong.length === 1 ? "One link" : `${wrong.length} links`} of this file not physically consistent: red in the scene, with the reason below. `
+      wrong.length ? note([`${wrong.length === 1 ? "One link of this file is" : `${wrong.length} links of this file are`} not physically consistent: red in the scene, with the reason below. `
         + "Identification does not need these values; simulators do."], "bad") : note("Every link of this file is physically consistent.", "good"),
       robot.warnings.length ? note(robot.warnings) : null,
       missing.length ? note([...new Set(missing.map((visual) => visual.problem))].slice(0, 8)) : null];

@@ -78,7 +78,7 @@ export class RunStep {
 
   resultTable(runs) {
     return [note("Open a result in step 5 to compare it, or in step 6 to use it.", "good"),
-      table("Results", ["result", "method", "error", "made", ""], runs.map((one) => [one.id, one.method || "comparison", percent(one.relative_error), new Date(one.created).toLocaleString(),
+      table("Results", ["result", "method", "fit error", "made", ""], runs.map((one) => [one.id, one.method || "comparison", percent(one.relative_error), new Date(one.created).toLocaleString(),
         button("Look", () => this.open("compare", one.id), { class: "small", "aria-label": `Look at ${one.id}`, "data-focus": `look ${one.id}` })]))];
   }
 

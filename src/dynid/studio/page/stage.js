@@ -128,7 +128,10 @@ export class Stage {
     } });
     this.reading = el("span", { class: "reading" });
     const speed = select([0.1, 0.25, 0.5, 1, 2, 5].map((v) => [v, `${v} ×`]), 1, (value) => { clock.speed = Number(value); }, { "aria-label": "Speed" });
-    fill(this.transport, play, this.slider, this.reading, speed);
+    const zoom = (text, label, act) => button(text, act, { class: "small", "aria-label": label, title: label });
+    fill(this.transport, play, this.slider, this.reading, speed, el("span", { class: "zoom", role: "group", "aria-label": "Time axis of the plots" },
+      zoom("\u2212", "Zoom out in all plots over time", () => clock.zoom(2)), zoom("+", "Zoom in at the cursor, in all plots over time", () => clock.zoom(0.5)),
+      zoom("\u25c2", "Earlier", () => clock.pan(-0.5)), zoom("\u25b8", "Later", () => clock.pan(0.5)), zoom("All", "Show the whole time", () => clock.look(null))));
     this.transport.hidden = true;
     on("playing", (now) => {
       play.textContent = now ? "Pause" : "Play";

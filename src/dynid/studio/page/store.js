@@ -4,7 +4,7 @@ import { Problem, get, put, task } from "./api.js";
 
 const listeners = new Map();
 
-export const store = { state: null, catalogue: null, robot: null, robotProblem: null, job: null, connected: true, uploads: 0 };
+export const store = { state: null, catalogue: null, robot: null, robotProblem: null, job: null, connected: true, uploads: 0, logIsUsable: false };
 
 export function on(name, listener) {
   if (!listeners.has(name)) listeners.set(name, []);
@@ -20,6 +20,7 @@ function take(state) {
   state.results.sort((a, b) => (a.created === b.created ? (a.id < b.id ? 1 : -1) : a.created < b.created ? 1 : -1));
   store.state = state;
   if (state.job) takeJob(state.job);
+  else if (running()) takeJob({ ...store.job, state: "failed", error: { sentence: "the server was restarted, so this job ended.", hint: "Start it again." } });
   emit("state", state);
   loadRobot();
 }
@@ -85,7 +86,9 @@ async function loadRobot() {
   emit("robot", store.robot);
 }
 
-// Server-sent events; the browser connects again by itself, then the state is read anew.
+// Server-sent events. A lost connection is tried again until the server answers; then the state is read anew.
+const RECONNECT_MS = 1000; // between two attempts: a restarted server is found within about a second
+
 export function listen() {
   const events = new EventSource("/api/events");
   const connected = (now) => {
@@ -94,10 +97,15 @@ export function listen() {
     emit("connected", now);
   };
   events.addEventListener("open", () => {
+    if (!store.connected && store.robotProblem) robotKey = null; // it may have failed for want of a server
     connected(true);
     refresh().catch(() => {});
   });
-  events.addEventListener("error", () => connected(false));
+  events.addEventListener("error", () => {
+    connected(false);
+    events.close();
+    setTimeout(reconnect, RECONNECT_MS);
+  });
   let asked = null;
   events.addEventListener("state", () => {
     clearTimeout(asked);
@@ -106,4 +114,15 @@ export function listen() {
   events.addEventListener("worker", (event) => emit("worker", JSON.parse(event.data)));
   events.addEventListener("job", (event) => takeJob(JSON.parse(event.data)));
   events.addEventListener("look", (event) => emit("look", JSON.parse(event.data)));
+}
+
+async function reconnect() {
+  try {
+    await get("/api/state");
+  } catch (problem) {
+    if (problem.status === 403) emit("locked-out", problem);
+    else setTimeout(reconnect, RECONNECT_MS);
+    return;
+  }
+  listen();
 }

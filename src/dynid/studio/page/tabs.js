@@ -10,11 +10,26 @@ export class Tabs {
       type: "button", role: "tab", id: `tab-${step.name}`, "aria-controls": `panel-${step.name}`, click: () => this.open(step.name),
     }, el("span", { class: "number", text: `${i + 1}`, "aria-hidden": "true" }), el("span", { text: step.title }))));
     list.addEventListener("keydown", (event) => this.key(event));
+    addEventListener("popstate", () => this.restore());
   }
 
   get current() { return this.steps.findIndex((step) => step.name === this.name); }
 
+  // A step that is opened is an entry of the browser's history, so that Back leads to the step before.
   open(name, focus = false) {
+    const known = location.hash === `#${name}`;
+    if (!known) history[this.name ? "pushState" : "replaceState"](null, "", `#${name}`);
+    this.show(name, focus);
+  }
+
+  // Show the step of the address, the first one where it names none.
+  restore() {
+    const named = location.hash.slice(1);
+    this.show(this.steps.some((step) => step.name === named) ? named : this.steps[0].name);
+  }
+
+  show(name, focus = false) {
+    const another = this.name !== name;
     this.name = name;
     for (const step of this.steps) {
       const tab = document.getElementById(`tab-${step.name}`), chosen = step.name === name;
@@ -24,8 +39,8 @@ export class Tabs {
       if (chosen) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
       if (chosen && focus) tab.focus();
     }
-    if (location.hash !== `#${name}`) history.replaceState(null, "", `#${name}`);
     this.opened(name);
+    if (another) document.getElementById("steps").scrollTop = 0;
   }
 
   key(event) {

@@ -6,27 +6,27 @@ import { labelOf, shortName } from "./files.js";
 import { attempt } from "./problems.js";
 import { choices, results } from "./results.js";
 import { on, running, store } from "./store.js";
-import { group, note, panel } from "./step.js";
+import { group, panel } from "./step.js";
+import { verdictOf } from "./verdict.js";
 
 const FILES = {
-  "report.html": ["Report", "all plots and findings in one file"], "robot.urdf": ["URDF", "the robot with its identified numbers"], "robot.xml": ["MJCF", "the same for MuJoCo"],
-  "parameters.toml": ["Parameters", "values and deviations"], "results.json": ["Results as JSON", "everything, for programs"], "run.toml": ["Run file", "how this result was made"],
+  "report.html": ["Report", "all plots and findings in one file"], "robot.urdf": ["URDF", "the robot with the identified values"], "robot.xml": ["MJCF", "the same for MuJoCo"],
+  "parameters.toml": ["Parameters", "values and standard errors"], "results.json": ["Results as JSON", "everything, for programs"], "run.toml": ["Run file", "how this result was made"],
 };
-const GRADES = { good: "good", fair: "", poor: "bad" };
 const LANGUAGES = ["c", "python", "julia"];
 
 export class UseStep {
   constructor() {
     this.languages = new Set(["c"]);
-    this.root = panel("use", "Use", "What the numbers are worth, in words; the report to hand on; the robot for simulators and controllers; and the file and command that repeat all this without the page.");
+    this.root = panel("use", "Use", "The verdict, files for simulators and controllers, the report, and the run file and command that repeat this result without the page.");
     this.choice = el("div", { class: "fields" });
-    this.empty = el("p", { class: "hint", text: "There is no result yet; step 4 makes one." });
+    this.empty = el("p", { class: "hint", text: "There is no result yet. Create one in step 4." });
     this.root.append(this.choice, this.empty);
     this.verdict = group(this.root, "Verdict");
-    this.files = group(this.root, "Take away");
+    this.files = group(this.root, "Downloads");
     this.code = group(this.root, "Code for a controller");
     this.load = group(this.root, "Payload values for a controller");
-    this.repeat = group(this.root, "The same again without the page");
+    this.repeat = group(this.root, "Repeat without the studio");
     this.report = group(this.root, "Report");
     on("state", () => this.update());
     on("result", () => this.update());
@@ -58,11 +58,7 @@ export class UseStep {
     this.shownId = chosen.id;
     const curves = await attempt(this.root, () => results.curves(chosen.id));
     if (!curves || this.shownId !== chosen.id) return;
-    const { grade, lines, sentences } = curves.verdict;
-    const told = (list) => el("ul", { class: "plain" }, list.map((one) => el("li", {}, el("strong", { text: `${one.hint}: ` }), one.text)));
-    const [facts, doubts] = [sentences.filter((one) => one.severity === "info"), sentences.filter((one) => one.severity !== "info")];
-    fill(this.verdict, note(lines[0], GRADES[grade]), lines.slice(1).map((text) => el("p", { text })), doubts.length ? told(doubts) : null,
-      facts.length ? el("details", {}, el("summary", { text: `What else is known (${facts.length})` }), told(facts)) : null);
+    fill(this.verdict, verdictOf(curves.verdict));
     const source = resultPath(chosen.id, "report.html");
     fill(this.report, el("p", {}, el("a", { href: source, target: "_blank", rel: "noopener", text: "Open the report in a new tab" })),
       el("iframe", { src: source, title: `Report of ${chosen.id}`, sandbox: "allow-scripts", loading: "lazy" }));
@@ -87,7 +83,7 @@ export class UseStep {
       if (now) this.languages.add(name);
       else this.languages.delete(name);
     }))), el("div", { class: "row" }, button("Write code", () => attempt(this.root, () => job("code", { result: chosen.id, languages: [...this.languages] })), { "data-job": "code" }),
-    el("p", { class: "hint", text: "Inverse dynamics and what belongs to it, without any library; appears under Take away." }))];
+    el("p", { class: "hint", text: "Inverse dynamics and what belongs to it, without any library; appears under Downloads." }))];
   }
 
   payload(chosen, state) {

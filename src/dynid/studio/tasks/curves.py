@@ -10,6 +10,7 @@ from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.report.thin import thinned_rows
+from dynid.report.units import joint_units
 from dynid.runs.run import Run
 from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
@@ -35,7 +36,14 @@ def run_curves(found: Run) -> dict[str, Any]:
                     "headline": found.verdict.headline, "sentences": [
             {"code": one.code, "text": one.text, "hint": one.title, "severity": one.severity, "kind": one.kind,
              "joints": list(one.joints)} for one in found.verdict.findings]},
-        "joints": list(found.reconstruction.names), "notes": list(found.notes), "methods": None}
+        "joints": list(found.reconstruction.names), "units": unit_facts(found),
+        "notes": list(found.notes), "methods": None}
+
+
+def unit_facts(found: Run) -> list[dict[str, str]]:
+    """Units of the position, velocity and torque of each joint."""
+    return [{"position": one.position, "velocity": one.velocity, "torque": one.torque}
+            for one in joint_units(found.estimate.model, found.robot)]
 
 
 def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any]]:
@@ -64,8 +72,8 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
     """Base parameters with their deviations, and how well each is known."""
     estimate: Estimate = found.estimate
     return [{"name": name, "meaning": meaning, "expression": expression, "unit": unit,
-             "value": plain(value), "std": plain(std), "relative": plain(share), "status": "identified" if well else
-             "poorly-determined" if poor else "not-identified"}
+             "value": plain(value), "std": plain(std), "relative": plain(share), "status": "well determined" if well
+             else "poorly determined" if poor else "not identified"}
             for name, meaning, expression, unit, value, std, share, well, poor in zip(
                 estimate.names, estimate.base.meanings, estimate.base.expressions, estimate.base.units,
                 estimate.values, estimate.std, estimate.relative_std, estimate.well_determined,

@@ -72,8 +72,8 @@ def _saturated(one: Recording) -> list[dict[str, Any]]:
 
 def _hanging(one: Recording) -> list[dict[str, Any]]:
     return [_mark("stuck", one.joints[hang.joint], one.t[hang.start], one.t[hang.stop - 1],
-                  f"the position of {one.joints[hang.joint]} is stuck at {one.t[hang.start]:.4g} s while the joint "
-                  "moves")
+                  f"the position of {one.joints[hang.joint]} does not change from {one.t[hang.start]:.4g} s on while "
+                  "the joint probably moves: the encoder may be stuck")
             for hang in hanging_positions(one.t, one.q)[:MAX_MARKS]]
 
 

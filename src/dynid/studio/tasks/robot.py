@@ -23,8 +23,9 @@ from dynid.studio.voice import ProgressChannel
 
 
 def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """The robot that the settings name."""
-    settings = run_settings(bounds, logs=False)
+    """Return the robot of the settings, or of the uploaded file that `params["candidate"]` names before it is taken."""
+    candidate = params.get("candidate")
+    settings = run_settings(bounds, logs=False, robot=candidate if isinstance(candidate, str) else None)
     with bounds.trusting(settings.robot):
         found = make_robot(settings)
         drawn = visual_facts(found, settings.robot, bounds)

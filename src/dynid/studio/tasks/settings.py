@@ -85,10 +85,17 @@ def _shown(settings: RunSettings) -> dict[str, Any]:
     return {"settings": settings.model_dump(mode="json"), "run_toml": settings.as_toml(_HEAD)}
 
 
-def run_settings(bounds: Confinement, *, logs: bool = True) -> RunSettings:
-    """The run as it stands in the workspace, ready to be carried out. logs: whether it needs any."""
+def run_settings(bounds: Confinement, *, logs: bool = True, robot: str | None = None) -> RunSettings:
+    """Return the run of the workspace, ready to be carried out.
+
+    Args:
+        bounds: which files may be read.
+        logs: whether the run needs any.
+        robot: an uploaded file in the place of the run's robot.
+    """
     values = read_table(bounds.folder / "run.toml", RunSettings.file_kind) if (
         bounds.folder / "run.toml").exists() else {}
+    values = values if robot is None else {**values, "robot": f"files/{robot}"}
     if not values.get("robot"):
         raise DynidError("no robot is selected", "select or upload one in step 1", where="robot")
     if logs and not values.get("logs"):

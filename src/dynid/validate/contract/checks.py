@@ -31,12 +31,7 @@ class ContractError(DynidError):
 
 @dataclass(frozen=True)
 class Trial:
-    """A method on trial.
-
-    Attributes:
-        method: the method.
-        options: its options, the same in every check.
-    """
+    """A method under test."""
 
     method: Method
     options: Mapping[str, Any]

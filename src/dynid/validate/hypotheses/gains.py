@@ -12,7 +12,7 @@ question: which joints agree with each other, and how much of the misfit between
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,15 +83,14 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
         agree = [j for j in range(dof) if std[j] * inflation < _KNOWN and not off[j]]
         if wrong:
             found.append((len(agree), -_contradiction(agree, nominal), right, wrong))
-    if not found:
-        return None
-    most = max(found)
-    scales = _measured(t, most[3], inflation, total)
-    if scales is None or _denied(scales, nominal):
-        return None
-    rivals = sorted({j for count, doubt, right, wrong in found
-                     if count == most[0] and doubt >= most[1] - 0.1 for j in wrong if j not in scales.joints})
-    return Scales(scales.joints, scales.gains, scales.std, scales.removed, tuple(rivals))
+    # The nominal model may contradict the set that most joints agree with; the next one is asked then.
+    for most in sorted(found, reverse=True):
+        scales = _measured(t, most[3], inflation, total)
+        if scales is not None and not _denied(scales, nominal):
+            rivals = sorted({j for count, doubt, right, wrong in found if count == most[0] and doubt >= most[1] - 0.1
+                             for j in wrong if j not in scales.joints})
+            return replace(scales, rivals=tuple(rivals))
+    return None
 
 
 def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:

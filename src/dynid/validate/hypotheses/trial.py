@@ -37,6 +37,12 @@ class Trial:
         """Squared residuals on all blocks left out (dof,)."""
         return np.asarray(self.by_block.sum(axis=0))
 
+    @property
+    def typical(self) -> Array:
+        """Squared residuals on all blocks left out, were all as the median one (dof,): a block whose motion occurs
+        nowhere else, and which no fit to the others predicts, does not count."""
+        return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
+
     def noise(self) -> Array:
         """Deviation of each joint's own fit (dof,), at least a share FLOOR of its torque."""
         rows = np.maximum(self.rows, 1.0)
@@ -133,5 +139,5 @@ def own_score(trial: Trial, noise: Array) -> float:
 def mean_log_share(trial: Trial) -> float:
     """Return the mean over joints of the logarithm of what is left of their torque on blocks left out, in squares and
     as a share of the torque: a measure that neither scales nor exchanged columns change."""
-    share = trial.left_out / np.where(trial.power > 0, trial.power, 1.0)
+    share = trial.typical / np.where(trial.power > 0, trial.power, 1.0)
     return float(np.mean(np.log(share + FLOOR ** 2)))

@@ -189,7 +189,7 @@ def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
                   blocks: int = BLOCKS) -> Trial:
-    """The data as they would be without the fault, fitted."""
+    """Return the fit of the data with a fault corrected."""
     model, changed = hypothesis.change(problem.model, logs)
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)

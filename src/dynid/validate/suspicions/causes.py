@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.arrays import Ints
 from dynid.findings import Finding
 from dynid.model import Model
 from dynid.plain import plain
@@ -39,10 +40,12 @@ from dynid.validate.hypotheses.weigh import (
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
 from dynid.validate.suspicions.second_fit import METHOD, without
-from dynid.validate.thresholds import EQUALLY_EXPLAINED, SAME_MISFIT, UNRELATED_SHARE
+from dynid.validate.suspicions.unrelated import is_unrelated, unrelated_torques
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, SAME_MISFIT
 from dynid.validate.words import inside, joint_label, joints_listed, listed
 
-_MIXED = 0.08  # share of its torque that the own equations of a joint in the wrong column leave at least
+MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of a joint whose
+#                             positions are another's
 _SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
@@ -92,41 +95,8 @@ def explained(case: Case) -> Explained:
     for look in (_load_step, _swapped, _swapped_positions, _signs, _unit, _weighed, _load):
         if not state.done:
             state = look(state)
-    return _unrelated(case) if _is_unrelated(case) and _is_unrelated(state.case) else state
-
-
-def _is_unrelated(case: Case) -> bool:
-    """Whether the own equations of most joints leave much of their torque's variation on blocks left out."""
-    trial = case.trial
-    moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
-    if not case.problem.data or not moving.any():
-        return False
-    mean = np.array([abs(float(np.mean(np.concatenate(case.torques(j))))) for j in range(len(moving))])
-    variation = np.maximum(trial.power - trial.rows * mean ** 2, 1e-12 * trial.power)
-    return float(np.median((trial.left_out / np.where(variation > 0, variation, 1.0))[moving])) > UNRELATED_SHARE
-
-
-def _unrelated(case: Case) -> Explained:
-    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
-    logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
-    for one in case.problem.data:
-        for other in logs:
-            rows = min(len(one), len(other))
-            if other is one or rows < 0.9 * max(len(one), len(other)):
-                continue
-            mixed = replace(one.select([(0, rows)]), tau=other.select([(0, rows)]).tau)
-            own = try_out(fold_logs(case.problem.model, (mixed,), case.problem.base, case.problem.threads))
-            if mean_log_share(own) < mean_log_share(case.trial) + math.log(UNRELATED_SHARE):
-                return Explained((suspect(
-                    "torques-exchanged", "torques exchanged", one.source,
-                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "
-                    "the torques of the second; give each log its own torque file", severity="fatal",
-                    logs=[one.source, other.source]),), case, done=True)
-    return Explained((suspect(
-        "torques-unrelated", "torques unrelated", "all logs",
-        "torques and positions do not belong together: no joint's equations explain its torque, whatever column, sign, "
-        "unit, delay or direction of gravity is assumed; check that positions and torques are of the same log and "
-        "start at the same time", severity="fatal", logs=[log.source for log in case.problem.data]),), case, done=True)
+    unrelated = is_unrelated(case) and is_unrelated(state.case)
+    return Explained((unrelated_torques(case),), case, done=True) if unrelated else state
 
 
 def _load_step(state: Explained) -> Explained:
@@ -164,7 +134,7 @@ def accepted(found: Explained, flexible: Case) -> Explained:
         return replace(found, case=flexible)
     with_friction, without_fault = mean_log_share(flexible.trial), mean_log_share(found.case.trial)
     if without_fault < with_friction - math.log(EQUALLY_EXPLAINED):
-        return found
+        return _with_friction(found, flexible)
     logs, model = hypothesis_excerpt(flexible.problem.data), flexible.problem.model
     before = mean_log_share(try_out(fold_logs(model, logs, flexible.problem.base, flexible.problem.threads)))
     for hypothesis in found.hypotheses:
@@ -172,11 +142,22 @@ def accepted(found: Explained, flexible: Case) -> Explained:
     base = flexible.problem.base if model is flexible.problem.model else None
     after = mean_log_share(try_out(fold_logs(model, logs, base, flexible.problem.threads)))
     if after < before + math.log(MATERIAL):
-        return found
+        return _with_friction(found, flexible)
     if without_fault > with_friction + math.log(EQUALLY_EXPLAINED):
         return Explained((), flexible, weighed=found.weighed)
     doubt = "One of: this, or friction that the model has terms for; the data are explained equally well by both."
     return replace(found, findings=tuple(replace(one, text=f"{one.text} {doubt}") for one in found.findings))
+
+
+def _with_friction(found: Explained, flexible: Case) -> Explained:
+    """What was found, with the case's own friction in the fit without the faults: what that friction explains is
+    nothing else that is wrong."""
+    def change(model: Any, logs: Any) -> Any:
+        for hypothesis in found.hypotheses:
+            model, logs = hypothesis.change(model, logs)
+        return model, logs
+
+    return found if found.done else replace(found, case=without(flexible, Hypothesis("", (), change)))
 
 
 def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, weighed: tuple[Weighed, ...] = (),
@@ -198,8 +179,13 @@ def _swapped(state: Explained) -> Explained:
     """Torques in other joints' columns."""
     case = state.case
     order = swapped_torques(case.tests.rows) if case.problem.regression.dof > 1 else None
-    if order is None:
-        return state
+    return state if order is None else _exchanged(state, order)
+
+
+def _exchanged(state: Explained, order: Ints) -> Explained:
+    """The state with the torques of joints in another order (dof,), or with the positions of two joints exchanged
+    where that explains more."""
+    case = state.case
     moved = [int(j) for j in np.flatnonzero(order != np.arange(len(order)))]
     names = case.problem.regression.joints
     joints = [names[j] for j in moved]
@@ -214,19 +200,24 @@ def _swapped(state: Explained) -> Explained:
     torques = Hypothesis("torques-swapped", tuple(moved), change)
     if len(moved) == 2:
         positions = swapped_positions(moved[0], moved[1], len(order))
-        few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
-        if relative_left(case.problem, few, positions) < relative_left(case.problem, few, torques):
+        if _left(case, positions) < _left(case, torques):
             return _with(state, positions_swapped(case, positions, None), positions)
     return _with(state, finding, torques)
 
 
+def _left(case: Case, hypothesis: Hypothesis) -> float:
+    """What a hypothesis about columns leaves of the torques of the excerpt, decimated; see `relative_left`."""
+    few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
+    return relative_left(case.problem, few, hypothesis)
+
+
 def _swapped_positions(state: Explained) -> Explained:
-    """Positions in other joints' columns: joints' own equations explain nothing, which looks like much else."""
+    """Positions in other joints' columns: no set of parameters predicts their torques, which looks like much else."""
     problem, dof = state.case.problem, state.case.problem.model.dof
     if not problem.data or "torques-swapped" in {one.code for one in state.findings}:
         return state
     null = state.case.trial
-    rough = np.flatnonzero(null.alone > _MIXED ** 2 * null.power)
+    rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power)
     pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
     if not pairs:
         return state
@@ -234,10 +225,11 @@ def _swapped_positions(state: Explained) -> Explained:
     hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
     if hope > screen.relative_left(same) - 0.5 * _SWAPPED / dof:
         return state
-    few = tuple(map(decimated, hypothesis_excerpt(problem.data)))
-    if relative_left(problem, few, best) > relative_left(problem, few, same) - _SWAPPED / dof:
+    if _left(state.case, best) > _left(state.case, same) - _SWAPPED / dof:
         return state
-    return _with(state, positions_swapped(state.case, best, None), best)
+    order = np.arange(dof)
+    order[list(best.joints)] = best.joints[::-1]
+    return _exchanged(state, order)
 
 
 def _signs(state: Explained) -> Explained:

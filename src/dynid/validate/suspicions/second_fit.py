@@ -1,4 +1,4 @@
-"""Second fits: the data as they would be without a fault, and the data with plain friction.
+"""Second fits for diagnosis: with a fault corrected, or with plain friction (viscous, Coulomb, offset).
 
 Flexible friction terms absorb faults of the data: a delay, a wrong sign or a wrong scale. So hypotheses about faults
 are tested on a model with viscous and Coulomb friction, offsets and rotors alone, on the excerpt that hypotheses use.
@@ -39,7 +39,8 @@ def without(case: Case, hypothesis: Hypothesis) -> Case:
 
 
 def plain_case(case: Case) -> Case:
-    """Return the case with plain friction; the case itself where its friction is plain, or no robot's."""
+    """Return the case fitted again with plain friction, or the case itself if its friction is plain or its model has no
+    robot."""
     model = case.problem.model
     if not isinstance(model, Model) or not case.problem.data:
         return case

@@ -112,11 +112,7 @@ def worth_nothing(case: Case) -> Iterator[Finding]:
 
 
 def odd_block(case: Case) -> Iterator[Finding]:
-    """A block of time that the others do not predict.
-
-    Errors are shares of the torque of the whole log: where a block needs little torque, the noise of the others is a
-    large share of its own.
-    """
+    """Return the finding on a block of time whose torques the model of the other blocks does not predict."""
     cross = case.cross
     if cross is None or cross.mean < EXACT_ERROR:
         return

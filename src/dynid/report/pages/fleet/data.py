@@ -9,8 +9,11 @@ from dynid.arrays import Array
 
 @dataclass(frozen=True)
 class RobotRow:
-    """One robot in the table: its page, logs, seconds, relative error (percent) of its own model, the largest share of
-    a value that it has from its fleet (percent), and in words what is different or changed."""
+    """One robot in the table of a fleet.
+
+    It holds the robot's page, logs, seconds, relative error (percent) of its own model, the largest share of a value
+    that comes from the fleet (percent), and in words what differs or changed.
+    """
 
     name: str
     page: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,13 +46,20 @@ def gather(data: ReportData) -> Mapping[str, Any]:
             for name, value in estimate.known.items()]
     return {"rows": rows, "told": told, "deviations": UNCERTAINTY[estimate.cov_type], "others": others,
             "titles": {one.method: method_title(one.method) for one in others},
-            "chart": chart(estimate, others, source),
+            "chart": chart(estimate, others, source), "hints": json.dumps(hints(estimate)),
             "identified": int(estimate.well_determined.sum()), "confounded": estimate.diagnostics.get("confounded", {}),
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "notes": [note.text for note in estimate.notes],
             "good": GOOD, "poor": WELL_DETERMINED,
             "well": int(np.sum(known & (estimate.relative_std < GOOD))),
             "hardly": int(estimate.poorly_determined.sum())}
+
+
+def hints(estimate: Estimate) -> dict[str, str]:
+    """Meaning and unit of every standard and base parameter by its name, which the page shows on hover."""
+    standard = {item.name: (item.meaning, item.unit) for item in estimate.model.parameters}
+    base = dict(zip(estimate.names, zip(estimate.base.meanings, estimate.base.units, strict=True), strict=True))
+    return {name: f"{meaning}, {typeset(unit)}" for name, (meaning, unit) in {**standard, **base}.items()}
 
 
 def nominal_values(estimate: Estimate) -> Array | None:
@@ -110,7 +118,7 @@ def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) 
     how large the deviations are. What is not identified is left out."""
     shown = np.flatnonzero(estimate.identified)
     names = [text(estimate.names[k]) for k in shown]
-    units = [typeset(unit) for unit in np.array(estimate.base.units)[shown].tolist()]
+    units = [f"{typeset(estimate.base.units[k])}<br>{text(estimate.base.meanings[k])}" for k in shown]
     linear = linear_part(estimate.values[shown])
     own = MethodValues(estimate.method, estimate.values, estimate.std, np.zeros(len(estimate.values)))
     traces = []
@@ -144,7 +152,7 @@ def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], 
     values, std = one.values[shown], one.std[shown]
     at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
     relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))
-    said = [f"{own} = {number(v, 5)} ± {number(s, 2)} {unit}, {percent(r)}"
+    said = [f"{own}, {percent(r)}: {number(v, 5)} ± {number(s, 2)} {unit}"
             for own, v, s, unit, r in zip(names, values, std, units, relative, strict=True)]
     color, label = SERIES[m % len(SERIES)], text(one.method)
     marker = {"symbol": SYMBOLS[m % len(SYMBOLS)], "size": 7, "color": color, "opacity": 1.0 if m == 0 else 0.8}

@@ -20,7 +20,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def search_figure(found: ExcitingMotion) -> Figure | None:
-    """The best value so far as a staircase down."""
+    """Plot the best value of the search against time."""
     if not found.history:
         return None
     t, values = (np.array(column) for column in zip(*found.history, strict=True))

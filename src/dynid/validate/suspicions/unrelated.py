@@ -1,0 +1,47 @@
+"""Torques and positions that do not belong together: of different logs, or shifted in time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.findings import Finding
+from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
+from dynid.validate.suspicions.case import Case, suspect
+from dynid.validate.thresholds import UNRELATED_SHARE
+
+
+def is_unrelated(case: Case) -> bool:
+    """Whether one set of parameters leaves much of the variation of most joints' torques on blocks left out."""
+    trial = case.trial
+    moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
+    if not case.problem.data or not moving.any():
+        return False
+    mean = np.array([abs(float(np.mean(np.concatenate(case.torques(j))))) for j in range(len(moving))])
+    variation = np.maximum(trial.power - trial.rows * mean ** 2, 1e-12 * trial.power)
+    return float(np.median((trial.typical / np.where(variation > 0, variation, 1.0))[moving])) > UNRELATED_SHARE
+
+
+def unrelated_torques(case: Case) -> Finding:
+    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
+    logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
+    for one in case.problem.data:
+        for other in logs:
+            rows = min(len(one), len(other))
+            if other is one or rows < 0.9 * max(len(one), len(other)):
+                continue
+            mixed = replace(one.select([(0, rows)]), tau=other.select([(0, rows)]).tau)
+            own = try_out(fold_logs(case.problem.model, (mixed,), case.problem.base, case.problem.threads))
+            if mean_log_share(own) < mean_log_share(case.trial) + math.log(UNRELATED_SHARE):
+                return suspect(
+                    "torques-exchanged", "torques exchanged", one.source,
+                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "
+                    "the torques of the second; give each log its own torque file", severity="fatal",
+                    logs=[one.source, other.source])
+    return suspect(
+        "torques-unrelated", "torques unrelated", "all logs",
+        "torques and positions do not belong together: no joint's equations explain its torque, whatever column, sign, "
+        "unit, delay or direction of gravity is assumed; check that positions and torques are of the same log and "
+        "start at the same time", severity="fatal", logs=[log.source for log in case.problem.data])
