@@ -13,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.recording import Recording
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Robot
 
 SOURCE = Path(__file__).resolve().parents[1]

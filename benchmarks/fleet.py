@@ -18,9 +18,9 @@ from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.log_files import find_logs
+from dynid.recording.log_reading import read
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import on_grid, prepare_gridded
-from dynid.recording.read import read
+from dynid.recording.sample_preparation import on_grid, prepare_gridded
 from dynid.recording.write import write_npz
 from dynid.regression import base_parameters, equations_of, fold
 from dynid.robot import Robot

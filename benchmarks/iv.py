@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, RigidBodies, RotorInertia, Viscous
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import Poles, Reference, VirtualRobot
 

@@ -13,9 +13,9 @@ from _mujoco_loop import loop_regressor, loop_torques
 from dynid.dynamics.following import tree_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import equations_of
-from dynid.regression.fold import CHUNK
+from dynid.regression.compression import CHUNK
 from dynid.robot import Robot
 
 SAMPLES, RATE, CUTOFF, REPEATS = 40_000, 1000.0, 8.0, 7

@@ -21,12 +21,12 @@ from dynid.cli.robot_tables import print_inspection
 from dynid.estimate import Problem, choose_terms, identify
 from dynid.model import FlexibleModel, Model, make_terms
 from dynid.recording import Samples
-from dynid.recording.both_sides import both_sides
-from dynid.recording.prepare import prepare
+from dynid.recording.motor_side import add_motor_side
+from dynid.recording.sample_preparation import prepare
 from dynid.report import ReportData, write_report
 from dynid.report.pages.identification import flexibility, friction
 from dynid.robot import Robot
-from dynid.runs.demo import demo
+from dynid.runs.demonstration import demo
 from dynid.runs.inspection import inspect_robot
 from dynid.simulation import PD, Reference, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict
@@ -90,7 +90,7 @@ def flexibility_picture(browser: str) -> None:
                           -0.6 * rates ** 2 * np.sin(rates * t), 1000.0)
     machine = VirtualRobot(model, theta, PD(np.full(3, 400.0), np.full(3, 30.0)), encoder=2 * np.pi / 2 ** 18,
                            torque_noise=0.02, sensor_noise=0.03)
-    log = both_sides(machine.record(reference), model.bending)
+    log = add_motor_side(machine.record(reference), model.bending)
     samples = prepare(log)
     problem = Problem.of(model, samples, recordings=log)
     estimate = identify(problem, method="iv")

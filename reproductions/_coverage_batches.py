@@ -14,7 +14,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.online import Online
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 
 
 @dataclass(frozen=True)

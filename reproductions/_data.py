@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dynid.errors import NotPossibleError
 from dynid.recording import Recording
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Robot
 
 HERE = Path(__file__).resolve().parent

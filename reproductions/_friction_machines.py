@@ -11,7 +11,7 @@ from _machines import coloured, gantry, scara
 from dynid.arrays import Array
 from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms, term_from_table
-from dynid.model.term import Loaded
+from dynid.model.term import LoadDependent
 from dynid.recording import Recording
 from dynid.regression import base_parameters
 from dynid.robot import Robot
@@ -125,7 +125,7 @@ def _torque(usual: Model, theta: Array, extra: Extra, j: int, motion: Any, t: Ar
     (rows, joints, base) cannot take over of it is `EXPLAINED`; nothing where a machine would need too much of it."""
     def torque(table: dict[str, Any], values: dict[str, float]) -> tuple[Array, dict[str, float]]:
         term: Any = term_from_table({**table, "joints": [j + 1]})
-        if isinstance(term, Loaded):
+        if isinstance(term, LoadDependent):
             term = term.with_bodies(usual.body_numbers(theta))
         model = Model(usual.robot, (term,))
         own = {item.name: values.get(item.symbol, 0.0) for item in model.parameters}

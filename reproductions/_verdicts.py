@@ -14,10 +14,10 @@ from dynid.datasets import Dataset
 from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
-from dynid.estimate.in_torques import in_torques
+from dynid.estimate.torque_errors import with_torque_errors
 from dynid.model import LinearModel
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.runs.choices import choose
 from dynid.runs.models import make_model
@@ -91,7 +91,7 @@ def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Verdict:
         model = model_of(robot)
         dataset, cutoff = prepare_dataset(model, dataset, Preparation.of(given))
     problem = Problem.of(model, dataset)
-    estimate = in_torques(identify(problem, method=method), problem)
+    estimate = with_torque_errors(identify(problem, method=method), problem)
     samples = problem.data
     others = []
     if put.other is not None:

@@ -14,7 +14,7 @@ from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 

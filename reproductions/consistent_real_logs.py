@@ -13,7 +13,7 @@ from dynid.consistency import test as is_possible
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import free_fall, positive_inertia_share, reconstruct
 

@@ -13,7 +13,7 @@ from dynid import dynamics
 from dynid.arrays import Array
 from dynid.contacts import ContactLog, ExternalWrench, find_contacts
 from dynid.estimate import Problem, identify
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 
 FORCE, LINKS = 40.0, ("link2", "link3", "link4", "link5", "link6", "link7")
 POINTS, LOGS, FREE_LOGS = 20, 2, 10  # of a motion; logs with pushes of each kind; logs of about 100 s without

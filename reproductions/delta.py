@@ -13,7 +13,7 @@ from dynid.dynamics.following import random_postures
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 

@@ -14,7 +14,7 @@ from dynid.excitation import FourierSeries
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
-from dynid.fleet.pooling import Known
+from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import scatter
 from dynid.fleet.standing_out import changes_prior, standing_out
@@ -125,7 +125,7 @@ def run(progress: Callable[[str], None], seed: int = 0) -> dict[str, Any]:
     alone = [RobotFold.of(f"robot {k}", own) for k, own in enumerate(folds)]
     robots = level_noise(alone)
     scattered = scatter(robots, [LogEstimates.of(one, own) for one, own in zip(robots, folds, strict=True)])
-    known = [Known.of(one, scattered.inflation) for one in robots]
+    known = [RobotInformation.of(one, scattered.inflation) for one in robots]
     out = standing_out(robots, known)
     called = {int(name.split()[1]): next(one.part for one in out.differences if one.robot == name)
               for name in out.robots}

@@ -10,8 +10,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import FlexibleModel, Model, make_terms
-from dynid.recording.both_sides import both_sides
-from dynid.recording.prepare import prepare
+from dynid.recording.motor_side import add_motor_side
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import PD, Reference, VirtualRobot
 
@@ -37,7 +37,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     found: dict[str, list[tuple[Array, Array, Array]]] = {name: [] for name in METHODS}
     for seed in range(LOGS):
         progress(f"log {seed + 1} of {LOGS}")
-        log = both_sides(machine.record(_reference(seed), seed=seed), model.bending)
+        log = add_motor_side(machine.record(_reference(seed), seed=seed), model.bending)
         problem = Problem.of(model, prepare(log), recordings=log)
         for name in METHODS:
             options = {"instruments": "reference"} if name == "iv" else {}

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from dynid.estimate import Estimate, Problem, choose_terms, identify
 from dynid.model import FrictionCurve, Model, make_terms, term_from_table
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct
 
 # The choice was worked out on the first machines. The others were run along the way, but nothing was set by them: other

@@ -18,7 +18,7 @@ from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.excitation.waypoints import quintics_within
 from dynid.model import FrictionCurve, Model, Offset, RigidBodies, Sign, Stribeck
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 

@@ -12,7 +12,7 @@ from _data import data, log
 from dynid.estimate import Problem, choose_terms, identify
 from dynid.model import Model, Term, make_terms, term_from_table
 from dynid.recording import Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 

@@ -27,7 +27,7 @@ from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.model import Model, RigidBodies, Viscous
 from dynid.recording import Recording, Samples
 from dynid.recording.commanded import commanded
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct
 
 ENCODER = 5e-6  # rad a count: unfiltered instruments are then about as sure of ZZ4R (some percent) as in table 2.3

@@ -13,7 +13,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.cutoff_choice import choose_cutoff
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 

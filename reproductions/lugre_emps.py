@@ -10,7 +10,7 @@ import numpy as np
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Dahl, LuGreFriction, Model, Term, make_terms
 from dynid.recording import Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import PD, LuGre, Reference, VirtualRobot
 from dynid.validate import reconstruct

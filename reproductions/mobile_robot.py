@@ -28,7 +28,7 @@ from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.model import DifferentialDrive, LinearModel, Parameters
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.simulation import Poles, Reference, Simulation, TorqueDriven, simulate
 
 RATE, SAMPLED, DURATION = 50.0, 10000.0, 30.0  # Hz of log and controller, Hz of the speed sensors, s

@@ -21,7 +21,7 @@ from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.model import DifferentialDrive
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.simulation import Poles, Reference, Simulation, simulate
 
 ROOM = Room(3.0, 1.0, 1.5, 1.0, 2.0, np.pi)

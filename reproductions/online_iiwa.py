@@ -18,7 +18,7 @@ from dynid.excitation.waypoints import quintics_within
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.online import Exponential, Online, VectorForgetting
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot

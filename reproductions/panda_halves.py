@@ -9,7 +9,7 @@ from _data import data, log
 
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 

@@ -18,7 +18,7 @@ from dynid.payloads.uncertainty import changing_friction
 from dynid.payloads.ways import difference, together_fit
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import gains_from_log
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import inertia as ten
 
 FLANGE = 0.152  # m, from the frame of joint 7 to the load (s. 4.7)
@@ -84,7 +84,7 @@ def error(found: Any, numbers: Array) -> dict[str, Any]:
 def equal(estimate: Estimate, problem: Problem, log: Samples) -> float:
     """Largest difference between eq. 4.3, weighted by both covariances, and 4.5, relative to the largest number."""
     from dynid.model import Payload
-    from dynid.payloads.payload import known_robot
+    from dynid.payloads.estimation import known_robot
 
     term = Payload(FRAME)
     made, robot = loaded(estimate, [log], term), known_robot(estimate, problem)

@@ -17,7 +17,7 @@ from dynid.model import Payload
 from dynid.online import Exponential, FeedOptions, NoForgetting, Online
 from dynid.payloads import LivePayload
 from dynid.payloads.loaded import change_by_load
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import inertia as ten
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
 

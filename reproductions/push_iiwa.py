@@ -15,7 +15,7 @@ from dynid.contacts import ExternalWrench
 from dynid.estimate import Estimate, Problem, identify
 from dynid.online import Exponential, Online
 from dynid.recording import Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.report.drawing import thinned
 from dynid.simulation import Reference
 

@@ -13,7 +13,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.signals import at_times

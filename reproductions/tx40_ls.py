@@ -10,7 +10,7 @@ from _data import data, log
 
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 
 SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which the reference drops a joint's rows

@@ -14,7 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import Poles, Reference, VirtualRobot

@@ -10,7 +10,7 @@ from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import BASE, Body, Joint, Robot
 from dynid.robot import inertia as ten
 from dynid.simulation import PD, Reference, VirtualRobot, joint_inertia

@@ -13,7 +13,7 @@ from dynid.consistency import Consistency, nearest
 from dynid.excitation import FourierSeries
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 

@@ -14,7 +14,7 @@ from dynid.contacts import ExternalWrench
 from dynid.dynamics import Wrench
 from dynid.estimate import Estimate, Problem, identify
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 
 RATE, SECONDS = 250.0, 16.0
 

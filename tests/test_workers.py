@@ -55,7 +55,7 @@ def certificates(folder: Path) -> tuple[str, str, str]:
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
 def test_a_cluster_behind_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("dynid.workers.cluster._PATIENCE", 3)
+    monkeypatch.setattr("dynid.workers.cluster._ANSWER_TIMEOUT", 3)
     ca, cert, key = certificates(tmp_path)
     (tmp_path / "stranger").mkdir()
     stranger = certificates(tmp_path / "stranger")
@@ -82,7 +82,7 @@ def test_tls_files_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("dynid.workers.cluster._PATIENCE", 1)
+    monkeypatch.setattr("dynid.workers.cluster._ANSWER_TIMEOUT", 1)
     with pytest.raises(NotPossibleError, match="no Dask scheduler answers"):
         list(Workers(scheduler="tcp://127.0.0.1:1").each(pow, 2, ITEMS))
 
@@ -126,7 +126,7 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(NotPossibleError, match="was lost"):
             for k, _ in Workers(scheduler=f"tcp://127.0.0.1:{port}").each(slow, 0.2, list(range(200))):
                 if k == 3:
-                    monkeypatch.setattr("dynid.workers.cluster._PATIENCE", 5)
+                    monkeypatch.setattr("dynid.workers.cluster._ANSWER_TIMEOUT", 5)
                     scheduler.kill()
     finally:
         for process in (scheduler, worker):

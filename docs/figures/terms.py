@@ -11,14 +11,14 @@ from drawing import Panel, write
 
 from dynid.arrays import Array
 from dynid.model import LoadFriction, Model, term_from_table
-from dynid.model.term import HasHistory, Motion
+from dynid.model.term import HasHistory, MotionSegment
 from dynid.robot import Robot
 
 ROBOT = Robot.builtin("arm3r")
 JOINT = ROBOT.joint_names[1]
 
 
-def torque(tables: Mapping[str, Mapping[str, float]], motion: Motion, **options: Any) -> Array:
+def torque(tables: Mapping[str, Mapping[str, float]], motion: MotionSegment, **options: Any) -> Array:
     """Torque (samples,) on the second joint of terms by kind with these values by symbol, along a motion of it."""
     found = np.zeros(len(motion.t))
     for kind, values in tables.items():
@@ -35,13 +35,15 @@ def torque(tables: Mapping[str, Mapping[str, float]], motion: Motion, **options:
     return found
 
 
-def moving(q: Array, dq: Array | None = None, t: Array | None = None, temperature: Array | None = None) -> Motion:
+def moving(
+    q: Array, dq: Array | None = None, t: Array | None = None, temperature: Array | None = None
+) -> MotionSegment:
     """The second joint at q (samples,) with speeds dq, the others at rest."""
     times = np.linspace(0.0, 1.0, len(q)) if t is None else t
     whole = np.zeros((3, len(q), ROBOT.dof))
     whole[0, :, 1] = q
     whole[1, :, 1] = np.gradient(q, times) if dq is None else dq
-    return Motion(times, *whole, temperature)
+    return MotionSegment(times, *whole, temperature)
 
 
 def velocity_panels() -> list[Panel]:

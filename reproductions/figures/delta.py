@@ -7,7 +7,7 @@ from typing import Any
 from delta import PRINTED
 from figures.panels import bars
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 NAMES = {"kernel": "kernels", "savitzky_golay": "filtered derivatives"}
 
@@ -16,10 +16,10 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     curves = result["curves"]
     t = curves["t"]
     positions = tuple(Panel(f"q{j + 1}, first stretch", "time, s", "position, rad", (
-        Curve("true", t, curves["real"][j], role="true"),
-        *(Curve(words, t, curves[name]["q"][j]) for name, words in NAMES.items()))) for j in range(3))
+        PlotCurve("true", t, curves["real"][j], role="true"),
+        *(PlotCurve(words, t, curves[name]["q"][j]) for name, words in NAMES.items()))) for j in range(3))
     apart = Panel("distance from the true positions, all stretches", "time, s", "distance, rms, mrad",
-                  tuple(Curve(words, t, [1e3 * x for x in curves[name]["apart"]]) for name, words in NAMES.items()))
+                  tuple(PlotCurve(words, t, [1e3 * x for x in curves[name]["apart"]]) for name, words in NAMES.items()))
     first = next(iter(result["kernels"].values()))["ols"]
     names = list(PRINTED)
     ours = {"filtered derivatives": [result["our_change_percent"][name] for name in names],

@@ -7,7 +7,7 @@ from typing import Any
 from figures.panels import bars
 from fleet_iiwa import mean_error
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 ROBOTS = ("robot 1", "robot 2", "robot 3")
@@ -17,7 +17,7 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     curves = result["curves"]
 
     def over_time(what: str, label: str) -> tuple[Panel, ...]:
-        return tuple(Panel(joint, "time, s", label, tuple(Curve(name, curves[name]["t"], curves[name][what][j])
+        return tuple(Panel(joint, "time, s", label, tuple(PlotCurve(name, curves[name]["t"], curves[name][what][j])
                                                           for name in ROBOTS)) for j, joint in enumerate(JOINTS))
 
     cross = tuple(bars(JOINTS, {f"on robot {j}": result["errors"][i - 1][j - 1] for j in (1, 2, 3)},

@@ -9,7 +9,7 @@ from _printed import printed
 from figures.panels import bars
 from mobile_robot import DRIVE, METHODS, OUTPUTS, motion
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 TIME = "time, s"
 
@@ -20,9 +20,9 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     speed, turn = (reference.dq @ DRIVE.to_body.T).T
     heading = np.cumsum(turn) / reference.rate
     x, y = (np.cumsum(speed * part) / reference.rate for part in (np.cos(heading), np.sin(heading)))
-    inputs = tuple(Panel(name, TIME, label, (Curve(name, t[::5].tolist(), column[::5].tolist()),))
+    inputs = tuple(Panel(name, TIME, label, (PlotCurve(name, t[::5].tolist(), column[::5].tolist()),))
                    for name, label, column in (("speed", "speed, m/s", speed), ("turn rate", "turn rate, rad/s", turn)))
-    way = Panel("way on the floor", "x, m", "y, m", (Curve("way", x[::5].tolist(), y[::5].tolist()),))
+    way = Panel("way on the floor", "x, m", "y, m", (PlotCurve("way", x[::5].tolist(), y[::5].tolist()),))
     fits = tuple(bars(OUTPUTS, result["medians"][name], {method: printed("000", name).values(method)
                                                          for method in methods},
                       f"table {name}, median of all logs", "fitness, %") for name, methods in METHODS.items())

@@ -6,7 +6,7 @@ from typing import Any
 
 from figures.panels import bars
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 UNITS = {"F": "N m", "M": "kg m", "X": "kg m²", "Z": "kg m²"}  # by a name's first letter
@@ -19,13 +19,13 @@ PRINTED = {"rls, cls, s-rls": (22.02, 2.56, 3.40, 0.78, 10.60, 21.38, 22.83),
 def figures(result: dict[str, Any]) -> list[Drawing]:
     cases, load = result["starts"], result["load"]
     shown = tuple(Panel(name, "time, s", f"{name}, {UNITS[name[0]]}",
-                        tuple(Curve(f"case {case}", one[name]["t"], one[name]["values"])
+                        tuple(PlotCurve(f"case {case}", one[name]["t"], one[name]["values"])
                               for case, one in cases.items() if case != "C")) for name in cases["A"])
     errors = {name: logs[0] for name, logs in result["table_3_3"]["errors"].items() if name not in ("cls", "s-rls")}
     trips = tuple(range(1, len(load["loads"]) + 1))
     masses = Panel("mass of the load", "trip", "mass, kg", (
-        Curve("true", trips, load["loads"], role="true"),
-        *(Curve(name, trips, one["mass"]) for name, one in load["ways"].items())))
+        PlotCurve("true", trips, load["loads"], role="true"),
+        *(PlotCurve(name, trips, one["mass"]) for name, one in load["ways"].items())))
     return [
         Drawing("Parameters of joint 4 from the first sample on", "figure 4.2: from knowledge of the robot (A) or of "
                 "its controller (B) the main parameters are near their final values from the start; without deleting "
@@ -33,7 +33,7 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
                 shown),
         Drawing("From nothing", "table 4.1, case C: more than 35 s until the three main inertial parameters settle.",
                 tuple(Panel(name, "time, s", f"{name}, {UNITS[name[0]]}", (
-                    Curve("case C", cases["C"][name]["t"], cases["C"][name]["values"]),))
+                    PlotCurve("case C", cases["C"][name]["t"], cases["C"][name]["values"]),))
                     for name in ("XX4R", "MY4R"))),
         Drawing("Recursive and sequential methods", "table 3.3: no difference of note between them; joints 1, 5, 6 and "
                 "7 of the real robot are predicted worse, since friction is most of their torque.",

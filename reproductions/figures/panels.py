@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dynid.report.drawing import Curve, Panel, Role
+from dynid.report.drawing import Panel, PlotCurve, Role
 
 Heights = Mapping[str, Sequence[float | None]]
 ROLES: dict[str, Role] = {"true": "true", "sensed": "true", "real": "true", "wanted": "printed", "commanded": "printed"}
@@ -14,7 +14,7 @@ def by_joint(t: Sequence[float], signals: Mapping[str, Sequence[Sequence[float |
              joints: Sequence[int] | None = None) -> tuple[Panel, ...]:
     """A panel a joint of signals by name, each with a sequence a joint. joints: which, from 1; all without."""
     count = len(next(iter(signals.values())))
-    return tuple(Panel(f"joint {j}", x, y, tuple(Curve(name, t, columns[j - 1], role=ROLES.get(name, "ours"))
+    return tuple(Panel(f"joint {j}", x, y, tuple(PlotCurve(name, t, columns[j - 1], role=ROLES.get(name, "ours"))
                                                  for name, columns in signals.items()))
                  for j in joints or range(1, count + 1))
 
@@ -22,6 +22,6 @@ def by_joint(t: Sequence[float], signals: Mapping[str, Sequence[Sequence[float |
 def bars(names: Sequence[str], ours: Heights, printed: Heights, title: str, y: str,
          logarithmic: bool = False) -> Panel:
     """A panel of bars, ours beside those that are printed. names: of the places along x."""
-    curves = [Curve(name, names, values, "bars") for name, values in ours.items()]
-    curves += [Curve(f"{name}, printed", names, values, "bars", "printed") for name, values in printed.items()]
+    curves = [PlotCurve(name, names, values, "bars") for name, values in ours.items()]
+    curves += [PlotCurve(f"{name}, printed", names, values, "bars", "printed") for name, values in printed.items()]
     return Panel(title, "", y, tuple(curves), logarithmic)

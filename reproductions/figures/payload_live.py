@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 TRUE = {"M_L": (4.092, "mass, kg"), "MZ_L": (0.69, "first moment, kg m")}
 
@@ -14,15 +14,15 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     t = series.pop("t")
     few = sum(x <= 20.0 for x in t)
     panels = tuple(Panel(what, "time, s", label, (
-        Curve("true", (0.0, 20.0), (value, value), role="true"),
-        *(Curve(name, t[:few], one[what][:few]) for name, one in series.items())))
+        PlotCurve("true", (0.0, 20.0), (value, value), role="true"),
+        *(PlotCurve(name, t[:few], one[what][:few]) for name, one in series.items())))
         for what, (value, label) in TRUE.items())
     tasks = []
     for name, trips in result["tasks"].items():
         steps = [(x, one["mass"]) for one in trips for x in (one["t"][0], one["t"][-1])]
         tasks.append(Panel(name, "time, s", "mass, kg", (
-            Curve("true", [x for x, _ in steps], [y for _, y in steps], role="true"),
-            Curve("ten numbers of the load", [x for one in trips for x in one["t"]],
+            PlotCurve("true", [x for x, _ in steps], [y for _, y in steps], role="true"),
+            PlotCurve("ten numbers of the load", [x for one in trips for x in one["t"]],
                   [y for one in trips for y in one["history"]]))))
     return [Drawing("A constant load", "figure 4.3: mass and first moment of the cylinder from 64 base parameters that "
                     "are estimated at once rise quickly and then approach the truth; by three equations of joint 4 "

@@ -6,14 +6,14 @@ from typing import Any
 
 from figures.panels import by_joint
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 
 def figures(result: dict[str, Any]) -> list[Drawing]:
     curves = result["curves"]
     forces = tuple(Panel(f"force {axis}", "time, s", "force, N", (
-        Curve("true", curves["force_t"], curves["force_true"][k], role="true"),
-        Curve("found from joint torques", curves["force_t"], curves["force_found"][k])))
+        PlotCurve("true", curves["force_t"], curves["force_true"][k], role="true"),
+        PlotCurve("found from joint torques", curves["force_t"], curves["force_found"][k])))
         for k, axis in enumerate("xyz"))
     return [Drawing("Forces of a person at the hand", "figure 4.7: a force sensor shows pushes downwards in the first "
                     "and third loop and along the hand's axis in the fifth, nothing between.", forces),

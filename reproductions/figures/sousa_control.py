@@ -6,7 +6,7 @@ from typing import Any
 
 from figures.panels import by_joint
 
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 TIME, ANGLE = "time, s", "position, rad"
 
@@ -31,12 +31,12 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
 
 
 def _positions(fall: dict[str, Any]) -> Panel:
-    return Panel("positions", TIME, ANGLE, tuple(Curve(f"joint {j}", fall["t"], q)
+    return Panel("positions", TIME, ANGLE, tuple(PlotCurve(f"joint {j}", fall["t"], q)
                                                 for j, q in enumerate(fall["q"], 1)))
 
 
 def _energies(falls: dict[str, Any], title: str) -> Panel:
-    return Panel(title, TIME, "energy, J", tuple(Curve(name, fall["t"], fall["energy"][0])
+    return Panel(title, TIME, "energy, J", tuple(PlotCurve(name, fall["t"], fall["energy"][0])
                                                          for name, fall in falls.items()))
 
 

@@ -27,16 +27,16 @@ _MODULES = {
     "complete": "dynid.model.complete",
     "make_terms": "dynid.model",
     "Mapping": "dynid.recording.mapping",
-    "both_sides": "dynid.recording.both_sides",
+    "add_motor_side": "dynid.recording.motor_side",
     "Preparation": "dynid.recording.preparation",
     "Recording": "dynid.recording",
     "Samples": "dynid.recording",
     "recording_from_joints": "dynid.recording.measured",
-    "prepare": "dynid.recording.prepare",
-    "read": "dynid.recording.read",
+    "prepare": "dynid.recording.sample_preparation",
+    "read": "dynid.recording.log_reading",
     "BaseParameters": "dynid.regression",
     "base_parameters": "dynid.regression",
-    "fold": "dynid.regression.fold",
+    "fold": "dynid.regression.compression",
     "Dataset": "dynid.datasets.dataset",
     "Consistency": "dynid.consistency",
     "nearest": "dynid.consistency",
@@ -46,25 +46,25 @@ _MODULES = {
     "Estimate": "dynid.estimate",
     "Problem": "dynid.estimate",
     "choose_terms": "dynid.estimate",
-    "essential": "dynid.estimate.essential",
+    "essential": "dynid.estimate.reduction",
     "identify": "dynid.runs.front",
     "load": "dynid.runs.front",
     "methods": "dynid.estimate",
     "Limits": "dynid.excitation",
-    "excite": "dynid.excitation.excite",
+    "excite": "dynid.excitation.motion_design",
     "check_method": "dynid.validate.contract",
     "choose_cutoff": "dynid.estimate.cutoff_choice",
-    "compare": "dynid.validate.compare",
+    "compare": "dynid.validate.comparison",
     "generate": "dynid.symbolic",
     "cross_validate": "dynid.validate",
     "cutoff_dependence": "dynid.validate.cutoff_dependence",
     "estimate_gravity": "dynid.validate",
     "physics": "dynid.validate",
-    "reconstruct": "dynid.validate.reconstruct",
+    "reconstruct": "dynid.validate.reconstruction",
     "residual_tests": "dynid.validate.residual_tests",
     "simulation_checks": "dynid.validate",
-    "trackings": "dynid.validate",
-    "verdict": "dynid.validate.verdict",
+    "tracking_errors": "dynid.validate",
+    "verdict": "dynid.validate.conclusion",
     "Online": "dynid.online",
     "Wrench": "dynid.dynamics",
     "ExternalWrench": "dynid.contacts",
@@ -73,11 +73,11 @@ _MODULES = {
     "KnownLoad": "dynid.payloads",
     "LivePayload": "dynid.payloads",
     "gains_from_log": "dynid.recording.drive_gains",
-    "payload": "dynid.payloads.payload",
+    "payload": "dynid.payloads.estimation",
     "write_report": "dynid.report",
     "Run": "dynid.runs",
     "RunSettings": "dynid.runs",
-    "run": "dynid.runs.run",
+    "run": "dynid.runs.identification",
     "DynidError": "dynid.errors",
     "ModelError": "dynid.errors",
     "NotPossibleError": "dynid.errors",
@@ -107,9 +107,9 @@ if TYPE_CHECKING:
     from dynid.estimate import choose_terms as choose_terms
     from dynid.estimate import methods as methods
     from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
-    from dynid.estimate.essential import essential as essential
+    from dynid.estimate.reduction import essential as essential
     from dynid.excitation import Limits as Limits
-    from dynid.excitation.excite import excite as excite
+    from dynid.excitation.motion_design import excite as excite
     from dynid.findings import Finding as Finding
     from dynid.model import FlexibleModel as FlexibleModel
     from dynid.model import Model as Model
@@ -120,27 +120,27 @@ if TYPE_CHECKING:
     from dynid.online import Online as Online
     from dynid.payloads import KnownLoad as KnownLoad
     from dynid.payloads import LivePayload as LivePayload
-    from dynid.payloads.payload import payload as payload
+    from dynid.payloads.estimation import payload as payload
     from dynid.recording import Recording as Recording
     from dynid.recording import Samples as Samples
-    from dynid.recording.both_sides import both_sides as both_sides
     from dynid.recording.drive_gains import DriveGains as DriveGains
     from dynid.recording.drive_gains import gains_from_log as gains_from_log
+    from dynid.recording.log_reading import read as read
     from dynid.recording.mapping import Mapping as Mapping
     from dynid.recording.measured import recording_from_joints as recording_from_joints
+    from dynid.recording.motor_side import add_motor_side as add_motor_side
     from dynid.recording.preparation import Preparation as Preparation
-    from dynid.recording.prepare import prepare as prepare
-    from dynid.recording.read import read as read
+    from dynid.recording.sample_preparation import prepare as prepare
     from dynid.regression import BaseParameters as BaseParameters
     from dynid.regression import base_parameters as base_parameters
-    from dynid.regression.fold import fold as fold
+    from dynid.regression.compression import fold as fold
     from dynid.report import write_report as write_report
     from dynid.robot import Robot as Robot
     from dynid.runs import Run as Run
     from dynid.runs import RunSettings as RunSettings
     from dynid.runs.front import identify as identify
     from dynid.runs.front import load as load
-    from dynid.runs.run import run as run
+    from dynid.runs.identification import run as run
     from dynid.simulation import Reference as Reference
     from dynid.simulation import VirtualRobot as VirtualRobot
     from dynid.simulation import simulate as simulate
@@ -149,13 +149,13 @@ if TYPE_CHECKING:
     from dynid.validate import estimate_gravity as estimate_gravity
     from dynid.validate import physics as physics
     from dynid.validate import simulation_checks as simulation_checks
-    from dynid.validate import trackings as trackings
-    from dynid.validate.compare import compare as compare
+    from dynid.validate import tracking_errors as tracking_errors
+    from dynid.validate.comparison import compare as compare
+    from dynid.validate.conclusion import verdict as verdict
     from dynid.validate.contract import check_method as check_method
     from dynid.validate.cutoff_dependence import cutoff_dependence as cutoff_dependence
-    from dynid.validate.reconstruct import reconstruct as reconstruct
+    from dynid.validate.reconstruction import reconstruct as reconstruct
     from dynid.validate.residual_tests import residual_tests as residual_tests
-    from dynid.validate.verdict import verdict as verdict
 
 __all__ = ["__version__", *_MODULES]
 

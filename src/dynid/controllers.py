@@ -1,7 +1,7 @@
 """Control laws for simulated robots, and the identification of a controller from a log."""
 
 from dynid.estimate.controller_fit import identify_controller
-from dynid.estimate.loop_fit import loop_fits
+from dynid.estimate.loop_fit import fit_loops
 from dynid.simulation import (
     PD,
     PID,
@@ -26,6 +26,6 @@ __all__ = [
     "Poles",
     "TaskSpace",
     "TorqueDriven",
+    "fit_loops",
     "identify_controller",
-    "loop_fits",
 ]

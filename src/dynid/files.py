@@ -18,7 +18,7 @@ from dynid.quantities import is_physical
 
 _MOST_TEXT = 32 << 20  # bytes of a robot or settings file
 _MOST_INTEGER = 1 << 63
-_ROOM = 8 << 20  # bytes; a page with its plots has about five million
+_MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
 
 
 @contextmanager
@@ -69,9 +69,9 @@ def try_folder(folder: Path) -> None:
             place = place.parent
         with tempfile.TemporaryFile(dir=place) as file:
             if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, _ROOM)
+                os.posix_fallocate(file.fileno(), 0, _MIN_FREE_BYTES)
             else:
-                file.write(bytes(_ROOM))
+                file.write(bytes(_MIN_FREE_BYTES))
 
 
 def try_file(path: Path) -> None:

@@ -67,7 +67,7 @@ define void @NRT_MemInfo_call_dtor(ptr %header) {
 }
 """
 # A curve f(q, dq, values) that numba has compiled, as a function of C; not a number where it raises an error.
-_CURVE = """
+_CURVE_WRAPPER = """
 declare i32 @"{symbol}"(ptr, ptr, double, double, ptr)
 define double @"{name}"(double %q, double %dq, ptr %values) {{
   %result = alloca double
@@ -191,7 +191,7 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
             types = numba.core.sigutils.normalize_signature(signature)[0]
             kernel = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
             kernel.compile(types)
-            _keep(file, _key(function), kernel.overloads[types], _CURVE)
+            _keep(file, _key(function), kernel.overloads[types], _CURVE_WRAPPER)
         return found[0] if found else None
 
 

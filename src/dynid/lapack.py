@@ -17,22 +17,22 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 
-_NAME = "scipy.linalg._flapack"
+_FLAPACK_MODULE = "scipy.linalg._flapack"
 
 
 def _load() -> ModuleType:
     """The extension module; the public one where scipy is laid out otherwise."""
     package = importlib.util.find_spec("scipy")
-    if _NAME in sys.modules or package is None:
+    if _FLAPACK_MODULE in sys.modules or package is None:
         return importlib.import_module("scipy.linalg.lapack")
     for folder in package.submodule_search_locations or ():
         for suffix in EXTENSION_SUFFIXES:
             file = Path(folder, "linalg", f"_flapack{suffix}")
             if file.is_file():
-                spec = importlib.util.spec_from_file_location(_NAME, file)
+                spec = importlib.util.spec_from_file_location(_FLAPACK_MODULE, file)
                 assert spec is not None and spec.loader is not None
                 module = importlib.util.module_from_spec(spec)
-                sys.modules[_NAME] = module
+                sys.modules[_FLAPACK_MODULE] = module
                 spec.loader.exec_module(module)
                 return module
     return importlib.import_module("scipy.linalg.lapack")

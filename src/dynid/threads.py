@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _WORTH_A_THREAD = 512  # samples; below that, starting one costs more than it gives
-_NAME = "dynid"  # of our threads
+_THREAD_NAME = "dynid"  # of our threads
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -40,7 +40,7 @@ def thread_count(threads: int | None = None) -> int:
 
 
 @lru_cache(maxsize=8)
-def pool(threads: int, name: str = _NAME) -> ThreadPoolExecutor:
+def pool(threads: int, name: str = _THREAD_NAME) -> ThreadPoolExecutor:
     """Worker threads, kept for the life of the process."""
     return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
@@ -51,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 def _inside() -> bool:
     """Whether this is one of our threads: work it hands on would wait for threads that wait for it."""
-    return threading.current_thread().name.startswith(_NAME)
+    return threading.current_thread().name.startswith(_THREAD_NAME)
 
 
 def over_samples(work: Callable[[int, int], object], samples: int, threads: int | None = None) -> list[object]:

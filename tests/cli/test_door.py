@@ -70,7 +70,7 @@ def test_errors_leave_without_traceback(dynid, monkeypatch, error, code):
     def refuse(name):
         raise error
 
-    monkeypatch.setattr("dynid.robot.load.load", refuse)
+    monkeypatch.setattr("dynid.robot.robot_files.load", refuse)
     shown = dynid("inspect", "arm3r")
     assert (shown.code, shown.out) == (code, "")
     assert shown.err == ("Stopped.\n" if code == 130 else "Error: too short\n")

@@ -16,7 +16,7 @@ from motions import fourier
 from dynid.estimate import methods
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 

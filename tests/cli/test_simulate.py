@@ -10,7 +10,7 @@ import pytest
 
 from dynid.excitation import FourierSeries, write_trajectory
 from dynid.model import Model, make_terms
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Robot
 
 ROBOT = Robot.builtin("arm3r")

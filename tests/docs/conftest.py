@@ -12,7 +12,7 @@ from documentation import DOCS
 
 import dynid
 from dynid.recording.write import write_csv
-from dynid.runs.demo import true_parameters
+from dynid.runs.demonstration import true_parameters
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from dynid.dynamics.adjoint import adjoint_kernel
 from dynid.dynamics.recursion import inverse_dynamics
 from dynid.dynamics.tree import tree_of
 from dynid.robot import Body, Joint, Robot
-from dynid.robot.load import builtin_names
+from dynid.robot.robot_files import builtin_names
 
 RANDOM = [(1, 0), (4, 1), (6, 2), (9, 3)]  # joints and seed: trees with branches, turning and sliding joints
 

@@ -14,12 +14,12 @@ from scipy import stats
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, choice, identify
+from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_validate_blocks
 from dynid.estimate.choice import compare_left_out, preferred, student_quantile
-from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.reference_errors import acceleration_noise
 from dynid.model import Model, make_terms
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import cross_validate
 
@@ -33,14 +33,14 @@ def noisy(seed: int, level: float = 0.1, seconds: float = 10.0) -> Problem:
                                     seconds=seconds))
 
 
-def left_out(name: str, errors: list[float]) -> LeftOut:
-    return LeftOut(name, {}, tuple(range(len(errors))), np.array(errors), np.empty((0, 0)), ())
+def left_out(name: str, errors: list[float]) -> BlockCrossValidation:
+    return BlockCrossValidation(name, {}, tuple(range(len(errors))), np.array(errors), np.empty((0, 0)), ())
 
 
 def test_blocks_left_out_are_fits_of_the_other_rows() -> None:
     """The same fits from all rows at once, by numpy."""
     problem = noisy(1)
-    found = leave_out_each(problem, "ols")
+    found = cross_validate_blocks(problem, "ols")
     samples, model = problem.data[0], problem.model
     rows = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent]
     for k, block in enumerate(problem.regression.blocks):

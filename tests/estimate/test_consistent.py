@@ -19,8 +19,8 @@ from dynid.excitation import FourierSeries
 from dynid.model import Model, make_terms
 from dynid.model.friction_curve import ViscousDifference
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.validate import cross_validate, reconstruct

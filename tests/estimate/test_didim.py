@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.estimate import Problem, identify
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.simulation import Cascade
 from dynid.study import Study, run_study

@@ -13,7 +13,7 @@ from dynid.estimate import Problem, essential, identify
 from dynid.estimate.linear import joint_weights
 from dynid.model import Coulomb, Model, Offset, Parameter, Parameters, RigidBodies, Stribeck, Viscous
 from dynid.recording import Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import Stacked
 from dynid.robot import Robot
 from dynid.simulation import Poles, Reference, VirtualRobot

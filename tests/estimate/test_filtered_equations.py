@@ -10,7 +10,7 @@ from dynid.errors import ModelError
 from dynid.estimate import Problem, identify, methods
 from dynid.estimate.cutoff_choice import choose_cutoff
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.validate import cross_validate, reconstruct
 
 KINDS = ["kernel", "power", "energy"]

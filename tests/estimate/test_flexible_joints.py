@@ -13,8 +13,8 @@ from flexible_arm import LAW, flexible_arm, motion
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 from dynid.recording import Samples
-from dynid.recording.both_sides import both_sides
-from dynid.recording.prepare import prepare
+from dynid.recording.motor_side import add_motor_side
+from dynid.recording.sample_preparation import prepare
 from dynid.simulation import VirtualRobot
 
 NOISE = {"encoder": 2.0 * np.pi / 2 ** 18, "position_noise": 5e-6, "torque_noise": 0.02}
@@ -24,7 +24,7 @@ def _problem(skew: float = 0.0, model_skew: bool = False, seed: int = 0, referen
              **values: float) -> tuple[Problem, np.ndarray]:
     model, theta = flexible_arm(model_skew, **values)
     machine, truth = flexible_arm(False, **values)
-    log = both_sides(VirtualRobot(machine, truth, LAW, skew=skew, **NOISE).record(motion(seed), seed=seed),
+    log = add_motor_side(VirtualRobot(machine, truth, LAW, skew=skew, **NOISE).record(motion(seed), seed=seed),
                      model.bending)
     if not reference:
         log = replace(log, reference=None, reference_velocity=None)
@@ -50,7 +50,7 @@ def test_instruments_are_hardly_shifted_where_least_squares_are() -> None:
     model, theta = flexible_arm()
     for seed in range(3):
         machine = VirtualRobot(model, theta, LAW, encoder=0.0, position_noise=2e-5, torque_noise=0.02)
-        log = both_sides(machine.record(motion(seed), seed=seed), model.bending)
+        log = add_motor_side(machine.record(motion(seed), seed=seed), model.bending)
         problem = Problem.of(model, prepare(log), recordings=log)
         for name, found in off.items():
             estimate = identify(problem, method=name)

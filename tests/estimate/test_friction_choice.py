@@ -9,7 +9,7 @@ import pytest
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, choose_terms, friction_choice
-from dynid.estimate.friction_choice import GROUPS, RIDGES, Search, _groups
+from dynid.estimate.friction_choice import GROUPS, RIDGES, RidgeSearch, _groups
 from dynid.estimate.linear import joint_weights
 from dynid.model import (
     Cable,
@@ -67,7 +67,7 @@ def test_losses_are_those_of_fits_without_each_block():
                          LoadFriction(sign=sign), ViscousDifference()))
     problem = Problem.of(wide, samples, blocks=4)
     groups = _groups(problem.base, has_rotor=False)
-    search = Search.of(problem.regression, groups)
+    search = RidgeSearch.of(problem.regression, groups)
     extra = np.concatenate([groups[name] for name in GROUPS])
     weights = joint_weights(problem.regression.select(np.setdiff1d(np.arange(len(problem.base)), extra)))
     rows = problem.model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent]

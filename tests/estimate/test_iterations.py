@@ -11,7 +11,7 @@ import pytest
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.closed_loop.start import unit_links
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import Poles, Reference, VirtualRobot

@@ -11,8 +11,8 @@ import pytest
 
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.study import Study, run_study
 from dynid.study.result import GROUPS

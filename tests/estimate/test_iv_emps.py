@@ -14,7 +14,7 @@ from scipy.io import loadmat
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import Cascade, Reference, simulate
 

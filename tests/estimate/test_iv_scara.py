@@ -14,7 +14,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.dry_columns import dry_columns
 from dynid.model import Coulomb, Model, RigidBodies, Scara, Stribeck, Viscous
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import PD, Poles, Reference, VirtualRobot, joint_inertia

@@ -14,7 +14,7 @@ from dynid.errors import DynidError
 from dynid.estimate import Problem, identify
 from dynid.model import Coulomb, Model, RigidBodies, Viscous, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import PD, Reference, VirtualRobot

@@ -11,10 +11,10 @@ import pytest
 
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.controller_fit import identify_controller
-from dynid.estimate.loop_fit import loop_fits
+from dynid.estimate.loop_fit import fit_loops
 from dynid.model import Model, RigidBodies
 from dynid.recording import Recording
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Robot
 from dynid.simulation import PD, Cascade, ControlLaw, Poles, Reference, VirtualRobot
 
@@ -64,7 +64,7 @@ def test_a_loop_of_known_transfer_function_and_what_references_are_worth_in_it()
         asked, done = asked + wave.imag, done + (gain * wave).imag
         dasked, ddone = dasked - speed ** 2 * wave.imag, ddone - speed ** 2 * (gain * wave).imag
     log = Recording(t, done[:, None], np.zeros((len(t), 1)), reference=asked[:, None])
-    (loop,) = loop_fits(log)
+    (loop,) = fit_loops(log)
     assert loop.natural_frequency == pytest.approx(30.0, rel=1e-3) and loop.damping == pytest.approx(0.7, rel=1e-3)
     assert loop.b1 == pytest.approx(b1, rel=1e-2) and loop.fit > 99.99
     plain = 100.0 * (1.0 - np.linalg.norm(done - asked) / np.linalg.norm(done - done.mean()))
@@ -78,7 +78,7 @@ def test_a_loop_of_known_transfer_function_and_what_references_are_worth_in_it()
 
 def test_references_serve_as_they_are_where_the_loop_is_fast_and_not_at_all_where_it_is_slow() -> None:
     stiff = PD(MASS * 300.0 ** 2, 2.0 * MASS * 300.0)
-    fast, slow = (loop_fits(recorded(law))[0] for law in (stiff, Poles(5.0).tuned(np.array([MASS]))))
+    fast, slow = (fit_loops(recorded(law))[0] for law in (stiff, Poles(5.0).tuned(np.array([MASS]))))
     assert fast.serves == "as-they-are" and fast.reference_fit > 98.0
     assert slow.serves == "no" and slow.fit > 99.9 and slow.growth > 10.0 and slow.reference_fit < 0.0
 
@@ -87,7 +87,7 @@ def test_a_joint_that_others_move_shows_no_loop() -> None:
     rng, t = np.random.default_rng(0), np.arange(4000) / RATE
     asked = np.sin(3.0 * t)
     pushed = asked + 0.4 * np.interp(t, t[::200], rng.normal(size=20))
-    (loop,) = loop_fits(Recording(t, pushed[:, None], np.zeros((len(t), 1)), reference=asked[:, None]))
+    (loop,) = fit_loops(Recording(t, pushed[:, None], np.zeros((len(t), 1)), reference=asked[:, None]))
     assert loop.fit < 95.0 and not loop.seen and loop.serves == "unknown"
     assert loop.to_dict()["natural_frequency"] is None
 
@@ -104,7 +104,7 @@ def test_joints_at_rest_have_no_loop_and_logs_without_references_are_refused() -
     with pytest.raises(ModelError, match="inertia of joint 2"):
         identify_controller(two, [MASS, 0.0])
     with pytest.raises(RecordingError, match="log.reference="):
-        loop_fits(Recording(log.t, log.q, log.tau))
+        fit_loops(Recording(log.t, log.q, log.tau))
 
 
 def test_the_loop_of_a_real_drive_has_the_poles_of_its_published_gains_and_mass(data: Callable[..., Path]) -> None:
@@ -114,7 +114,7 @@ def test_the_loop_of_a_real_drive_has_the_poles_of_its_published_gains_and_mass(
     emps_log = read(data("emps", "DATA_EMPS.mat"), columns, Robot.builtin("emps"))
     kd = 243.45 * 35.15
     seen = np.sqrt(160.18 * kd / (95.11 - 1e-3 * kd))
-    (loop,) = loop_fits(emps_log)
+    (loop,) = fit_loops(emps_log)
     assert loop.natural_frequency == pytest.approx(seen, rel=0.01) and loop.fit > 99.9
     ratio = identify_controller(emps_log, 95.11).pole_ratio(Cascade(160.18, 243.45, 35.15))
     assert ratio is not None and ratio[0] == pytest.approx(np.sqrt(95.11 / (95.11 - 1e-3 * kd)), rel=0.01)

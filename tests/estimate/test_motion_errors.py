@@ -16,7 +16,7 @@ from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot.dh import from_mdh
 from dynid.signals import at_times
 

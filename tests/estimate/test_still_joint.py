@@ -15,11 +15,11 @@ from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
+from dynid.runs.identification import run
 from dynid.runs.results import facts, parameters_text
-from dynid.runs.run import run
 from dynid.runs.settings import RunSettings
 
 STILL = ("Ia3", "Fv3", "Fc3")

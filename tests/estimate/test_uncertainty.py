@@ -16,16 +16,16 @@ from passes import counted_passes
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
+from dynid.estimate.block_cross_validation import cross_validate_blocks
 from dynid.estimate.covariance import naive_covariance
-from dynid.estimate.left_out import leave_out_each
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model
 from dynid.recording import Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import TorqueEquations
-from dynid.regression.derived import Kept
+from dynid.regression.derived import CachedEquations
 from dynid.robot import Robot
 
 
@@ -124,7 +124,7 @@ def test_a_shift_by_the_motion_counts_only_where_it_is_known() -> None:
 def test_fits_that_only_predict_go_over_no_data(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = problem()
     found = identify(whole, method=method)
-    again = leave_out_each(whole, method, estimate=None)
+    again = cross_validate_blocks(whole, method, estimate=None)
     assert found.refit is not None and found.theta is not None
     if method == "pc-ridge":  # on all data the fit is the estimate itself
         assert np.allclose(found.refit(whole.regression), found.theta, rtol=1e-5, atol=1e-7)
@@ -133,7 +133,7 @@ def test_fits_that_only_predict_go_over_no_data(method: str, monkeypatch: pytest
         raise AssertionError("cross-validation went over the data")
 
     monkeypatch.setattr(Model, "fill", refuse)
-    quick = leave_out_each(whole, method, estimate=found)
+    quick = cross_validate_blocks(whole, method, estimate=found)
     # pc-wls finds the same robots; pc-ridge keeps the strength and the noise of all data.
     assert np.allclose(quick.errors, again.errors, rtol=1e-6 if method == "pc-wls" else 0.02)
     assert all(fit.values.shape == found.values.shape and fit.refit is None for fit in quick.fits)
@@ -163,7 +163,7 @@ def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> No
     whole = problem()
     plain = TorqueEquations.of(whole.model, whole.data, whole.base)
     [piece] = plain.pieces()
-    kept = Kept.of(plain)
+    kept = CachedEquations.of(plain)
     assert np.array_equal(kept.rows(piece).entries, plain.rows(piece).entries)
     with counted_passes() as passes:
         for part in piece.parts(100):
@@ -171,4 +171,4 @@ def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> No
     assert passes.total == 0
     assert kept.layout is plain.layout and kept.pieces() == plain.pieces()
     monkeypatch.setattr("dynid.regression.derived.KEPT_BYTES", 1000)
-    assert Kept.of(plain) is plain
+    assert CachedEquations.of(plain) is plain

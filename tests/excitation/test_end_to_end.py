@@ -19,7 +19,7 @@ from dynid.excitation import (
     magnitudes,
 )
 from dynid.model import Model, make_terms
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot

@@ -20,7 +20,7 @@ from dynid.extraction.space import make_space
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.regression import base_parameters, equations_of
-from dynid.regression.fold import fold
+from dynid.regression.compression import fold
 from dynid.robot import Robot
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from fleets import Fleet
 
-from dynid.fleet.pooling import Known, parameter_groups, pool, pool_known
+from dynid.fleet.pooling import RobotInformation, parameter_groups, pool, pool_known
 
 
 def test_spreads_are_found_and_links_are_equal() -> None:
@@ -28,7 +28,7 @@ def test_two_seconds_lean_on_the_fleet_and_a_minute_stands_alone() -> None:
     seconds = [0.4 if k % 2 else 12.0 for k in range(60)]
     robots = fleet.robots([[fleet.log(theta, s, 100 * k + i) for i in range(5)]
                            for k, (theta, s) in enumerate(zip(truths, seconds, strict=True))])
-    known = [Known.of(robot) for robot in robots]
+    known = [RobotInformation.of(robot) for robot in robots]
     found = pool(robots, known=known)
     alone = np.array([fleet.new_errors(robot.solution.beta, theta)
                       for robot, theta in zip(robots, truths, strict=True)])
@@ -44,7 +44,7 @@ def test_stated_deviations_of_pooled_robots_cover_the_truth() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(3)
     truths = [fleet.own(rng) for _ in range(40)]
     robots = fleet.robots([[fleet.log(theta, 4.0, 100 * k + i) for i in range(2)] for k, theta in enumerate(truths)])
-    known = [Known.of(robot) for robot in robots]
+    known = [RobotInformation.of(robot) for robot in robots]
     found = pool(robots, known=known)
     errors = []
     for one, theta in zip(known, truths, strict=True):
@@ -58,11 +58,11 @@ def test_a_newcomer_starts_from_the_fleet() -> None:
     robots = fleet.robots([[fleet.log(fleet.own(rng), 10.0, 17 * k)] for k in range(20)])
     found = pool(robots)
     truth = fleet.own(rng)
-    new = Known.of(fleet.robots([[fleet.log(truth, 1.0, 999)]])[0])
+    new = RobotInformation.of(fleet.robots([[fleet.log(truth, 1.0, 999)]])[0])
     member = found.newcomer("new", new)
     own = fleet.robots([[fleet.log(truth, 1.0, 999)]])[0].solution.beta
     assert fleet.new_errors(member.values, truth) < 0.5 * fleet.new_errors(own, truth)
-    nothing = Known(np.zeros((len(fleet.base), 0)), np.zeros(0))
+    nothing = RobotInformation(np.zeros((len(fleet.base), 0)), np.zeros(0))
     assert np.allclose(found.newcomer("new", nothing).values, found.mean)
     assert np.allclose(found.newcomer("new", nothing).lean, 1.0)
 
@@ -72,7 +72,7 @@ def test_the_evidence_is_that_of_the_joint_normal() -> None:
     from scipy.stats import multivariate_normal
     fleet = Fleet.of_arms()
     rng, base = np.random.default_rng(5), fleet.base
-    data = [Known(rng.normal(size=(len(base), 30)), rng.normal(size=30)) for _ in range(4)]
+    data = [RobotInformation(rng.normal(size=(len(base), 30)), rng.normal(size=30)) for _ in range(4)]
     from dynid.fleet.pooling import _evidence
     values = []
     for variances in (rng.uniform(0.1, 1.0, len(base)) for _ in range(3)):
@@ -90,5 +90,5 @@ def test_the_evidence_is_that_of_the_joint_normal() -> None:
 def test_small_fleets_share_spreads_among_parameters_of_a_kind() -> None:
     base = Fleet.of_arms().base
     assert len(set(parameter_groups(base, 3))) < len(base) == len(set(parameter_groups(base, 50)))
-    data = [Known(np.eye(len(base)) * 1e3, 1e3 * np.ones(len(base))) for _ in range(3)]
+    data = [RobotInformation(np.eye(len(base)) * 1e3, 1e3 * np.ones(len(base))) for _ in range(3)]
     assert np.allclose(pool_known(base, data, parameter_groups(base, 3)).mean, 1.0)

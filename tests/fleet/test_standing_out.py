@@ -12,7 +12,7 @@ from dynid.fleet.changes import Series, changes
 from dynid.fleet.cross_prediction import cross_prediction, robots_apart
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.multiple_tests import discoveries
-from dynid.fleet.pooling import Known, pool
+from dynid.fleet.pooling import RobotInformation, pool
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import scatter
 from dynid.fleet.standing_out import fleet_parts, standing_out
@@ -34,7 +34,7 @@ def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     truths[30][names.index("Fv3")] *= 3.0
     logs = [[fleet.log(theta, 2.0, 100 * k + i) for i in range(5)] for k, theta in enumerate(truths)]
     robots = fleet.robots(logs)
-    found = standing_out(robots, [Known.of(robot) for robot in robots])
+    found = standing_out(robots, [RobotInformation.of(robot) for robot in robots])
     assert set(found.robots) == {"robot 3", "robot 17", "robot 30"}
     parts = {one.robot: one.part for one in reversed(found.differences)}
     assert parts["robot 3"].startswith("drive of joint 2") and parts["robot 30"].startswith("drive of joint 3")
@@ -45,7 +45,7 @@ def test_probabilities_are_honest_where_nothing_differs() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(7)
     truths = [fleet.own(rng) for _ in range(80)]
     robots = fleet.robots([[fleet.log(theta, 2.0, 100 * k + i) for i in range(3)] for k, theta in enumerate(truths)])
-    p = standing_out(robots, [Known.of(robot) for robot in robots]).probability
+    p = standing_out(robots, [RobotInformation.of(robot) for robot in robots]).probability
     assert 0.02 < np.mean(p < 0.05) < 0.09
     assert np.min(p) > 1e-5
 
@@ -71,7 +71,7 @@ def _series(fleet: Fleet, truths: list[Array], seed: int) -> tuple[Series, dict[
     dates = tuple(f"2026-01-{k + 1:02d}" for k in range(len(truths)))
     folds = [fleet.log(theta, 4.0, seed + k) for k, theta in enumerate(truths)]
     weights = others[0].weights
-    logs = tuple(Known.of(RobotFold.of("a", [fold], weights)) for fold in folds)
+    logs = tuple(RobotInformation.of(RobotFold.of("a", [fold], weights)) for fold in folds)
     return (Series("a", dates, logs, found.mean, found.prior, fleet.base.names),
             fleet_parts(fleet.base, others[0].regression.joints))
 

@@ -21,7 +21,7 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.model import Model
 from dynid.recording import Recording
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.write import write_npz
 from dynid.regression import Regression
 from dynid.robot import Robot

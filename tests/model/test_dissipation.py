@@ -21,8 +21,8 @@ from dynid.model import Dahl, LuGreFriction, Model, Term, make_terms
 from dynid.model.kinds import DRY
 from dynid.model.registry import FRICTION
 from dynid.recording import Samples
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import free_fall, reconstruct, verdict
 

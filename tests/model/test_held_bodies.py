@@ -17,7 +17,7 @@ from dynid.estimate import Problem, identify
 from dynid.model import Model, Payload, RigidBodies, make_terms
 from dynid.model.held import held_values
 from dynid.online import Online
-from dynid.payloads.payload import payload
+from dynid.payloads.estimation import payload
 from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot

@@ -11,7 +11,7 @@ from refusals import refused
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Dahl, Delay, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
-from dynid.model.term import Motion
+from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 from dynid.recording.samples import Decimation
 from dynid.regression import TorqueEquations, base_parameters, fold
@@ -81,7 +81,7 @@ def test_pieces_do_not_change_what_is_remembered():
     model = Model(ROBOT, (RigidBodies(), Dahl(reach=0.3)))
     t = np.arange(5000) / 200.0
     q, dq, ddq = _sines(t)
-    whole = model.memory(Motion(t, q, dq, ddq))
+    whole = model.memory(MotionSegment(t, q, dq, ddq))
     samples = Samples.of(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0)
     y = model.regressor(q, dq, ddq, memory=whole)[:, :, base_parameters(model).independent]
     for decimation in (None, Decimation(5)):
@@ -102,7 +102,7 @@ def test_the_way_after_a_reversal_is_dahls_equation():
     t = np.linspace(0.0, 4.0, 4001)
     q = np.sin(2 * t)
     term = Dahl(reach=0.2, joints=(1,))
-    ours = term.memory(Model(ROBOT), Motion(t, np.column_stack([q, q, q]), *np.zeros((2, len(t), 3))))[:, 0]
+    ours = term.memory(Model(ROBOT), MotionSegment(t, np.column_stack([q, q, q]), *np.zeros((2, len(t), 3))))[:, 0]
     theirs = solve_ivp(lambda s, z: 2 * np.cos(2 * s) * (1 - z * np.sign(np.cos(2 * s))) / 0.2, (0.0, 4.0), [0.0],
                        t_eval=t, rtol=1e-9, atol=1e-9, max_step=1e-3).y[0]
     np.testing.assert_allclose(ours, theirs, atol=2e-4)

@@ -12,8 +12,8 @@ from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Drift, Model, RigidBodies, TemperatureFriction, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Robot
 from dynid.simulation.plant import DIRECTION, FCP, make_plant

@@ -17,7 +17,7 @@ from dynid.online import FeedOptions, Online
 from dynid.online.causal import CausalFilter, CausalRows, derivative_kernels, low_pass_kernel
 from dynid.recording import Recording
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 
 RATE = 200.0
 KNOWN = FeedOptions(cutoff=8.0, rate=RATE)

@@ -25,7 +25,7 @@ from scipy.io import loadmat, savemat
 
 from dynid.cli.main import main
 from dynid.errors import RecordingError
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.unpacking import LIMIT_VARIABLE
 
 LIMIT = 8  # MB

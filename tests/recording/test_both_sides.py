@@ -9,8 +9,8 @@ import pytest
 
 from dynid.errors import RecordingError
 from dynid.recording import Recording
-from dynid.recording.both_sides import both_sides
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.motor_side import add_motor_side
 from dynid.recording.write import write_csv, write_npz
 
 
@@ -48,7 +48,7 @@ def test_motor_positions_of_the_motor_side_in_degrees(tmp_path: Path) -> None:
 
 
 def test_motors_stand_behind_the_links() -> None:
-    both = both_sides(_recording(), [1])
+    both = add_motor_side(_recording(), [1])
     assert both.joints == ("shoulder", "elbow", "elbow motor")
     np.testing.assert_array_equal(both.q, np.hstack([_recording().q, _recording().motor_position[:, 1:]]))
     np.testing.assert_array_equal(both.tau[:, 2], both.tau[:, 1])
@@ -58,4 +58,4 @@ def test_motors_stand_behind_the_links() -> None:
 def test_a_log_without_motor_positions_is_refused() -> None:
     log = _recording()
     with pytest.raises(RecordingError, match="no motor positions"):
-        both_sides(Recording(log.t, log.q, log.tau), [0])
+        add_motor_side(Recording(log.t, log.q, log.tau), [0])

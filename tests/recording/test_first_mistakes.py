@@ -7,7 +7,7 @@ import pytest
 
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.check import find_jumps
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Robot
 from dynid.runs.arguments import run_settings
 

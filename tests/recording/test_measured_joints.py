@@ -16,8 +16,8 @@ from dynid.errors import NotPossibleError, RecordingError, RobotError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
+from dynid.recording.log_reading import read
 from dynid.recording.measured import recording_from_joints
-from dynid.recording.read import read
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot
 from dynid.robot.followers import Mimic, followed

@@ -15,7 +15,7 @@ from scipy.io import savemat
 from dynid.cli.main import main
 from dynid.errors import RecordingError
 from dynid.recording.contained import check_contained
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 
 SECRET = b"password of somebody else"
 KINDS = ("external storage", "external link", "external link in a group", "soft link to an external link", "virtual")

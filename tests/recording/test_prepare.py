@@ -12,8 +12,8 @@ import pytest
 
 from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
 from dynid.recording.recording import Recording
+from dynid.recording.sample_preparation import prepare
 
 JOINTS = ("shoulder", "elbow")
 PARTS = ([(0.8, 0.4, 0.3), (0.25, 1.1, 1.0)], [(0.5, 0.7, -0.4), (0.1, 1.6, 2.0)])

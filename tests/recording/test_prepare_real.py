@@ -12,8 +12,8 @@ import pytest
 from scipy.io import loadmat
 
 from dynid.recording.decimate import decimate_columns, decimated_rows
-from dynid.recording.prepare import prepare
 from dynid.recording.recording import Recording
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.samples import Samples
 
 Data = Callable[..., Path]

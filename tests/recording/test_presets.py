@@ -10,8 +10,8 @@ import pytest
 
 from dynid.errors import RecordingError
 from dynid.recording import presets
+from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping
-from dynid.recording.read import read
 from dynid.robot import Body, Joint, Robot
 
 ROWS = 300

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.errors import RecordingError
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Body, Joint, Robot
 
 NAMES = ("t", "q1", "q2", "tau1", "tau2")

@@ -16,7 +16,7 @@ from fuzz.originals import ARRAYS, array_file, bag, text_log
 from scipy.io import savemat
 
 from dynid.errors import RecordingError
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 
 KINDS = ("csv.gz", "npz", "packed.npz", "mat", "h5", "parquet", "bag", "db3", "mcap")
 

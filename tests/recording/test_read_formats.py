@@ -20,7 +20,7 @@ from rosbags import rosbag1, rosbag2
 from rosbags.typesys import Stores, get_typestore
 
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.recording import Recording
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot

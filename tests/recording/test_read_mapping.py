@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.errors import RecordingError
+from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping
-from dynid.recording.read import read
 from dynid.robot import Body, Joint, Robot
 
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from dynid.arrays import lies_on_disk
 from dynid.errors import RecordingError
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.recording import Recording
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot
 

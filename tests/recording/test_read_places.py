@@ -13,8 +13,8 @@ from rosbags.typesys import Stores, get_typestore
 from scipy.io import savemat
 
 from dynid.errors import RecordingError
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Body, Joint, Robot
 
 T = np.arange(300) * 0.01

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.robot import Robot
 
 MAPPINGS = Path(__file__).parents[2] / "reproductions" / "mappings"

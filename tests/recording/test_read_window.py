@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import RecordingError
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 
 T = np.arange(500) * 0.01
 TABLE = np.column_stack([T, np.sin(T), np.cos(2 * T), 3 * np.cos(T), 2 * np.sin(3 * T) + 1])

@@ -12,7 +12,7 @@ from filtered_logs import simulated
 from dynid.errors import RecordingError
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_columns, decimated, decimated_rows
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 
 ROWS, DOF = 400, 2
 SIGNALS = ("t", "q", "dq", "ddq", "tau", "keep", "raw_tau", "temperature", "wrench")

@@ -10,7 +10,7 @@ import pytest
 from bags import new_bag
 
 from dynid.errors import RecordingError
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.topics import TopicSeries
 from dynid.recording.write import write_csv, write_npz
 from dynid.robot import Body, Joint, Robot

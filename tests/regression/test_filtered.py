@@ -12,7 +12,7 @@ from refusals import refused
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.estimate import Problem, identify
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import equations_of, fold
 
 KINDS = ["kernel", "power", "energy"]

@@ -12,9 +12,9 @@ from dynid.arrays import Array
 from dynid.estimate import Problem, identify
 from dynid.estimate.cutoff_choice import choose_cutoff
 from dynid.model import LinearModel, Model, Payload, Scara, make_terms
-from dynid.payloads.payload import payload
+from dynid.payloads.estimation import payload
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.report import ReportData
 from dynid.robot import Robot
 from dynid.simulation import Cascade

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.report.drawing import Curve, Panel, thinned
+from dynid.report.drawing import Panel, PlotCurve, thinned
 from dynid.report.figure import MEASURED, SERIES
 
 FIGURES = Path(__file__).resolve().parents[2] / "reproductions" / "figures"
@@ -18,8 +18,8 @@ FIGURES = Path(__file__).resolve().parents[2] / "reproductions" / "figures"
 
 def test_roles_are_told_apart() -> None:
     panel = Panel("a", "x, s", "y, m", (
-        Curve("true", (0, 1), (1.0, None), role="true"), Curve("one", (0, 1), (1.0, 2.0)),
-        Curve("two", (0, 1), (1.0, 2.0)), Curve("printed", (0, 1), (1.0, 2.0), "points", "printed")))
+        PlotCurve("true", (0, 1), (1.0, None), role="true"), PlotCurve("one", (0, 1), (1.0, 2.0)),
+        PlotCurve("two", (0, 1), (1.0, 2.0)), PlotCurve("printed", (0, 1), (1.0, 2.0), "points", "printed")))
     figure = panel.figure()
     json.dumps(figure.data, allow_nan=False)
     true, one, two, printed = figure.data
@@ -29,9 +29,16 @@ def test_roles_are_told_apart() -> None:
 
 
 def test_bars_keep_their_names_and_logarithms_their_ticks() -> None:
-    panel = Panel("a", "", "error, %", (Curve("one", ["joint 1", "joint 2"], (0.5, 20.0), "bars"),
-                                        Curve("one, printed", ["joint 1", "joint 2"], (1.0, 30.0), "bars", "printed")),
-                  logarithmic=True)
+    panel = Panel(
+        "a",
+        "",
+        "error, %",
+        (
+            PlotCurve("one", ["joint 1", "joint 2"], (0.5, 20.0), "bars"),
+            PlotCurve("one, printed", ["joint 1", "joint 2"], (1.0, 30.0), "bars", "printed"),
+        ),
+        logarithmic=True,
+    )
     bars, printed = panel.figure().data
     assert bars["x"] == ["joint 1", "joint 2"] and "pattern" in printed["marker"]
     assert panel.figure().layout["yaxis"]["type"] == "log"

@@ -10,7 +10,7 @@ import pytest
 from dynid.errors import RobotError
 from dynid.robot import Robot, builtin_names
 from dynid.robot import inertia as ten
-from dynid.robot.load import load, read_toml
+from dynid.robot.robot_files import load, read_toml
 
 TABLE = """
 name = "two"

@@ -146,7 +146,7 @@ def test_another_robot_is_refused(desk, capsys, tmp_path):
 
 def test_logs_without_commands_are_refused(desk):
     from dynid.errors import RecordingError
-    from dynid.recording.read import read
+    from dynid.recording.log_reading import read
 
     with pytest.raises(RecordingError, match="map reference and target_torque under"):
         read(desk / "one.npz", {"time": "time", "position": "q", "torque": "tau", "commanded": True})

@@ -11,7 +11,7 @@ import pytest
 
 from dynid.cli.main import main
 from dynid.recording import Recording
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.recording.write import write_npz
 from dynid.runs import RunSettings, run
 from dynid.runs.results import facts, load, save

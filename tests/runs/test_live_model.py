@@ -12,7 +12,7 @@ from unnamed_friction import write_arm
 
 from dynid.estimate import Problem, identify
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.runs.live_model import LiveModel, LiveOptions
 from dynid.runs.loading import load_problem, read_logs

@@ -119,7 +119,7 @@ def test_an_estimate_stands_where_its_cross_validation_fails(settings, monkeypat
     def fails(*given, **options):
         raise NotPossibleError("the constrained fit did not converge")
 
-    monkeypatch.setattr(import_module("dynid.runs.run"), "cross_validate", fails)
+    monkeypatch.setattr(import_module("dynid.runs.identification"), "cross_validate", fails)
     found = run(settings)
     assert found.cross is None and found.validations[0].total.relative_error < 2.0
     assert found.notes[-1].startswith("cross-validation is not available, "

@@ -16,9 +16,9 @@ from dynid.model import Model, make_terms
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, Run, RunSettings, run
-from dynid.runs.loading import Loaded
+from dynid.runs.identification import judge
+from dynid.runs.loading import LoadedProblem
 from dynid.runs.results import facts
-from dynid.runs.run import judge
 from dynid.simulation import PD, Reference, VirtualRobot
 
 ROBOT = Robot.builtin("scara2")
@@ -49,8 +49,8 @@ def found(settings: RunSettings) -> Run:
     return run(settings)
 
 
-def loaded(found: Run) -> Loaded:
-    return Loaded(found.problem, found.settings, found.robot)
+def loaded(found: Run) -> LoadedProblem:
+    return LoadedProblem(found.problem, found.settings, found.robot)
 
 
 def judged(found: Run, theta: np.ndarray) -> dict[str, dict]:

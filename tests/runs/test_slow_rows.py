@@ -10,7 +10,7 @@ from motions import fourier
 
 from dynid.model import Model, RigidBodies, Stribeck, Viscous, complete
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
 from dynid.runs import RunSettings, run

@@ -14,8 +14,8 @@ import pytest
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
+from dynid.runs.identification import Run, run
 from dynid.runs.results import facts, load, save
-from dynid.runs.run import Run, run
 from dynid.runs.settings import RunSettings
 from dynid.simulation import Poles, Reference, VirtualRobot
 

@@ -11,7 +11,7 @@ from motions import fourier
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.model import Model, make_terms
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, RunSettings, run

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from browser import Served, Watch, asked, finished, load_robot_and_log, newest, open_step, opened, served, upload
 
-from dynid.runs.demo import ROBOT
+from dynid.runs.demonstration import ROBOT
 
 Files = tuple[Path, Path]
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live")

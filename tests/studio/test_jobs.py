@@ -19,8 +19,8 @@ import pytest
 from studio_client import Client, log_of, served, urdf
 
 from dynid import Robot, RunSettings
+from dynid.runs.identification import run
 from dynid.runs.results import parameters_text
-from dynid.runs.run import run
 from dynid.studio.server import Opened
 from dynid.studio.workspace import EMPTY
 

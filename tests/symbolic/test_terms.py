@@ -11,7 +11,7 @@ from dynid.errors import ModelError
 from dynid.model import Dahl, Delay, LoadFriction, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous
 from dynid.model.registry import KINDS
 from dynid.model.sign import Sign
-from dynid.model.term import HasHistory, Motion, Stepping
+from dynid.model.term import HasHistory, MotionSegment, Stepping
 from dynid.robot import Robot
 from dynid.symbolic import generate
 
@@ -76,7 +76,7 @@ def test_memory_goes_on_from_sample_to_sample(term, tmp_path):
     q = np.column_stack([np.sin(2.0 * t), 0.3 * np.cos(3.0 * t), np.sin(t)])
     q[100:120] = q[100]
     dq = np.gradient(q, t, axis=0)
-    expected = model.memory(Motion(t, q, dq, np.zeros_like(q)))
+    expected = model.memory(MotionSegment(t, q, dq, np.zeros_like(q)))
     program = generate(model, ["inverse_dynamics"])
     memory = np.zeros(program.plan.remembers)
     for k in range(1, len(t)):

@@ -9,11 +9,11 @@ import pytest
 
 from dynid.estimate import Problem, identify
 from dynid.model import BreakawayFriction, Model, RigidBodies, Viscous
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
+from dynid.runs.identification import run
 from dynid.runs.results import facts, save
-from dynid.runs.run import run
 from dynid.runs.settings import RunSettings
 from dynid.simulation import PD, Reference, TorqueDriven, VirtualRobot
 from dynid.validate import breakaway

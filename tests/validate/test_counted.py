@@ -13,7 +13,7 @@ from scipy.signal import butter, sosfiltfilt
 from dynid.estimate import Problem, identify
 from dynid.recording import Decimation, Recording
 from dynid.recording.decimate import decimate_columns, decimated_rows, low_passed
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct
 
 RATE, NOISE = 200.0, 0.4

@@ -20,7 +20,7 @@ from dynid.estimate import Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, choose_cutoff
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.recording.write import write_npz
 from dynid.report import write_report
 from dynid.robot import Robot

@@ -11,8 +11,8 @@ from flexible_arm import LAW, ROBOT, flexible_arm, motion
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.both_sides import both_sides
-from dynid.recording.prepare import prepare
+from dynid.recording.motor_side import add_motor_side
+from dynid.recording.sample_preparation import prepare
 from dynid.simulation import PD, VirtualRobot
 from dynid.validate import deflections, reconstruct, verdict
 from dynid.validate.resonance import resonances
@@ -48,7 +48,7 @@ def test_sensors_give_stiffness_and_hysteresis_without_a_flexible_model() -> Non
 def test_without_sensors_the_torque_is_that_of_the_motor_less_its_own() -> None:
     model, _ = flexible_arm(skew=True)
     machine, truth = flexible_arm()
-    log = both_sides(VirtualRobot(machine, truth, LAW, position_noise=2e-6, torque_noise=0.02).record(motion()),
+    log = add_motor_side(VirtualRobot(machine, truth, LAW, position_noise=2e-6, torque_noise=0.02).record(motion()),
                      model.bending)
     samples = prepare(log)
     estimate = identify(Problem.of(model, samples, recordings=log), method="wls")

@@ -16,12 +16,12 @@ from dynid.recording import Samples
 from dynid.recording.stuck import hanging_positions
 from dynid.robot import Robot
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
+from dynid.validate.hypotheses.backlash import lag_of_link
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.motions import delay, gear_ratio, held_for, hoped, refined, worth_of_delay
 from dynid.validate.hypotheses.plausible import reach_of
-from dynid.validate.hypotheses.play import lag_of_link
-from dynid.validate.hypotheses.screen import ROWS, Screen
+from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
 from dynid.validate.hypotheses.trial import score, try_out
@@ -185,7 +185,7 @@ def test_a_screen_leaves_what_least_squares_leaves(simulate):
     log = simulate("arm3r", noise=0.01)
     problem = log.problem()
     noise = try_out(problem.regression).noise()
-    screen = Screen.of(problem, problem.data, noise)
+    screen = HypothesisScreen.of(problem, problem.data, noise)
     [few] = screen.logs
     y = (problem.model.regressor(few.q, few.dq, few.ddq)[:, :, problem.base.independent] / noise[None, :, None]
          ).reshape(-1, len(problem.base))
@@ -204,10 +204,10 @@ def test_hypotheses_about_torques_alone_share_the_columns_of_their_motion(simula
     noise = try_out(problem.regression).noise()
     tried = [one for j in range(3) for one in (delay(0.01), gear_ratio(j, 1.25, 3, torque=True),
                                                gear_ratio(j, 1.25, 3, torque=False), delay(-0.01))]
-    screen = Screen.of(problem, problem.data, noise)
+    screen = HypothesisScreen.of(problem, problem.data, noise)
     with counted_passes() as passes:
         found = [screen.left(Hypothesis("")), *(screen.left(one) for one in tried)]
-    alone = [Screen.of(problem, problem.data, noise).left(one) for one in (Hypothesis(""), *tried)]
+    alone = [HypothesisScreen.of(problem, problem.data, noise).left(one) for one in (Hypothesis(""), *tried)]
     assert found == alone and len(set(found)) > 7
     assert passes.total == 4 * sum(len(log) for log in screen.logs)
 

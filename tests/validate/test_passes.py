@@ -12,7 +12,7 @@ from passes import counted_passes
 from dynid.estimate import Estimate, Problem, identify
 from dynid.recording import Decimation
 from dynid.regression import TorqueEquations, fold
-from dynid.regression.derived import Kept
+from dynid.regression.derived import CachedEquations
 from dynid.validate import reconstruct, residual_tests, verdict
 
 ROWS = 4000
@@ -56,7 +56,7 @@ def test_gathered_equations_are_the_same_and_evaluate_every_row_once(decimation:
     problem, _ = fitted()
     samples = replace(problem.data[0], decimation=decimation, segments=np.array([[0, 1500], [1503, ROWS]]))
     plain = TorqueEquations.of(problem.model, samples, problem.base)
-    gathered = Kept(plain)
+    gathered = CachedEquations(plain)
     with counted_passes() as passes:
         found = fold(gathered, blocks=8)
     assert passes.total == ROWS - 3

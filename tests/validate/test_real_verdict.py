@@ -10,7 +10,7 @@ import pytest
 from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import cross_validate, reconstruct, verdict
 

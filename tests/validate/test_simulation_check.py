@@ -12,7 +12,7 @@ from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Coulomb, Model, RigidBodies, Sign, Viscous
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import PD, Reference, VirtualRobot
 from dynid.validate.simulation_check import closed_loop, simulation_checks, torque_driven

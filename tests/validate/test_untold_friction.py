@@ -14,7 +14,7 @@ from dynid.model import Model, make_terms
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.validate import reconstruct, verdict
-from dynid.validate.untold_friction import friction_worths
+from dynid.validate.unresolved_friction import friction_worths
 
 ROBOT = Robot.builtin("arm3r")
 SIMPLE = {"Fv": 0.8, "Fc": 0.6}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.validate import cross_validate, reconstruct, verdict
-from dynid.validate.worthless import blocks_worse_than_nothing, worse_than_nothing
+from dynid.validate.useless_model import blocks_worse_than_nothing, negative_r2
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +20,13 @@ def fitted(simulate):
 
 def test_a_log_that_is_predicted_has_no_finding(fitted):
     _, _, estimate, other = fitted
-    assert list(worse_than_nothing(reconstruct(estimate, other.samples))) == []
+    assert list(negative_r2(reconstruct(estimate, other.samples))) == []
 
 
 def test_inverted_torques_are_worse_than_zero_and_the_sign_is_what_to_look_at(fitted):
     _, problem, estimate, other = fitted
     fit = reconstruct(estimate, other.with_torque(-other.samples.tau).samples)
-    [said] = worse_than_nothing(fit)
+    [said] = negative_r2(fit)
     assert said.code == "worse-than-zero" and said.logs == ("other.csv",) and "sign" in said.text
     assert said.evidence["relative_error"] == pytest.approx((200.0,), abs=2.0)  # tau against minus tau
     found = verdict(estimate, problem, validation=[fit])
@@ -39,7 +39,7 @@ def test_only_the_joints_that_are_worse_are_named(fitted):
     weakest = int(np.argmin([fit.torque_rms for fit in reconstruct(estimate, other.samples).joints]))
     factor = np.ones(3)
     factor[weakest] = -1.0
-    [said] = worse_than_nothing(reconstruct(estimate, other.with_torque(other.samples.tau * factor).samples))
+    [said] = negative_r2(reconstruct(estimate, other.with_torque(other.samples.tau * factor).samples))
     assert said.code == "worse-than-zero" and said.joints == (names[weakest],)
     assert said.evidence["relative_error"] == pytest.approx((200.0,), abs=2.0)
 
@@ -50,7 +50,7 @@ def test_worse_than_the_mean_is_told_from_worse_than_zero(fitted):
     hat = estimate.predict(other.samples.q, other.samples.dq, other.samples.ddq)
     level = 20.0 * np.sqrt(np.mean(hat ** 2, axis=0))
     shifted = other.with_torque(hat + 0.5 * level).samples  # off by a constant
-    assert [one.code for one in worse_than_nothing(reconstruct(estimate, shifted))] == ["worse-than-mean"]
+    assert [one.code for one in negative_r2(reconstruct(estimate, shifted))] == ["worse-than-mean"]
 
 
 def test_blocks_of_time_worse_than_zero_are_named(fitted):

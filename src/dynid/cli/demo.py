@@ -19,7 +19,7 @@ def command(
 ) -> None:
     """Do the whole job on a built-in robot: design a motion, log it, identify, validate, report."""
     from dynid.cli.tables import print_demo
-    from dynid.runs.demo import demo, demo_facts
+    from dynid.runs.demonstration import demo, demo_facts
 
     with progress("demo") as tell:
         found = demo(output, tell, seed=seed)

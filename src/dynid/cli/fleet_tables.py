@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dynid.fleet.result import FleetResult
     from dynid.fleet.scatter import Differs
 
-_JOINTS = 10  # of the table of cross-prediction
-_ROBOTS = 4
+_SHOWN_JOINTS = 10  # of the table of cross-prediction
+_SHOWN_ROBOTS = 4
 _DIFFERS: tuple[Differs, Differs] = ("robots", "motions")
 
 
@@ -24,10 +24,10 @@ def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
     logs, failures = result.folded.entries, result.folded.failures
     screen.print(f"{len(result.robots)} robots of type {result.robot.name}, {len(logs)} logs, {result.folded.read} "
                  f"newly read, {len(failures)} not used")
-    if len(result.cross.robots) in range(2, _ROBOTS + 1):
+    if len(result.cross.robots) in range(2, _SHOWN_ROBOTS + 1):
         errors = result.cross.between()
-        head = ["model of", "on logs of", *result.cross.joints[:_JOINTS]]
-        rows = [[one, other, *(f"{x:.1f}" for x in errors[i, j][:_JOINTS])]
+        head = ["model of", "on logs of", *result.cross.joints[:_SHOWN_JOINTS]]
+        rows = [[one, other, *(f"{x:.1f}" for x in errors[i, j][:_SHOWN_JOINTS])]
                 for i, one in enumerate(result.cross.robots) for j, other in enumerate(result.cross.robots)]
         screen.print(table(head, rows, numbers=head[2:], title="relative error, %"))
     names = result.out.pooling.base.names

@@ -12,7 +12,7 @@ from dynid.cli.options import Lock, Only, Trust, refuse_to_replace, words
 from dynid.cli.output import Json, console, print_json, progress, table
 
 
-class Parameters(StrEnum):
+class ParameterForm(StrEnum):
     fixed = "fixed"
     base = "base"
     full = "full"
@@ -43,10 +43,10 @@ def command(
                                            "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
                                            "jacobian, online."
                                       )] = "",
-    parameters: Annotated[Parameters, typer.Option(help="fixed: values are constants; base: base parameters are an "
+    parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "
                                                         "parameters."
-                                                   )] = Parameters.fixed,
+                                                   )] = ParameterForm.fixed,
     result: Annotated[Path | None, typer.Option("--from", metavar="RESULT", show_default=False,
                                                 help="Result folder of `dynid identify -o`: use its terms "
                                                      "and values instead of those of the robot file.")] = None,

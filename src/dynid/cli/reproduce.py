@@ -178,7 +178,7 @@ def drawings(ran: Ran) -> tuple[Drawing, ...]:
 
 def _write_page(ran: Ran, folder: Path) -> Path:
     from dynid.report.pages.reproduction import REPRODUCTION, ReproductionData
-    from dynid.report.render import write_page
+    from dynid.report.rendering import write_page
 
     about, _, further = (ran.module.__doc__ or "").partition("\n")
     words = {**ran.checks, **{f"demonstration: {sentence}": holds for sentence, holds in ran.demonstrations.items()},

@@ -8,7 +8,7 @@ from dynid.cli.output import Json, console, print_json, table
 def command(json: Json = False) -> None:
     """List the built-in robots."""
     from dynid.robot import Robot
-    from dynid.robot.load import builtin_names
+    from dynid.robot.robot_files import builtin_names
 
     robots = [
         {"name": robot.name, "dof": robot.dof,

@@ -12,7 +12,7 @@ from dynid.cli.options import Lock, Only, Trust, numbers, refuse_to_replace, wor
 from dynid.cli.output import Json, print_json, progress
 
 
-class Law(StrEnum):
+class LawName(StrEnum):
     computed_torque = "computed-torque"
     compensated_pd = "compensated-pd"
     pd = "pd"
@@ -22,47 +22,100 @@ class Law(StrEnum):
 
 
 def command(
-    robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot.")],
-    trajectory: Annotated[Path, typer.Option(show_default=False,
-                                             help="Motion file: .csv or .npz, as written by `dynid excite`.")],
+    robot: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROBOT",
+            show_default=False,
+            help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in robot.",
+        ),
+    ],
+    trajectory: Annotated[
+        Path, typer.Option(show_default=False, help="Motion file: .csv or .npz, as written by `dynid excite`.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Log file: .csv or .npz.")],
-    controller: Annotated[Law, typer.Option(help="Controller: model-based with the nominal "
-                                                 "model, in joint or task space; or per "
-                                                 "joint: pd, or a cascade given by its poles.")] = Law.computed_torque,
+    controller: Annotated[
+        LawName,
+        typer.Option(
+            help="Controller: model-based with the nominal "
+            "model, in joint or task space; or per "
+            "joint: pd, or a cascade given by its poles."
+        ),
+    ] = LawName.computed_torque,
     bandwidth: Annotated[float, typer.Option(help="Natural frequency of the closed loop, rad/s.")] = 60.0,
     damping: Annotated[float, typer.Option(help="Damping ratio of the closed loop.")] = 1.0,
-    encoder: Annotated[str, typer.Option(metavar="STEP|S1,S2,...", show_default=False,
-                                         help="Encoder resolution, rad or m per count: one number, or one per "
-                                              "joint.")] = "",
-    position_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                                help="Standard deviation of the position noise seen by the "
-                                                     "controller, rad or m.")] = "",
-    torque_noise: Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
-                                              help="Standard deviation of the noise of logged torques, N m or "
-                                                   "N.")] = "",
-    position_snr: Annotated[str, typer.Option(metavar="DB|D1,D2,...", show_default=False,
-                                              help="Signal-to-noise ratio of the logged positions, dB.")] = "",
-    torque_snr: Annotated[str, typer.Option(metavar="DB|D1,D2,...", show_default=False,
-                                            help="Signal-to-noise ratio of the logged torques, dB.")] = "",
-    stiffness: Annotated[str, typer.Option(metavar="K|K1,K2,...", show_default=False,
-                                           help="Joint stiffness between motor and link, N m/rad (flexible "
-                                                "joints). The log then contains both positions; requires "
-                                                "--motor-inertia or --rotor.")] = "",
-    joint_damping: Annotated[str, typer.Option(metavar="D|D1,D2,...", show_default=False,
-                                               help="Damping of flexible joints, N m s/rad.")] = "",
-    motor_inertia: Annotated[str, typer.Option(metavar="J|J1,J2,...", show_default=False,
-                                               help="Motor inertia of flexible joints, kg m^2.")] = "",
+    encoder: Annotated[
+        str,
+        typer.Option(
+            metavar="STEP|S1,S2,...",
+            show_default=False,
+            help="Encoder resolution, rad or m per count: one number, or one per joint.",
+        ),
+    ] = "",
+    position_noise: Annotated[
+        str,
+        typer.Option(
+            metavar="X|X1,X2,...",
+            show_default=False,
+            help="Standard deviation of the position noise seen by the controller, rad or m.",
+        ),
+    ] = "",
+    torque_noise: Annotated[
+        str,
+        typer.Option(
+            metavar="X|X1,X2,...",
+            show_default=False,
+            help="Standard deviation of the noise of logged torques, N m or N.",
+        ),
+    ] = "",
+    position_snr: Annotated[
+        str,
+        typer.Option(
+            metavar="DB|D1,D2,...", show_default=False, help="Signal-to-noise ratio of the logged positions, dB."
+        ),
+    ] = "",
+    torque_snr: Annotated[
+        str,
+        typer.Option(
+            metavar="DB|D1,D2,...", show_default=False, help="Signal-to-noise ratio of the logged torques, dB."
+        ),
+    ] = "",
+    stiffness: Annotated[
+        str,
+        typer.Option(
+            metavar="K|K1,K2,...",
+            show_default=False,
+            help="Joint stiffness between motor and link, N m/rad (flexible "
+            "joints). The log then contains both positions; requires "
+            "--motor-inertia or --rotor.",
+        ),
+    ] = "",
+    joint_damping: Annotated[
+        str, typer.Option(metavar="D|D1,D2,...", show_default=False, help="Damping of flexible joints, N m s/rad.")
+    ] = "",
+    motor_inertia: Annotated[
+        str, typer.Option(metavar="J|J1,J2,...", show_default=False, help="Motor inertia of flexible joints, kg m^2.")
+    ] = "",
     rate: Annotated[float, typer.Option(help="Rate of the controller and the log, Hz.")] = 1000.0,
-    friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction terms of every joint with the values of the robot "
-                                               "file: viscous, coulomb, offset, ...")] = "",
+    friction: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND,...",
+            show_default=False,
+            help="Friction terms of every joint with the values of the robot file: viscous, coulomb, offset, ...",
+        ),
+    ] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
-    truth: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
-                                               help="Result folder of `dynid identify -o`: the simulated "
-                                                    "robot has its parameters, the controller those of the "
-                                                    "robot file.")] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RESULT",
+            show_default=False,
+            help="Result folder of `dynid identify -o`: the simulated "
+            "robot has its parameters, the controller those of the "
+            "robot file.",
+        ),
+    ] = None,
     only: Only = "",
     lock: Lock = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
@@ -75,7 +128,14 @@ def command(
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
     from dynid.runs.models import part_of
-    from dynid.runs.virtual_log import LoopOptions, flexible_joints, log_facts, log_writer, save_log, simulate_log
+    from dynid.runs.virtual_log import (
+        VirtualLoopOptions,
+        flexible_joints,
+        log_facts,
+        log_writer,
+        save_log,
+        simulate_log,
+    )
 
     log_writer(output)
     refuse_to_replace([output], force)
@@ -87,7 +147,7 @@ def command(
                "rotor": numbers(motor_inertia, "--motor-inertia")}
     if any(value is not None for value in springs.values()):
         sensors["flexible"] = flexible_joints(**springs)
-    loop = LoopOptions(controller.value, bandwidth, damping, rate)
+    loop = VirtualLoopOptions(controller.value, bandwidth, damping, rate)
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     with progress("simulate") as tell:
         tell(f"{trajectory.name} under {controller.value}")

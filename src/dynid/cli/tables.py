@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from dynid.datasets import LogFacts
     from dynid.estimate import Essential, Estimate
     from dynid.runs import Run
-    from dynid.runs.demo import Demo
+    from dynid.runs.demonstration import Demo
     from dynid.runs.validation import ValidatedResult
     from dynid.runs.virtual_log import VirtualLog
     from dynid.study import StudyResult
     from dynid.validate import Reconstruction, SimulationCheck
 
-_JOINTS = 8  # that one screen has room for
+_SHOWN_JOINTS = 8  # that one screen has room for
 _LOGS = 4  # too many to stand side by side
 _FINDINGS = 5
 BASE_ONLY = "gives base parameters only"  # of notes on a robot file that stand on the screen too
@@ -44,8 +44,13 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
     others = [one for one in result.validations if one.total.relative_error is not None]
     worst = [max(others, key=lambda one: one.relative_error)] if others else []
     of_all = f", worst of {len(others)}" if len(others) > 1 else ""
-    to.print(error_table({"fit": result.reconstruction} | {
-        f"{short_name(one.source, (other.source for other in others))}{of_all}": one for one in worst}, most=_JOINTS))
+    to.print(
+        error_table(
+            {"fit": result.reconstruction}
+            | {f"{short_name(one.source, (other.source for other in others))}{of_all}": one for one in worst},
+            most=_SHOWN_JOINTS,
+        )
+    )
     dropped = [f"Note: {log.sentence}." for log in result.logs if log.dropped]
     usable = verdict.grade != "not usable"  # otherwise the causes come first, and nothing is for use yet
     tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written),
@@ -121,7 +126,7 @@ def _essential_sentence(found: Essential) -> str:
 
 def parameter_table(estimate: Estimate) -> Table:
     """The base parameters with their deviations."""
-    from dynid.estimate.summary import rows as summary_rows
+    from dynid.estimate.summary_text import rows as summary_rows
 
     head = ["name", "value", "deviation", "relative", "is"]
     return table(head, summary_rows(estimate), numbers=head[1:4], title=f"{len(estimate.names)} base parameters")

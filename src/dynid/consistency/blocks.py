@@ -44,7 +44,7 @@ def triangle(n: int) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ConeConstraint:
     """F theta + g lies in a cone. name: said to people. body: the link it is about, if it is about one.
 
     columns (k,): the parameters it sees. rows (m, k): F on them. offset (m,): g. balance (m,): factors that bring the

@@ -14,7 +14,7 @@ from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.interior import interior_point
 from dynid.consistency.newton import minimise
 
-_ROUNDS = 40  # of finding the mean mass and inertia in turn with the parameters
+_MAX_ROUNDS = 40  # of finding the mean mass and inertia in turn with the parameters
 
 
 def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
@@ -34,7 +34,7 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
     weight = 0.5 * tolerance / barrier_size(consistency)
     allowed = float(np.sum((matrix @ best - rho) ** 2)) + tolerance
     means = _means(consistency, theta)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         inverse_nominal = (_isotropic(means, n, bodies) if nominal is None
                            else np.asarray(np.linalg.inv(nominal), dtype=float))
         theta = minimise(matrix, rho, Barrier(consistency, inverse_nominal, np.full(bodies, weight), weight), theta,

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.consistency.blocks import Block, Kind, svec, triangle
+from dynid.consistency.blocks import ConeConstraint, Kind, svec, triangle
 from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
 from dynid.errors import ModelError
 from dynid.model import Parameters
@@ -124,11 +124,11 @@ class Consistency:
         return float(np.linalg.eigvalsh(self.matrices(theta)).min()) if self.bodies else np.inf
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[ConeConstraint, ...]:
         """Every condition as a cone: the bodies first, in order."""
         return tuple(self._blocks())
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[ConeConstraint]:
         n = self.basis.shape[1]
         size = np.where(np.arange(n) < 3, 1.0 / LENGTH, 1.0)
         row, column = triangle(n)
@@ -136,34 +136,48 @@ class Consistency:
         kind: Kind = "pseudo-inertia" if self.form == "pseudo" else "spatial-inertia"
         below = -self.margin * svec(np.eye(n))
         for body, columns in self.bodies.items():
-            yield Block(f"{kind} of link '{body}'", kind, "psd", columns, rows, below, balance, body)
+            yield ConeConstraint(f"{kind} of link '{body}'", kind, "psd", columns, rows, below, balance, body)
         if self.positive:
             for k in np.flatnonzero(self.parameters.positive):
                 item = self.parameters.items[k]
                 if self.known.get(item.name, -1.0) >= 0.0:  # held on its side: the border would leave no room
                     continue
-                yield Block(f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
-                            np.ones((1, 1)), np.zeros(1), np.ones(1))
+                yield ConeConstraint(
+                    f"{item.name} of '{item.part}' not negative",
+                    "positive",
+                    "nonnegative",
+                    np.array([k]),
+                    np.ones((1, 1)),
+                    np.zeros(1),
+                    np.ones(1),
+                )
         for name, value in self.known.items():
             item = self.parameters.items[self.parameters.index(name)]
-            yield Block(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
+            yield ConeConstraint(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
                         np.array([self.parameters.index(name)]), np.ones((1, 1)), np.array([-value]),
                         np.array([1.0 / max(1.0, abs(value))]), item.part)
         for name, high in self.largest.items():
             place = self.parameters.index(name)
             item = self.parameters.items[place]
             sides = [[-1.0]] if item.positive else [[-1.0], [1.0]]
-            yield Block(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
+            yield ConeConstraint(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
                         np.array([place]), np.array(sides), np.full(len(sides), high),
                         np.full(len(sides), 1.0 / max(1.0, high)))
         for name, rows in self.dissipating.items():
             own = np.flatnonzero(np.any(rows != 0.0, axis=0))
-            yield Block(f"{name} dissipates power", "friction", "nonnegative", own, rows[:, own], np.zeros(len(rows)),
-                        1.0 / np.abs(rows).max(axis=1))
+            yield ConeConstraint(
+                f"{name} dissipates power",
+                "friction",
+                "nonnegative",
+                own,
+                rows[:, own],
+                np.zeros(len(rows)),
+                1.0 / np.abs(rows).max(axis=1),
+            )
         for text, (low, high) in self.intervals.items():
             coefficients = parsed(text, self.parameters)
             columns = np.flatnonzero(coefficients)
-            yield Block(f"{text} between {low:g} and {high:g}", "interval", "nonnegative", columns,
+            yield ConeConstraint(f"{text} between {low:g} and {high:g}", "interval", "nonnegative", columns,
                         np.array([coefficients[columns], -coefficients[columns]]), np.array([-low, high]),
                         np.full(2, 1.0 / max(high - low, 1e-6)))
         for body, limit in self.centres.items():
@@ -173,20 +187,38 @@ class Consistency:
         if self.bodies:
             yield from self._mass_blocks(MassLimit(high=self.heaviest))
 
-    def _mass_blocks(self, limit: MassLimit) -> Iterator[Block]:
+    def _mass_blocks(self, limit: MassLimit) -> Iterator[ConeConstraint]:
         columns = np.array([self.bodies[body][9] for body in limit.bodies or self.bodies], dtype=np.int64)
         body = limit.bodies[0] if len(limit.bodies) == 1 else None
         one = np.ones((1, len(columns)))
         balance = np.array([1.0 / max(1.0, abs(limit.low or 0.0), abs(limit.high or 0.0))])
         if limit.equal:
-            yield Block(limit.text, "mass", "zero", columns, one, np.array([-float(limit.low or 0.0)]), balance, body)
+            yield ConeConstraint(
+                limit.text, "mass", "zero", columns, one, np.array([-float(limit.low or 0.0)]), balance, body
+            )
             return
         if limit.low is not None:
-            yield Block(MassLimit(low=limit.low, bodies=limit.bodies).text, "mass", "nonnegative", columns, one,
-                        np.array([-limit.low]), balance, body)
+            yield ConeConstraint(
+                MassLimit(low=limit.low, bodies=limit.bodies).text,
+                "mass",
+                "nonnegative",
+                columns,
+                one,
+                np.array([-limit.low]),
+                balance,
+                body,
+            )
         if limit.high is not None:
-            yield Block(MassLimit(high=limit.high, bodies=limit.bodies).text, "mass", "nonnegative", columns, -one,
-                        np.array([limit.high]), balance, body)
+            yield ConeConstraint(
+                MassLimit(high=limit.high, bodies=limit.bodies).text,
+                "mass",
+                "nonnegative",
+                columns,
+                -one,
+                np.array([limit.high]),
+                balance,
+                body,
+            )
 
     def with_known(self, theta: Array) -> Array:
         """The vector with known values in place to the last digit, which solvers miss by their tolerance."""
@@ -225,16 +257,16 @@ class Consistency:
                 yield Violation(limit.whose, "mass-limit", f"{limit.text} is violated: the mass is {mass:.6g} kg", over)
 
 
-def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> Block:
+def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> ConeConstraint:
     """Limits on c = (MX MY MZ) / M become linear or conic in the moments and the mass."""
     name = f"limit on the centre of mass of link '{body}'"
     if isinstance(limit, Ellipsoid):
         # |inverse (h - m centre)| <= m
         rows = np.vstack([[0.0, 0.0, 0.0, 1.0], np.column_stack([limit.inverse, -limit.inverse @ limit.centre])])
-        return Block(name, "centre-of-mass", "soc", columns, rows, np.zeros(4), np.ones(4), body)
+        return ConeConstraint(name, "centre-of-mass", "soc", columns, rows, np.zeros(4), np.ones(4), body)
     normals, offsets = limit.planes
     rows = np.column_stack([normals, offsets])
-    return Block(name, "centre-of-mass", "nonnegative", columns, rows, np.zeros(len(rows)),
+    return ConeConstraint(name, "centre-of-mass", "nonnegative", columns, rows, np.zeros(len(rows)),
                  1.0 / np.maximum(np.linalg.norm(rows, axis=1), 1e-3), body)
 
 

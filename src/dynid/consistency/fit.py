@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency.blocks import Block, slack, smat
+from dynid.consistency.blocks import ConeConstraint, slack, smat
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import interior_point, moved_inside, scales
 from dynid.consistency.program import ProgramSolution, optimality_gap, solve_program
@@ -15,7 +15,7 @@ from dynid.errors import NotPossibleError
 from dynid.regression import BaseParameters, Stacked
 
 _TOO_HEAVY = 0.1  # share of the misfit that a robot above the greatest mass would spare, above which it is refused
-_UNEXPLAINED = 0.25  # share of the torques' squares: a relative error of one half
+_MAX_UNEXPLAINED = 0.25  # share of the torques' squares: a relative error of one half
 # Share of half the squares by which a solution may be proved to miss the optimum and still be taken.
 MAX_OPTIMALITY_GAP = 1e-4
 _ACTIVE = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
@@ -34,7 +34,7 @@ class Fit:
     beta: Array
     misfit: float
     unconstrained: float
-    active: tuple[Block, ...]
+    active: tuple[ConeConstraint, ...]
     duals: tuple[Array, ...]
     smallest_eigenvalue: float
     shift: float
@@ -81,7 +81,7 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest
-    unexplained = misfit > _UNEXPLAINED * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
+    unexplained = misfit > _MAX_UNEXPLAINED * (float(np.sum(stacked.rho ** 2)) + stacked.rest)
     if gain > _TOO_HEAVY * max(misfit, size ** 2) or (unexplained and gain > _TOO_HEAVY * size ** 2):
         interior_point(consistency)  # says which conditions contradict each other, if they do
         raise NotPossibleError(f"only a robot of more than {consistency.heaviest:g} kg explains these torques: the "
@@ -133,13 +133,13 @@ def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
     return r, q.T @ rho
 
 
-def _scaled_slack(block: Block, theta: Array) -> float:
+def _scaled_slack(block: ConeConstraint, theta: Array) -> float:
     """Distance of the parameters from the border of a condition, in the units of its multiplier. At the optimum one of
     the two is zero; of a solver that stops short of that the larger one is believed."""
     return slack(block.cone, block.value(theta) * block.balance)
 
 
-def _multiplier(block: Block, z: Array) -> float:
+def _multiplier(block: ConeConstraint, z: Array) -> float:
     """Largest multiplier of a condition: what one unit (1 kg, 0.1 m) of slack would gain, to first order."""
     scaled = z / block.balance
     if block.cone == "psd":

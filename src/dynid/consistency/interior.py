@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency.blocks import Block
+from dynid.consistency.blocks import ConeConstraint
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.program import ProgramSolution, solve_program
 from dynid.errors import NotPossibleError
@@ -17,7 +17,7 @@ from dynid.model import Parameters
 from dynid.robot import inertia as ten
 
 # Interior points found, by the parameters and what else makes the set.
-_FOUND: WeakKeyDictionary[Parameters, dict[Any, Array]] = WeakKeyDictionary()
+_FOUND_POINTS: WeakKeyDictionary[Parameters, dict[Any, Array]] = WeakKeyDictionary()
 _NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
 _CONTRADICTS = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
 
@@ -44,7 +44,7 @@ def interior_point(consistency: Consistency) -> Array:
     """
     if consistency.centres:  # these have no order and no equality
         return _interior_point(consistency)
-    found = _FOUND.setdefault(consistency.parameters, {})
+    found = _FOUND_POINTS.setdefault(consistency.parameters, {})
     key = (consistency.form, consistency.margin, consistency.masses, consistency.positive, consistency.heaviest,
            tuple(consistency.known.items()), tuple(consistency.largest.items()), tuple(consistency.intervals.items()))
     if key not in found:
@@ -82,7 +82,7 @@ def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[s
             if largest > 0 and size > _CONTRADICTS * largest]
 
 
-def _widened(block: Block, width: int) -> Block:
+def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
     """The same condition with its distance from the border as one more variable."""
     rows = np.column_stack([block.rows, -block.unit / block.balance])
     return replace(block, columns=np.append(block.columns, width), rows=rows)
@@ -120,6 +120,6 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
     raise NotPossibleError(f"the solution of the solver violates a condition by more than rounding: {outside[0].name}")
 
 
-def _rounding(block: Block, theta: Array) -> float:
+def _rounding(block: ConeConstraint, theta: Array) -> float:
     """Rounding of the eigenvalues of a matrix of this size; other conditions are exact."""
     return 8.0 * np.finfo(float).eps * float(np.abs(block.value(theta)).max()) if block.cone == "psd" else 0.0

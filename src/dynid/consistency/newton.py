@@ -16,7 +16,7 @@ from dynid.lapack import dpotrf, dpotrs, null_space
 from dynid.threads import one_blas_thread
 
 MAX_SHARE_TO_BORDER = 0.95  # share of the way to the border that a step may go
-_DONE = 1e-9  # Newton decrement against the sum of the weights
+_CONVERGED_DECREMENT = 1e-9  # Newton decrement against the sum of the weights
 
 
 class _StepLimits(NamedTuple):
@@ -108,7 +108,11 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
         length = state.length(theta, step, changes)
         theta, error = theta + length * step, error + length * (matrix @ step)
         state = state.moved(changes, length)
-        if length == 1.0 and max(goals) == 1.0 and decrement < max(_DONE * total, 1e-13 * float(error @ error)):
+        if (
+            length == 1.0
+            and max(goals) == 1.0
+            and decrement < max(_CONVERGED_DECREMENT * total, 1e-13 * float(error @ error))
+        ):
             return theta, state
     return (theta, state) if decrement < limits.enough * total and max(goals) == 1.0 else None
 

@@ -29,7 +29,7 @@ from dynid.robot import inertia as ten
 Metric = Literal["entropic", "euclidean"]
 STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from strong to hardly any
 _THINNEST = 0.005  # m: standard deviation of matter about the centre of mass that every link has in every direction
-_NEGLIGIBLE = 30.0  # by which the logarithm of a probability may be below another's and still matter
+_NEGLIGIBLE_LOG_RATIO = 30.0  # by which the logarithm of a probability may be below another's and still matter
 _POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like inside: small against one unit of evidence
 
 
@@ -160,7 +160,7 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
         before = one.evidence
         if best is None or one.evidence > best.evidence:
             best = one
-        elif fallen >= 3 and one.evidence < best.evidence - _NEGLIGIBLE:
+        elif fallen >= 3 and one.evidence < best.evidence - _NEGLIGIBLE_LOG_RATIO:
             break
     if best is None:
         raise ModelError("there is no fit from which a regularisation strength could be chosen")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.consistency.blocks import Block, slack
+from dynid.consistency.blocks import ConeConstraint, slack
 from dynid.errors import NotPossibleError
 
 # Clarabel's own regularisation (1e-8) costs five digits of the objective at forty links; "almost solved" must still
@@ -19,7 +19,7 @@ _SETTINGS: dict[str, Any] = {
     "iterative_refinement_stop_ratio": 2.0, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9,
     "reduced_tol_gap_abs": 1e-7, "reduced_tol_gap_rel": 1e-7, "reduced_tol_feas": 1e-7,
 }
-_OUTSIDE = 1e-6  # kg and kg m^2: further outside a condition, a point proves nothing
+_MAX_VIOLATION = 1e-6  # kg and kg m^2: further outside a condition, a point proves nothing
 _CONES = {"zero": "ZeroConeT", "nonnegative": "NonnegativeConeT", "soc": "SecondOrderConeT"}
 
 
@@ -75,7 +75,7 @@ class ProgramSolution:
         return self.status in ("PrimalInfeasible", "AlmostPrimalInfeasible")
 
 
-def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Array, *, size: float = 1.0,
+def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, scale: Array, *, size: float = 1.0,
                   settings: Mapping[str, Any] | None = None) -> ProgramSolution:
     """Minimise |matrix theta - rho|^2 / 2 over the blocks.
 
@@ -125,7 +125,7 @@ def solve_program(blocks: Sequence[Block], matrix: Array, rho: Array, scale: Arr
                            int(found.iterations))
 
 
-def optimality_gap(blocks: Sequence[Block], matrix: Array, rho: Array, solution: ProgramSolution,
+def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, solution: ProgramSolution,
                    scale: Array) -> float:
     """By how much f = |M theta - rho|^2 / 2 of a solution misses the optimum at most, as a share of it; infinite where
     the solution proves nothing.
@@ -140,7 +140,7 @@ def optimality_gap(blocks: Sequence[Block], matrix: Array, rho: Array, solution:
     for block, z in zip(blocks, solution.duals, strict=True):
         own = z / block.balance
         if block.cone != "zero" and (slack(block.cone, own) < -1e-12 * float(np.abs(own).max(initial=0.0))
-                                     or block.slack(theta) < -_OUTSIDE):
+                                     or block.slack(theta) < -_MAX_VIOLATION):
             return float(np.inf)
         left[block.columns] -= block.rows.T @ z
         gap += float(z @ block.value(theta))

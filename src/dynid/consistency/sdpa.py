@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency.blocks import Block, smat
+from dynid.consistency.blocks import ConeConstraint, smat
 from dynid.consistency.consistency import Consistency
 from dynid.consistency.interior import scales
 from dynid.errors import ModelError
@@ -55,7 +55,7 @@ def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
     return count + 1, False, found
 
 
-def _matrices(block: Block, unit: Array, width: int) -> tuple[int, bool, list[Entry]]:
+def _matrices(block: ConeConstraint, unit: Array, width: int) -> tuple[int, bool, list[Entry]]:
     """One condition of the set as a block of SDPA's form."""
     rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
     columns = [int(c) + 1 for c in block.columns]

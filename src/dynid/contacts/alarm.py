@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid.arrays import Array
 
-_BLOCK = 5.0  # windows, of which one maximum is taken: those of two blocks are nearly independent
-_TAIL = 0.1  # share of the maxima, the largest, that tell how the tail falls
+_MAXIMUM_WINDOWS = 5.0  # windows, of which one maximum is taken: those of two blocks are nearly independent
+_TAIL_SHARE = 0.1  # share of the maxima, the largest, that tell how the tail falls
 MIN_EXCEEDANCES = 8  # of them
 
 
@@ -36,9 +36,9 @@ def observed_level(statistic: Array, rate: float, window: float, wanted: float) 
     exponentially, and so does the rate beyond what was seen. The mean excess is taken one deviation longer than it was,
     since the few largest values of a short log must not promise too much. Zero where there are too few.
     """
-    length = max(1, round(_BLOCK * window * rate))
+    length = max(1, round(_MAXIMUM_WINDOWS * window * rate))
     count = len(statistic) // length
-    kept = max(int(_TAIL * count), MIN_EXCEEDANCES)
+    kept = max(int(_TAIL_SHARE * count), MIN_EXCEEDANCES)
     if count < 2 * MIN_EXCEEDANCES:
         return 0.0
     largest = np.sort(statistic[:count * length].reshape(count, length).max(axis=1))[::-1]

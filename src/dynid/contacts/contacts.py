@@ -17,7 +17,7 @@ from dynid.recording import Recording
 _SPLIT = 0.2  # s without a row, that part two contacts
 _EVERYWHERE = 0.5  # of a log that is touched: then it is not a contact
 _SHORT = 60.0  # s of free motion, below which the rate of alarms is extrapolated far
-_ROUGH = 20.0  # times the level of normal noise, beyond which free motion was no free motion
+_MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free motion was no free motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
         found.append(Finding("free-motion-short", "suspicious", "info", text, "little free motion",
                              evidence={"seconds": free.seconds}))
     normal = gaussian_level(outside.robot.dof, free.bandwidth, free.alarms / 3600.0)
-    if free.level > _ROUGH * normal:
+    if free.level > _MAX_FREE_NOISE * normal:
         text = ("The motion given as free has residuals far beyond its noise: an alarm needs a statistic of "
                 f"{free.level:.0f}, but Gaussian noise would need {normal:.0f}. Check that nobody touched the robot.")
         found.append(Finding("free-motion-rough", "suspicious", "warning", text, "free motion is not free",

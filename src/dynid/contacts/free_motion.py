@@ -22,12 +22,12 @@ from dynid.model import complete
 from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording
 
-_SLOW = 0.01  # of a joint's top speed
+_SLOW_SPEED = 0.01  # of a joint's top speed
 MIN_SLOW_SECONDS = 2.0  # s of a joint at a crawl that tell how far its torque is off then
 MIN_FREE_SECONDS = 5.0  # s of free motion
 MIN_NOISE_SHARE = 1e-6  # of a joint's largest torque: its deviation is never less
 MAX_VARIANCE_ROWS = 40000  # that variances are learnt from
-_ROUNDS = 8  # of weighting squares by the variance they have
+_WEIGHTING_ROUNDS = 8  # of weighting squares by the variance they have
 _MEDIAN = 0.455  # of a squared normal number of variance one
 
 
@@ -107,7 +107,7 @@ def _slow_speeds(logs: Sequence[Recording]) -> Array:
     if not np.any(reach > 1e-3):
         raise NotPossibleError(f"nothing moves in {logs[0].source}, so it does not show the noise of free motion",
                                "give a log in which the robot moves and nobody touches it", "no-free-motion")
-    return np.asarray(_SLOW * top)
+    return np.asarray(_SLOW_SPEED * top)
 
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
@@ -122,7 +122,7 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
         features[j, :, j], features[j, :, n:2 * n] = 1.0, inertia[:, j] ** 2
         features[j, :, 2 * n + j] = few.slow[:, j] ** 2
     found = np.concatenate([np.median(squares, axis=0) / _MEDIAN, np.zeros(n), squares.max(axis=0)])
-    for _ in range(_ROUNDS):
+    for _ in range(_WEIGHTING_ROUNDS):
         gram, right = np.zeros((3 * n, 3 * n)), np.zeros(3 * n)
         for j in range(n):
             variance = features[j] @ found + least[j]

@@ -17,14 +17,14 @@ from dynid.regression import BaseParameters
 
 _EXPLAINS = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
 _SHARE, _NEARLY_ALL = 0.9, 0.98  # of what acts that it explains at least, and with which it may leave more
-_BETTER = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
+_EXCLUDING_RATIO = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
 SIGNIFICANT_MASS = 4.0  # deviations that a mass is above zero
 MIN_CONTACT_ROWS = 6  # rows a window apart
-_RANK = 1e-6  # of the largest singular value
+_RANK_TOLERANCE = 1e-6  # of the largest singular value
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class HypothesisFit:
     """A hypothesis of what acts: its numbers with deviations, the mean square left over in deviations, and the share it
     explains."""
 
@@ -53,12 +53,12 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
                 "load_share": load.share, "constant_left": still.left, "constant_share": still.share}
     fits = (load.left < _EXPLAINS and load.share > _SHARE) or load.share > _NEARLY_ALL
     explains = fits and sure > SIGNIFICANT_MASS
-    if explains and still.left > max(_BETTER * load.left, _EXPLAINS):
+    if explains and still.left > max(_EXCLUDING_RATIO * load.left, _EXPLAINS):
         text = (f"{said} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
                 f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "
                 "identify it with dynid payload.")
         return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
-    if explains and load.left <= max(_BETTER * still.left, _EXPLAINS):
+    if explains and load.left <= max(_EXCLUDING_RATIO * still.left, _EXPLAINS):
         text = (f"{said} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
                 "equally well: the robot rotated too little to distinguish them.")
         return Finding("contact-or-payload", "suspicious", "info", text, "a push or a payload", evidence=evidence)
@@ -81,18 +81,18 @@ def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> 
     return -np.asarray(columns[np.searchsorted(t, part.t - 0.5 / outside.free.options.rate)])
 
 
-def _fitted(columns: Array, rows: WrenchRows) -> Fit:
+def _fitted(columns: Array, rows: WrenchRows) -> HypothesisFit:
     """Least squares of the joint torques on columns (m, dof, k), each row in its own deviations."""
     factor = np.linalg.cholesky(rows.torque_covariance)
     a = np.linalg.solve(factor, columns).reshape(-1, columns.shape[2])
     b = np.linalg.solve(factor, rows.torques.tau[:, :, None]).reshape(-1)
     scale = np.maximum(np.linalg.norm(a, axis=0), 1e-300)
     u, s, v = np.linalg.svd(a / scale, full_matrices=False)
-    kept = s > _RANK * s[0]
+    kept = s > _RANK_TOLERANCE * s[0]
     back = v[kept].T / s[kept]
     values = back @ (u[:, kept].T @ b) / scale
     left = float(np.sum((b - a @ values) ** 2))
     free = max(len(b) - int(kept.sum()), 1)
     # Residuals of free motion last longer than a window: a deviation counts no more rows than the fit leaves over.
     std = np.sqrt(np.sum(back ** 2, axis=1)) / scale * max(1.0, left / free) ** 0.5
-    return Fit(values, std, left / free, 1.0 - left / max(float(b @ b), 1e-300))
+    return HypothesisFit(values, std, left / free, 1.0 - left / max(float(b @ b), 1e-300))

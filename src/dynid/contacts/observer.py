@@ -31,7 +31,7 @@ Way = Literal["momentum", "inverse"]
 WAYS: tuple[Way, ...] = ("momentum", "inverse")
 
 _AT_ONCE = 4096  # raw samples
-_LAGS = 9  # samples that the shortest window holds
+_MIN_WINDOW_SAMPLES = 9  # samples that the shortest window holds
 MAX_BRIDGED_PERIODS = 5.0  # periods of the samples that are bridged
 LOAD_TURNS = 6  # of friction and load in turn; each halves the error at least, as gears of half efficiency lock
 _INVERSE = 0.6  # windows a period of the cut-off: as smooth as the momentum observer, and three times as late
@@ -56,7 +56,7 @@ class FilterOptions:
     @property
     def used_window(self) -> float:
         """s of the window, longer where it would hold too few samples."""
-        return max(self.window, _LAGS / self.rate)
+        return max(self.window, _MIN_WINDOW_SAMPLES / self.rate)
 
     def feeding(self) -> FeedOptions:
         """The same as options of a feed. A joint that stops dead may be held by somebody: it is not left out."""

@@ -33,10 +33,10 @@ from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpt import filterable_excerpt
 from dynid.recording.log_files import find_logs
+from dynid.recording.log_reading import mapping_of
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import AT_REST, check_usable, prepare
-from dynid.recording.read import mapping_of
+from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
 from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
 from dynid.robot import Robot
 from dynid.workers import Workers

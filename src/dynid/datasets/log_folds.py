@@ -23,7 +23,7 @@ from dynid.errors import DynidError, NotPossibleError, RecordingError
 from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import AT_REST, on_grid, prepare_gridded
+from dynid.recording.sample_preparation import AT_REST, on_grid, prepare_gridded
 from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
 from dynid.robot import Robot
 from dynid.workers import Job, Workers

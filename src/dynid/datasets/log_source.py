@@ -11,10 +11,10 @@ from typing import Any
 
 from dynid.model import chosen as chosen_joints
 from dynid.recording import Recording
-from dynid.recording.both_sides import both_sides
 from dynid.recording.log_files import LogFile, content_hash
+from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping as LogMapping
-from dynid.recording.read import read
+from dynid.recording.motor_side import add_motor_side
 from dynid.recording.recording import DroppedRow
 from dynid.robot import Robot
 
@@ -79,7 +79,7 @@ class LogSource:
             recording = read(paths, self.mapping, robot, at_once=self.rows_at_once)
         recording = replace(recording, source=self.source or recording.source)
         if self.has_both_sides and robot is not None:
-            recording = both_sides(recording, chosen_joints(robot, self.flexible_joints))
+            recording = add_motor_side(recording, chosen_joints(robot, self.flexible_joints))
         if not hashed:
             return recording, ""
         digest += json.dumps(self.mapping.model_dump(mode="json"), sort_keys=True)

@@ -20,9 +20,9 @@ from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Loops
 from dynid.threads import over_samples
 
-_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
+_CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
           "rod": closures.ROD}
-_RANK = 1e-7  # singular values below that share of the largest are none
+_RANK_TOLERANCE = 1e-7  # singular values below that share of the largest are none
 _NARROWEST = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
 _NEAR_POSTURES = 0.1  # rad or m of the joints of own freedom
 _ALWAYS_ZERO = 1e-10  # rates of closures below it in several postures are zero everywhere
@@ -61,7 +61,7 @@ class Closures(NamedTuple):
     branch: float
 
 
-class Chain(NamedTuple):
+class ClosedChain(NamedTuple):
     """A robot's closures, how what follows is eliminated, and how many equations of a closure, by name, others hold
     already."""
 
@@ -230,12 +230,12 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
 
 
 @lru_cache(maxsize=64)
-def chain_of(robot: Robot) -> Chain:
+def chain_of(robot: Robot) -> ClosedChain:
     """The closures of a robot, checked in their posture: what follows is determined, and what does not is free."""
     followers = robot.followers
     assert followers is not None and followers.loops is not None
     loops, tree, dof = followers.loops, followers.tree, robot.dof
-    kinds = np.array([_KINDS[one.kind] for one in loops.closures], dtype=np.int64)
+    kinds = np.array([_CLOSURE_KINDS[one.kind] for one in loops.closures], dtype=np.int64)
     bodies = np.array([[one.first.body, one.second.body] for one in loops.closures], dtype=np.int64)
     places = np.array([[one.first.pose[:3].ravel(), one.second.pose[:3].ravel()] for one in loops.closures])
     lengths = np.array([one.length if one.kind == "rod" else 1.0 for one in loops.closures])
@@ -253,7 +253,7 @@ def chain_of(robot: Robot) -> Chain:
     repeated = {loops.closures[k].name: int(count) for k, count in zip(*np.unique(owner[left], return_counts=True),
                                                                        strict=True)}
     arrays = Closures(*fixed, chosen, begin, branch)
-    return Chain(arrays, _elimination(tree, arrays, jacobian, dof), repeated)
+    return ClosedChain(arrays, _elimination(tree, arrays, jacobian, dof), repeated)
 
 
 def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Elimination:
@@ -325,7 +325,7 @@ def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
     following = jacobian[:, dof:]
     count = following.shape[1]
     values = np.linalg.svd(following, compute_uv=False)
-    rank = int(np.sum(values > _RANK * max(values.max(initial=0.0), 1e-300)))
+    rank = int(np.sum(values > _RANK_TOLERANCE * max(values.max(initial=0.0), 1e-300)))
     assert robot.followers is not None
     names = robot.followers.following
     if rank < count:
@@ -336,10 +336,12 @@ def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
                          "give another posture, make one of them independent, or add a closure",
                          code="loop-undetermined")
     whole = np.linalg.svd(jacobian, compute_uv=False)
-    if int(np.sum(whole > _RANK * whole.max())) > count:
-        raise RobotError(f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK)}' of robot '{robot.name}' "
-                         f"leaves no degree of freedom to its joints {', '.join(robot.joint_names)}",
-                         f"make more joints dependent than {', '.join(names)}, or remove a closure",
-                         code="loop-without-freedom")
+    if int(np.sum(whole > _RANK_TOLERANCE * whole.max())) > count:
+        raise RobotError(
+            f"loop '{holding_loop(robot.followers, jacobian, dof, _RANK_TOLERANCE)}' of robot '{robot.name}' "
+            f"leaves no degree of freedom to its joints {', '.join(robot.joint_names)}",
+            f"make more joints dependent than {', '.join(names)}, or remove a closure",
+            code="loop-without-freedom",
+        )
     return np.sort(qr(following.T, pivoting=True, mode="economic")[2][:count]).astype(np.int64)
 

@@ -15,8 +15,8 @@ from dynid.robot.loops import Closure
 _HALVINGS = 40
 MAX_CLOSURE_STEPS = 50  # of the least squares that show what stays open
 _BLOCKED = 0.05  # ratio of singular values: below it a direction is lost
-_OPEN = 1e-6  # m or 1: equations that stay as large are open
-_CLEAR = 2.0  # times more open than the next loop
+_OPEN_RESIDUAL = 1e-6  # m or 1: equations that stay as large are open
+_CLEARLY_OPEN_RATIO = 2.0  # times more open than the next loop
 
 
 def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
@@ -59,7 +59,7 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
             trial[n:] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
         left = np.array([np.abs(phi[owner == k]).max() for k in range(len(loops.closures))])
         worst, second = int(np.argmax(left)), float(np.sort(left)[-2]) if len(left) > 1 else 0.0
-        if left[worst] > _OPEN and left[worst] > _CLEAR * second:
+        if left[worst] > _OPEN_RESIDUAL and left[worst] > _CLEARLY_OPEN_RATIO * second:
             return worst, _followers_in(followers, loops.closures[worst])
     _, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
     left_side, values, right_side = np.linalg.svd(jacobian[chain.chosen][:, n:])

@@ -27,16 +27,16 @@ from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
 _ITERATIONS = 20
-_NEAR = 1e-9  # rad or m of a step: from there on with factors of the posture itself
+_NEAR_TOLERANCE = 1e-9  # rad or m of a step: from there on with factors of the posture itself
 CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
-_EXACT = 1e-14  # the same behind a long way, where speed does not count
-_LONG = 0.02  # rad or m of a joint of own freedom
+_EXACT_TOLERANCE = 1e-14  # the same behind a long way, where speed does not count
+_LONG_STEP = 0.02  # rad or m of a joint of own freedom
 STAYS_OPEN = 1e-7  # m: equations that stay as large are not closed
 LONGEST_STEP = 0.1  # rad or m of a joint of own freedom between two solutions
 LARGEST_CORRECTION = 0.3  # rad or m: behind it a step is halved, since the solution may be another branch's
 _SHORTEST_SHARE = 1e-4  # of a step before it is given up
 LEAST_SHARE = 0.4  # of the determinant that a step may leave
-_RANK = 1e-9  # least ratio of pivots
+_MIN_PIVOT_RATIO = 1e-9  # least ratio of pivots
 
 
 @njit(**INNER_BORROWING)
@@ -53,7 +53,7 @@ def factor(matrix, order):
                 pivot = i
         size = abs(matrix[pivot, k])
         largest = max(largest, size)
-        if not size > _RANK * largest:
+        if not size > _MIN_PIVOT_RATIO * largest:
             return 0.0
         if pivot != k:
             determinant = -determinant
@@ -139,7 +139,7 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     for _ in range(_ITERATIONS):
         place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
                        wrenches, ends)
-        fresh, determinant = not usable or last < _NEAR, 0.0
+        fresh, determinant = not usable or last < _NEAR_TOLERANCE, 0.0
         if fresh:
             determinant = factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square,
                                         order)
@@ -208,9 +208,35 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                     for c in range(dependent):  # slopes go on as they changed (Adams and Bashforth)
                         trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
                 guess[:] = trial[n:]
-                how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen,
-                                    n, not fresh, _EXACT if longest > _LONG else CONVERGED, trial, full, R, P, S,
-                                    phi, wrenches, ends, jacobian, square, order, right, step)
+                how, found = newton(
+                    parent,
+                    pose,
+                    axis,
+                    kinds,
+                    bodies,
+                    places,
+                    lengths,
+                    source,
+                    ratio,
+                    offset,
+                    chosen,
+                    n,
+                    not fresh,
+                    _EXACT_TOLERANCE if longest > _LONG_STEP else CONVERGED,
+                    trial,
+                    full,
+                    R,
+                    P,
+                    S,
+                    phi,
+                    wrenches,
+                    ends,
+                    jacobian,
+                    square,
+                    order,
+                    right,
+                    step,
+                )
                 correction = 0.0
                 for c in range(dependent):
                     correction = max(correction, abs(trial[n + c] - guess[c]))

@@ -20,8 +20,8 @@ from dynid.robot.followers import DependentJoints
 
 UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions of the measured joints
 MAX_JOINT_STEP = 0.1  # rad or m of an own joint in one step
-_MET = 1e-12  # rad or m of the last step
-_MISSED = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
+_CONVERGED_STEP = 1e-12  # rad or m of the last step
+_MAX_CLOSURE_ERROR = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
 _TRIALS = 60  # Gauss and Newton's steps at a sample
 _BLIND = 1e-6  # least ratio of the rates' singular values in the posture of the loops
 _WEAKEST = 0.02  # of the largest rate along a log: behind it a measured joint turns back while an own one goes on
@@ -81,14 +81,14 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
                 break
             solve_factored(square, order, right, step)
             size = np.abs(step).max()
-            if size < _MET:
+            if size < _CONVERGED_STEP:
                 status[t] = CLOSED
                 break
             status[t] = UNMET
             share = min(1.0, MAX_JOINT_STEP / size)
             for a in range(n):
                 own[0, a] += share * step[a]
-        if status[t] == CLOSED and k == n and np.abs(misfit[t]).max() > _MISSED:
+        if status[t] == CLOSED and k == n and np.abs(misfit[t]).max() > _MAX_CLOSURE_ERROR:
             status[t] = UNMET
         if status[t] != CLOSED:
             break

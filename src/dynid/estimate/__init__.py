@@ -4,12 +4,12 @@ Methods beyond least squares are imported when one of them is asked for, see `MO
 """
 
 from dynid.estimate import choice, least_squares
-from dynid.estimate.essential import Essential, essential
 from dynid.estimate.essential_rules import Removal
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_choice import FrictionChoice, choose_terms
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.problem import Method, Problem, identify, method, methods
+from dynid.estimate.reduction import Essential, essential
 
 __all__ = ["Essential", "Estimate", "FrictionChoice", "Iteration", "Method", "Problem", "Removal", "choice",
            "choose_terms", "essential", "identify", "least_squares", "method", "methods"]

@@ -17,11 +17,11 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency
-from dynid.consistency.blocks import Block, smat, svec, triangle
+from dynid.consistency.blocks import ConeConstraint, smat, svec, triangle
 from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
 
-_SIGNIFICANT = 2.0  # deviations by which the unconstrained estimate must break an equality before it counts
+_SIGNIFICANT_STD = 2.0  # deviations by which the unconstrained estimate must break an equality before it counts
 _SOFT = 0.03  # share of the barrier's weight: a condition that is broken by about four deviations then counts half
 _ONE_SIDED = 0.5  # share of the variance that is left of errors of which one side is cut off
 _VANISHED = 1e-6  # share of the unconstrained variance about which a constrained one has vanished
@@ -54,7 +54,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # share that is no function of the base parameters
     equal = np.isinf(found.strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
-    held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT * spread))
+    held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT_STD * spread))
     moves = _free_moves(found.rows[held])
     soft = (found.strength[~equal] * unseen[~equal])[:, None] * found.rows[~equal]
     tall = np.vstack([stacked.r @ base, soft]) @ moves
@@ -91,7 +91,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
     return _Conditions(rows / size[:, None], strength * size)
 
 
-def _held(block: Block, value: Array, weight: float) -> tuple[Array, Array]:
+def _held(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
     """Rows (k, columns) of moves that a block is about, and how strongly each is held (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))

@@ -10,8 +10,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_validate_blocks
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.left_out import LeftOut, leave_out_each
 from dynid.estimate.problem import Problem, find_method, identify, method
 
 AUTO = "auto"
@@ -19,13 +19,13 @@ AUTO = "auto"
 # extrapolates better, and of two such the one that does not depend on the nominal model.
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
-_MATERIAL = 0.01  # share of the smaller error: a difference below it is none, however sure
+_MATERIAL_DIFFERENCE = 0.01  # share of the smaller error: a difference below it is none, however sure
 _NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
 MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class MethodCandidate:
     """One method of a choice.
 
     left_out: its fits without each block of time, None where there are none. judged (blocks,): the errors that were
@@ -35,7 +35,7 @@ class Candidate:
     """
 
     method: str
-    left_out: LeftOut | None = None
+    left_out: BlockCrossValidation | None = None
     judged: Array | None = None
     behind: float = 0.0
     deviation: float = 0.0
@@ -64,7 +64,7 @@ class Choice:
 
     method: str
     reason: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[MethodCandidate, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -138,7 +138,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     if blocks >= MIN_BLOCKS_FOR_CHOICE and len(fits) > 1:
         for name, estimate in fits.items():
             try:
-                seen[name] = leave_out_each(problem, name, options.get(name), estimate)
+                seen[name] = cross_validate_blocks(problem, name, options.get(name), estimate)
             except (NotPossibleError, ModelError) as error:
                 failed[name] = f"without one of the blocks of time {error}"
     if not seen:
@@ -148,7 +148,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
             if only else ("there are too few blocks of time for cross-validation, and this one is physically "
                           "consistent") \
             if first.startswith("pc-") else "there are too few blocks of time for cross-validation"
-        return Choice(first, reason, tuple(Candidate(name, failure=failed.get(name)) for name in names))
+        return Choice(first, reason, tuple(MethodCandidate(name, failure=failed.get(name)) for name in names))
     judged = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:
         from dynid.estimate.reference_errors import reference_errors
@@ -164,7 +164,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     if "pc-wls" in compared and "pc-wls" not in close:  # the data contradict what every consistent method asks for
         close = [name for name in close if not name.startswith("pc-")] or close
     chosen = preferred(close)
-    listed = tuple(compared.get(name, Candidate(name, failure=failed.get(name))) for name in names)
+    listed = tuple(compared.get(name, MethodCandidate(name, failure=failed.get(name))) for name in names)
     return Choice(chosen, _reason(chosen, best, compared), listed)
 
 
@@ -173,10 +173,12 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
     return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
 
 
-def compare_left_out(seen: Mapping[str, LeftOut], judged: Mapping[str, Array]) -> dict[str, Candidate]:
+def compare_left_out(
+    seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
+) -> dict[str, MethodCandidate]:
     """Each method beside the one of the least mean error, compared block by block by the errors (blocks,) given."""
     best = min(judged.values(), key=np.nanmean)
-    return {name: Candidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
+    return {name: MethodCandidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
             for name, one in seen.items()}
 
 
@@ -187,7 +189,7 @@ def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, boo
     if n < 2:
         return behind, 0.0, False
     deviation = float(loss.std(ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1)))
-    if behind <= _MATERIAL * mean:
+    if behind <= _MATERIAL_DIFFERENCE * mean:
         return behind, deviation, False
     return behind, deviation, behind > student_quantile(n - 1, CHOICE_CONFIDENCE) * deviation
 
@@ -210,7 +212,7 @@ def student_quantile(freedom: int, share: float) -> float:
     return float(np.sqrt(freedom) * np.tan(low))
 
 
-def _reason(chosen: str, best: str, compared: Mapping[str, Candidate]) -> str:
+def _reason(chosen: str, best: str, compared: Mapping[str, MethodCandidate]) -> str:
     if len(compared) == 1:
         return "no other method could be cross-validated"
     blocks = "cross-validation" + (" with the motion of the references" if "iv" in compared else "")

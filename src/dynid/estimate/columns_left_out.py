@@ -17,7 +17,7 @@ from dynid.recording import Samples
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 
-_TRACE = 1e-14  # share of a column's squares
+_RIDGE_TRACE = 1e-14  # share of a column's squares
 EXACT_SHARE = 1e-8  # share of a joint's squared torques below which errors are rounding
 MAX_STRETCHES_OF_A_BLOCK = 8  # of time, dealt out to each block
 MIN_ROWS_OF_A_STRETCH = 10  # filtered rows share their noise with their neighbours
@@ -76,7 +76,7 @@ class ColumnsLeftOut:
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
         """Equations of some columns, with their pull to zero, or a trace of it where the data may not tell them."""
-        pull = np.sqrt(np.maximum(self.ridge[own], _TRACE) * block.squares[own])
+        pull = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
         return np.vstack([block.r[:, own], np.diag(pull)]), np.concatenate([block.rho, np.zeros(len(pull))])
 
     def losses(self, fits: Sequence[Array]) -> Array:
@@ -137,7 +137,7 @@ class Reduced:
         """Weighted squares (joints,) left of the block with some of the columns `own`."""
         used = np.flatnonzero(chosen & (self.block.squares[self.own] > 0))
         columns = self.own[used]
-        pull = np.sqrt(np.maximum(self.whole.ridge[columns], _TRACE) * self.block.squares[columns])
+        pull = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
         tall = np.vstack([self.inner[:, used], np.diag(pull)])
         right = np.concatenate([self.right, np.zeros(len(pull))])
         x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns], None)

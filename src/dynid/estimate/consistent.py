@@ -34,7 +34,7 @@ _SOLVED = 1e-13  # share of the torques' squares, 3e-7 of a torque, that the sol
 _HEAVIER = 10.0  # times its file's masses: more than any robot weighs
 _LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
 _UNSURE = 10.0  # deviations of independent rows, which residuals that are correlated in time make several times larger
-_UNSEEN = 1e-12  # share of the largest column below which a column is rounding
+_ZERO_COLUMN = 1e-12  # share of the largest column below which a column is rounding
 
 
 def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
@@ -153,7 +153,7 @@ def unseen(problem: Problem) -> dict[str, float]:
     told = {*problem.base.known, *(prior.known if prior is not None else ())}
     return {item.name: max(item.nominal or 0.0, 0.0) if item.never_negative else item.nominal or 0.0
             for item, norm in zip(problem.model.parameters, size, strict=True)
-            if item.body is None and item.name not in told and norm <= _UNSEEN * size.max()}
+            if item.body is None and item.name not in told and norm <= _ZERO_COLUMN * size.max()}
 
 
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
@@ -315,7 +315,7 @@ def open_names(problem: Problem) -> list[str]:
     """Names of the bodies' parameters that the base parameters do not fix: those that are filled in."""
     base = problem.base
     _, singular, right = np.linalg.svd(base.matrix)
-    free = right[np.sum(singular > _UNSEEN * singular.max(initial=0.0)):]
+    free = right[np.sum(singular > _ZERO_COLUMN * singular.max(initial=0.0)):]
     return [item.name for item, moves in zip(problem.model.parameters, np.linalg.norm(free, axis=0), strict=True)
             if item.body is not None and moves > 1e-6 and item.name not in base.known]
 

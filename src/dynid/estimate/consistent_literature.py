@@ -23,7 +23,7 @@ from dynid.regression import BaseParameters, Stacked
 
 _FIRMLY = 1e3  # how many times the size of a known value's torque its own row weighs in a search without equalities
 
-_FITS: dict[str, tuple[Callable[..., Fit], str]] = {
+_FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-points": (fit_points, "point masses in a box by quadratic programming"),
     "pc-sqp": (fit_sqp, "sequential quadratic programming with eigenvalue or minor constraints"),
     "pc-virtual": (fit_virtual, "squared virtual parameters by nonlinear least squares"),
@@ -42,7 +42,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
     if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
         options = {"begin": _inside(consistency, problem.nominal), **options}
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
-    best = _FITS[name][0](consistency, *equations, **options)
+    best = _FIT_FUNCTIONS[name][0](consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
     beta = problem.base.matrix @ theta
     held = replace(LinearFit.of(problem, solution, weights), solution=replace(solution, beta=beta))
@@ -79,7 +79,7 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
     return values if consistency.slack(values) > 0 else None
 
 
-@method("pc-points", _FITS["pc-points"][1], gives={"theta"}, depends_on={"units"})
+@method("pc-points", _FIT_FUNCTIONS["pc-points"][1], gives={"theta"}, depends_on={"units"})
 def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = None) -> Estimate:
     """Masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76). count: points along each edge of a
     link's box. prior_deviation: kg, by which each point's mass may be off that of the nominal model; None for no
@@ -88,7 +88,7 @@ def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = 
     return _estimate("pc-points", problem, {"count": count, "prior": prior})
 
 
-@method("pc-sqp", _FITS["pc-sqp"][1], gives={"theta"})
+@method("pc-sqp", _FIT_FUNCTIONS["pc-sqp"][1], gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
                iterations: int = 300, prior_deviation: float | None = None) -> Estimate:
     """Sequential quadratic programming with limits on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69).
@@ -117,26 +117,26 @@ def _nominal(problem: Problem, name: str, deviation: float) -> Array:
     return values
 
 
-@method("pc-virtual", _FITS["pc-virtual"][1], gives={"theta"})
+@method("pc-virtual", _FIT_FUNCTIONS["pc-virtual"][1], gives={"theta"})
 def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
     """Nonlinear least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq. 2.70-2.73)."""
     return _estimate("pc-virtual", problem, {"iterations": iterations})
 
 
-@method("pc-logchol", _FITS["pc-logchol"][1], gives={"theta"}, depends_on={"units"})
+@method("pc-logchol", _FIT_FUNCTIONS["pc-logchol"][1], gives={"theta"}, depends_on={"units"})
 def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
     """Nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022)."""
     return _estimate("pc-logchol", problem, {"iterations": iterations})
 
 
-@method("pc-reduce", _FITS["pc-reduce"][1], gives={"theta"})
+@method("pc-reduce", _FIT_FUNCTIONS["pc-reduce"][1], gives={"theta"})
 def reduced(problem: Problem, *, every: int = 1) -> Estimate:
     """Least squares with base parameters left out until the rest is consistent (Diaz-Rodriguez et al. 2010; Sousa,
     s. 6.4). every: consistency is tested after so many removals."""
     return _estimate("pc-reduce", problem, {"every": every})
 
 
-@method("pc-box", _FITS["pc-box"][1], gives={"theta"})
+@method("pc-box", _FIT_FUNCTIONS["pc-box"][1], gives={"theta"})
 def boxed(problem: Problem) -> Estimate:
     """Masses, diagonal inertias and friction not negative, each alone (Lomakin and Deutscher, s. VI)."""
     return _estimate("pc-box", problem, {})

@@ -37,7 +37,7 @@ from dynid.regression.correlation import correlation
 from dynid.threads import one_blas_thread
 
 Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
-_ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
+_PRIOR_ROUNDS = 4  # noise and strength of the prior depend on each other: this often they are found in turn
 
 
 @method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward "
@@ -112,7 +112,7 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
     # The first noise is that of the consistent fit with hardly any prior.
     chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
     rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
-    for _ in range(_ROUNDS):
+    for _ in range(_PRIOR_ROUNDS):
         deviation, effective = _noise(problem, chosen.theta)
         believed = np.sqrt(effective / rows) / deviation
         stacked = regression.stack(believed, prior=False)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.estimate.loop_fit import LoopFit, loop_fits
+from dynid.estimate.loop_fit import LoopFit, fit_loops
 from dynid.recording import Recording
 from dynid.robot import numbered_joints
 from dynid.simulation import Cascade, Controller, control_law
@@ -71,7 +71,7 @@ def identify_controller(recordings: Recording | Sequence[Recording], inertia: Ar
     `inertia` is the inertia of each joint, kg m^2 or kg, one number or one per joint, such as the largest along the
     motion (`dynid.simulation.joint_inertia`). Reference and position alone determine only gains per inertia.
     """
-    loops = loop_fits(recordings)
+    loops = fit_loops(recordings)
     first = recordings if isinstance(recordings, Recording) else recordings[0]
     dof, names = first.dof, list(first.joints or numbered_joints(first.dof))
     own = per_joint(inertia, dof, "inertia")

@@ -33,17 +33,17 @@ from dynid.regression.correlation import Correlation, correlation
 from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # below which leaving blocks out says too little
-_MATERIAL = 0.7  # share of the whole deviation: as much as all other noise
-_NAMED = 6  # parameters of a note
+_MATERIAL_SHARE = 0.7  # share of the whole deviation: as much as all other noise
+_MAX_NAMED_PARAMETERS = 6  # parameters of a note
 REVERSAL_SHARE = 0.05  # of a joint's top speed, below which the sign of a velocity from positions may be wrong
 STEP_ROWS = 20_000  # of a log that are looked at for steps of its encoders
 REPEATED_SHARE = 0.01  # of positions equal to the one before: about a reversal alone, more than noise without steps has
 REVERSAL_LEFT = 0.3  # share of what is known of a direction that rows away from reversals must show
-_LEFT = 1e-9  # share of what is known of a direction that must be left without a block
+_MIN_REMAINING_SHARE = 1e-9  # share of what is known of a direction that must be left without a block
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class ScoreNoise:
     """What the noise does to the weighted equations: middle (base, base) with covariance H^-1 middle H^-1.
 
     cov_type: how it was found. freedom: degrees of Student's t for intervals, infinite for a normal one.
@@ -61,7 +61,7 @@ class Noise:
         """Covariance (base, base) of a solution under this noise."""
         return solution.inverse @ self.middle @ solution.inverse
 
-    def shifted(self, motion: MotionShift | None) -> Noise:
+    def shifted(self, motion: MotionShift | None) -> ScoreNoise:
         """The same with the square of a shift added."""
         if motion is None:
             return self
@@ -74,11 +74,13 @@ class Noise:
         if self.motion is None:
             return ()
         shift, std = np.abs(self.motion.shift[:len(base)]), np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        far = np.flatnonzero(shift > _MATERIAL * std)
+        far = np.flatnonzero(shift > _MATERIAL_SHARE * std)
         far = far[np.argsort(-shift[far] / np.maximum(std[far], 1e-300))]  # a standard error may be zero
         if not len(far):
             return ()
-        names = ", ".join(base.names[k] for k in far[:_NAMED]) + (", ..." if len(far) > _NAMED else "")
+        names = ", ".join(base.names[k] for k in far[:_MAX_NAMED_PARAMETERS]) + (
+            ", ..." if len(far) > _MAX_NAMED_PARAMETERS else ""
+        )
         return (Note("noise-in-motion", "noise of the positions biases "
                                         f"{names} more than the noise of "
                                         "the torques does, toward less "
@@ -91,7 +93,7 @@ class Noise:
 
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
           regression: Regression | None = None, influence: Callable[[Array], Array] | None = None,
-          cov_type: CovType | None = None) -> Noise:
+          cov_type: CovType | None = None) -> ScoreNoise:
     """The noise of a weighted estimate by the way named `cov_type`, by default the best that the problem allows.
 
     weights (dof,): of the joints, None for none. equations, regression: those that were solved, the problem's own by
@@ -105,7 +107,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         rows = problem.equations if equations is None else equations
         seen = correlation(rows, solution.beta, inverse=solution.inverse, weights=scale, influence=influence,
                            threads=problem.threads)
-        found = Noise(correlated_noise_matrix(regression, seen, scale), "correlated", seen.freedom, seen)
+        found = ScoreNoise(correlated_noise_matrix(regression, seen, scale), "correlated", seen.freedom, seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
             if found.notes(problem.base, found.covariance(solution)):  # the noise of the positions matters
@@ -113,7 +115,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
     elif chosen == "blocks":
         found = block_noise(regression, solution, scale)
     else:
-        found = Noise(naive_noise_matrix(regression, solution, scale), "independent")
+        found = ScoreNoise(naive_noise_matrix(regression, solution, scale), "independent")
     if np.any(regression.base.ridge > 0):
         found = replace(found, middle=found.middle + _pull_matrix(regression, solution, weights))
     if regression.prior is None:
@@ -170,7 +172,7 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
     return middle
 
 
-def block_noise(regression: Regression, solution: Solution, weights: Array) -> Noise:
+def block_noise(regression: Regression, solution: Solution, weights: Array) -> ScoreNoise:
     """The noise from the blocks of a fold: how far the estimate moves when each is left out."""
     kept = [block for block in regression.blocks if block.rows]
     values, vectors = np.linalg.eigh(solution.inverse[np.ix_(solution.excited, solution.excited)])
@@ -179,7 +181,7 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> N
     n = len(moves)
     covariance = (n - 1) / n * moves.T @ moves
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
-    return Noise(h @ covariance @ h, "blocks", float(n - 1))
+    return ScoreNoise(h @ covariance @ h, "blocks", float(n - 1))
 
 
 def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
@@ -229,7 +231,7 @@ def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: A
     known = solution.excited
     # Symmetric form: with H^-1 = L L', (H - H_b)^-1 = L (I - L' H_b L)^-1 L', whose eigenvalues are what is left.
     gone, turn = np.linalg.eigh(half.T @ share[np.ix_(known, known)] @ half)
-    left = np.maximum(1.0 - gone, _LEFT)
+    left = np.maximum(1.0 - gone, _MIN_REMAINING_SHARE)
     move = np.zeros(size)
     move[known] = half @ (turn @ ((turn.T @ (half.T @ score[known])) / left))
     return move
@@ -292,8 +294,8 @@ class LinearFit:
     problem: Problem
     solution: Solution
     weights: Array | None
-    noise: Callable[[CovType | None], Noise]
-    naive: Callable[[Noise], Array] | None = None
+    noise: Callable[[CovType | None], ScoreNoise]
+    naive: Callable[[ScoreNoise], Array] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod

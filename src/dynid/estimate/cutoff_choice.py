@@ -35,7 +35,7 @@ from dynid.plain import plain
 from dynid.progress import Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.regression import Regression
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher

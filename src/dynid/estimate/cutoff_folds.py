@@ -23,18 +23,18 @@ from dynid.recording.preparation.cutoff import Spectrum
 from dynid.recording.preparation.resample import means
 from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
-from dynid.recording.prepare import Gridded, on_grid, prepare, prepare_gridded
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
+from dynid.recording.sample_preparation import Gridded, on_grid, prepare, prepare_gridded
 from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
-from dynid.regression.derived import Derived, Kept
+from dynid.regression.derived import CachedEquations, Derived
 from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
 from dynid.regression.known import Prior, check_known
 
-_BLOCKS = 8  # stretches of time in all logs together
-_RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
-_ROWS = 60_000  # of all logs together, a minute at that rate; of more an excerpt is taken
+_CUTOFF_BLOCKS = 8  # stretches of time in all logs together
+_SUFFICIENT_RATE = 1000.0  # Hz that is enough: torques and motion at the cut-offs tried lie far below
+_CUTOFF_ROWS = 60_000  # of all logs together, a minute at that rate; of more an excerpt is taken
 _ROWS_A_PERIOD = 12  # of a cut-off, that tell motion below it and the instants of reversals
-_UNIFORM = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
+_UNIFORM_TOLERANCE = 0.01  # of an interval, by which stamps of a log whose rows are averaged may vary
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +139,11 @@ class CutoffFolds:
 
     def _fold(self, cutoff: float, equations: EquationsKind, times: int) -> Regression:
         # Each log by itself: blocks of the same number are the same stretch of time at every cut-off.
-        count = -(-_BLOCKS // len(self.logs))
+        count = -(-_CUTOFF_BLOCKS // len(self.logs))
         logs = self.samples(cutoff, equations, times)
         if not self.starts:
             self.starts.extend(log.t[inner_cuts(log, count)] for log in logs)
-        parts = [fold(Kept(CutAtTimes(equations_of(self.model, log, self.base), starts)), blocks=count)
+        parts = [fold(CachedEquations(CutAtTimes(equations_of(self.model, log, self.base), starts)), blocks=count)
                  for log, starts in zip(logs, self.starts, strict=True)]
         return replace(reduce(add, parts), prior=self.prior)
 
@@ -175,7 +175,7 @@ def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, record
     moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
     if not moving:
         prepare(recordings[0])  # says why nothing can be learnt from it
-    less = moving_excerpt([_averaged(log) for log in moving], _ROWS)
+    less = moving_excerpt([_averaged(log) for log in moving], _CUTOFF_ROWS)
     whole = sum(map(len, less)) == sum(map(len, moving))
     return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
 
@@ -198,9 +198,10 @@ def _following(settings: Preparation, rate: float) -> Preparation:
 
 def _averaged(recording: Recording) -> Recording:
     """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
-    times = int(recording.rate / _RATE + _UNIFORM)  # stamps of a log at twice the rate may give a little less
+    # Stamps of a log at twice the rate may give a little less.
+    times = int(recording.rate / _SUFFICIENT_RATE + _UNIFORM_TOLERANCE)
     intervals = np.diff(recording.t)
-    if times < 2 or np.ptp(intervals) > _UNIFORM * float(intervals.mean()):
+    if times < 2 or np.ptp(intervals) > _UNIFORM_TOLERANCE * float(intervals.mean()):
         return recording
     whole = np.array([[0, len(recording)]])
     names = ("t", *SIGNAL_ATTRIBUTES.values(), "measured_position")

@@ -15,7 +15,7 @@ from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop import (
     Loop,
     LoopOptions,
-    Run,
+    SimulatedRun,
     Start,
     at_samples,
     closed_loop_facts,
@@ -25,7 +25,7 @@ from dynid.estimate.closed_loop import (
 )
 from dynid.estimate.closed_loop.torque_slopes import linearised, torque_slopes
 from dynid.estimate.consistent import consistency_of
-from dynid.estimate.covariance import LinearFit, Noise, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften
 from dynid.estimate.iteration import Past, Solved, Values, iterate
@@ -38,9 +38,9 @@ from dynid.recording import Samples
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.simulation import Controller
 
-_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
+_STEP_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step that are tried
 _NO_WORSE = 1.01  # times the last squared misfit of the torques that a step may have
-_CONTRACTING = 0.4  # share of the last change below which an iteration needs no slopes
+_PLAIN_STEP_RATIO = 0.4  # share of the last change below which an iteration needs no slopes
 
 Solver = Callable[[Regression, Stacked], Values]
 
@@ -79,7 +79,7 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class DirectState:
     """Simulated run and all else that the equations of one iteration are made of.
 
     run: the simulated loop. theta (parameters,): it was simulated with, None for the first run. origin (parameters,):
@@ -87,7 +87,7 @@ class State:
     (base, base): of the torques, None while plain iterations contract. rows: that count (samples, dof), one a log.
     """
 
-    run: Run
+    run: SimulatedRun
     theta: Array | None
     origin: Array | None
     share: float = 1.0
@@ -96,7 +96,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
+class SimulatedEquations:
     """Measured torques on the regressor of one simulated motion: its samples and rows, one a log, their fold, and the
     weights of the joints (dof,)."""
 
@@ -111,10 +111,10 @@ class Equations:
 
 
 @dataclass(frozen=True, eq=False)
-class Detail:
+class DirectSolution:
     """One solution: its equations, the slopes it used, and the plain least-squares solution of the equations."""
 
-    equations: Equations
+    equations: SimulatedEquations
     slopes: Array | None
     solution: Solution
 
@@ -141,11 +141,13 @@ class DirectInverse:
         speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
         return DirectInverse(name, problem, loop, options, solver, speeds, options.dropped(loop.settling))
 
-    def start(self) -> State:
+    def start(self) -> DirectState:
         run = first_run(self.problem, self.loop, self.options.start)
-        return State(run, None, regular_parameters(self.problem.model) if self.options.start == "regular" else None)
+        return DirectState(
+            run, None, regular_parameters(self.problem.model) if self.options.start == "regular" else None
+        )
 
-    def solve(self, state: State, past: Past) -> Solved[Detail]:
+    def solve(self, state: DirectState, past: Past) -> Solved[DirectSolution]:
         equations = self._equations(state, self._moving_rows(state) if past.may_select_rows else state.rows)
         regression, stacked, slopes, theta = equations.regression, equations.stacked, state.slopes, state.theta
         here = None if theta is None else self.problem.base.reduce(theta)
@@ -153,7 +155,9 @@ class DirectInverse:
         found = self.solver(regression, stacked if slopes is None or here is None else
                             linearised(stacked, slopes, here))
         change = np.inf if past.last is None else _change(stacked, found.beta, past.last.beta)
-        slow = len(past.changes) > 0 and change > (1.0 - state.share + _CONTRACTING * state.share) * past.changes[-1]
+        slow = (
+            len(past.changes) > 0 and change > (1.0 - state.share + _PLAIN_STEP_RATIO * state.share) * past.changes[-1]
+        )
         if theta is not None and here is not None and (slow or (slopes is None and change <= self.options.tolerance)):
             slopes = torque_slopes(self.problem, self.loop, state.run.law_of, theta, equations.samples,
                                    equations.weights, _deviations(equations, free))
@@ -167,25 +171,25 @@ class DirectInverse:
                          simulated_relative_error=regression.relative_error(found.beta),
                          motion=step_motion(self.loop.logs, run, self.dropped, torques=True))
         move = found.beta if past.last is None else found.beta - past.last.beta
-        return Solved(found, move, change, covariance, seen, Detail(equations, slopes, solution))
+        return Solved(found, move, change, covariance, seen, DirectSolution(equations, slopes, solution))
 
-    def advance(self, state: State, found: Solved[Detail]) -> State:
+    def advance(self, state: DirectState, found: Solved[DirectSolution]) -> DirectState:
         equations = found.detail.equations
         misfit = partial(self._misfit, equations)
         limit = np.inf if state.theta is None else _NO_WORSE * misfit(state.run)
         wanted = found.values.parameters(self.problem.base)
         run, theta, share = self._shortened(wanted, state.origin, misfit, limit)
-        return State(run, theta, theta, share, found.detail.slopes, equations.rows)
+        return DirectState(run, theta, theta, share, found.detail.slopes, equations.rows)
 
-    def _equations(self, state: State, rows: Sequence[Bools]) -> Equations:
+    def _equations(self, state: DirectState, rows: Sequence[Bools]) -> SimulatedEquations:
         """The simulated motion with the measured torques, in the rows that count."""
         samples = tuple(replace(at_samples(log.samples, motion), tau=log.samples.tau, keep=keep) for log, motion, keep
                         in zip(self.loop.logs, state.run.motions, rows, strict=True))
         equations = TorqueEquations.of(self.problem.model, samples, self.problem.base)
         regression = fold(equations, blocks=1, threads=self.problem.threads)
-        return Equations(samples, rows, regression, joint_weights(regression))
+        return SimulatedEquations(samples, rows, regression, joint_weights(regression))
 
-    def _moving_rows(self, state: State) -> list[Bools]:
+    def _moving_rows(self, state: DirectState) -> list[Bools]:
         """Rows that count (samples, dof), one a log: not the start, nor rows in or next to a standstill of the
         simulated robot or of the machine, where dry friction has no clear sign."""
         out = []
@@ -201,7 +205,7 @@ class DirectInverse:
             out.append(counts)
         return out
 
-    def _misfit(self, equations: Equations, run: Run) -> float:
+    def _misfit(self, equations: SimulatedEquations, run: SimulatedRun) -> float:
         """Weighted squares of measured minus simulated torques in the rows that count."""
         total = 0.0
         for log, motion, keep in zip(self.loop.logs, run.motions, equations.rows, strict=True):
@@ -209,13 +213,13 @@ class DirectInverse:
             total += float(np.sum(miss[keep] ** 2))
         return total
 
-    def _shortened(self, theta: Array, origin: Array | None, misfit: Callable[[Run], float], limit: float
-                   ) -> tuple[Run, Array, float]:
+    def _shortened(self, theta: Array, origin: Array | None, misfit: Callable[[SimulatedRun], float], limit: float
+                   ) -> tuple[SimulatedRun, Array, float]:
         """The loop with parameters theta, or so far on the way to them from the origin that it can be simulated and its
         misfit is within the limit; the parameters simulated, and that share of the way."""
         if origin is None:
             return self.loop.run_following(theta), theta, 1.0
-        for share in _SHARES[:-1]:
+        for share in _STEP_SHARES[:-1]:
             there = origin + share * (theta - origin)
             try:
                 run = self.loop.run_following(there)
@@ -223,8 +227,8 @@ class DirectInverse:
                 continue
             if misfit(run) <= limit:
                 return run, there, share
-        there = origin + _SHARES[-1] * (theta - origin)
-        return self.loop.run_following(there), there, _SHARES[-1]
+        there = origin + _STEP_SHARES[-1] * (theta - origin)
+        return self.loop.run_following(there), there, _STEP_SHARES[-1]
 
 
 def _change(stacked: Stacked, new: Array, old: Array) -> float:
@@ -232,20 +236,20 @@ def _change(stacked: Stacked, new: Array, old: Array) -> float:
     return float(np.linalg.norm(stacked.r @ (new - old))) / max(float(np.linalg.norm(stacked.r @ new)), 1e-300)
 
 
-def _deviations(equations: Equations, free: Solution) -> Array:
+def _deviations(equations: SimulatedEquations, free: Solution) -> Array:
     """A step for each parameter (base,): its deviation as least squares has it, rows taken for independent."""
     sizes = np.sqrt(np.maximum(np.diag(naive_covariance(equations.regression, free, equations.weights)), 0.0))
     return np.where(sizes > 0.0, sizes, 1e-6)
 
 
-def _noise(problem: Problem, equations: Equations, solution: Solution) -> Noise:
+def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) -> ScoreNoise:
     """What the noise does to the equations of the simulated motion."""
     inner = replace(problem, regression=equations.regression, data=equations.samples)
     # The motion is simulated: noise of positions is not in its columns.
     return noise(inner, solution, equations.weights, equations=inner.equations)
 
 
-def _covariance(solution: Solution, found: Noise, slopes: Array) -> Array:
+def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
     """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)

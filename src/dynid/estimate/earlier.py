@@ -26,7 +26,7 @@ from dynid.estimate.problem import Problem
 from dynid.regression.known import Prior
 
 METHOD = "wls"  # which takes rows beside its equations
-_SCALES = np.geomspace(1.0, 1e3, 61)  # by which the prior's deviations may be larger than stated
+_PRIOR_SCALES = np.geomspace(1.0, 1e3, 61)  # by which the prior's deviations may be larger than stated
 UNLIKE_PRIOR_SCALE = 2.0  # from which a robot is said not to be like its prior
 
 
@@ -73,9 +73,9 @@ def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
         r, rho = rest.T @ r, rest.T @ rho
     sizes, vectors = np.linalg.eigh(r @ earlier.covariance[np.ix_(known, known)] @ r.T / c)
     squares = (vectors.T @ (rho - r @ earlier.values[known])) ** 2 / c
-    spread = 1.0 + _SCALES[:, None] ** 2 * np.maximum(sizes, 0.0)
+    spread = 1.0 + _PRIOR_SCALES[:, None] ** 2 * np.maximum(sizes, 0.0)
     evidence = -0.5 * np.sum(np.log(spread) + squares / spread, axis=1)
-    scale = float(_SCALES[int(np.argmax(evidence))])
+    scale = float(_PRIOR_SCALES[int(np.argmax(evidence))])
     beside = regression.prior
     matrix, values, told = rows.matrix / scale, rows.values / scale, {}
     if beside is not None:  # what is known of single parameters stands as it is said

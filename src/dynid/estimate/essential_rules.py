@@ -34,7 +34,7 @@ class Removal:
     statistic: float
 
 
-class Kept(NamedTuple):
+class KeptParameters(NamedTuple):
     """Values and deviations (kept,) of the parameters kept, and what the others cost: a sum of squares in units of the
     noise's variance."""
 
@@ -52,7 +52,7 @@ class Kept(NamedTuple):
 class View(Protocol):
     """What is left of a fit with only some of its parameters, by their indices."""
 
-    def __call__(self, kept: Ints) -> Kept: ...
+    def __call__(self, kept: Ints) -> KeptParameters: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +65,14 @@ class FoldedView:
     rest: float
     free: float
 
-    def __call__(self, kept: Ints) -> Kept:
+    def __call__(self, kept: Ints) -> KeptParameters:
         part = self.stacked.select(kept)
         scale = np.linalg.norm(part.r, axis=0)
         half = solve_triangular(part.r / scale, np.eye(len(kept))) / scale[:, None]
         inverse = half @ half.T
         deviations = np.sqrt(np.diag(inverse @ self.middle[np.ix_(kept, kept)] @ inverse))
         cost = (part.rest - self.rest) / self.rest * self.free if self.rest > 0 else np.inf
-        return Kept(half @ part.rho, deviations, float(cost))
+        return KeptParameters(half @ part.rho, deviations, float(cost))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class NormalView:
     values: Array
     covariance: Array
 
-    def __call__(self, kept: Ints) -> Kept:
+    def __call__(self, kept: Ints) -> KeptParameters:
         gone = np.setdiff1d(np.arange(len(self.values)), kept)
         gone = gone[np.diag(self.covariance)[gone] > 0]  # those not excited have no deviation and no value
         whole, both = self.covariance[np.ix_(kept, kept)], self.covariance[np.ix_(kept, gone)]
@@ -91,7 +91,9 @@ class NormalView:
                                 np.column_stack([self.values[gone] / scale, both.T / scale[:, None]]))
         values = self.values[kept] - both / scale @ share[:, 0]
         variance = np.diag(whole) - np.einsum("kg,gk->k", both / scale, share[:, 1:])
-        return Kept(values, np.sqrt(np.maximum(variance, 0.0)), float(self.values[gone] / scale @ share[:, 0]))
+        return KeptParameters(
+            values, np.sqrt(np.maximum(variance, 0.0)), float(self.values[gone] / scale @ share[:, 0])
+        )
 
 
 Choose = Callable[[Ints, Array], int | None]  # of the kept and their relative deviations, the one to go

@@ -22,7 +22,7 @@ from dynid.regression import BaseParameters, Regression, TorqueEquations
 from dynid.regression.residuals import Residuals, residuals, torque_sums
 
 if TYPE_CHECKING:
-    from dynid.estimate.left_out import LeftOut
+    from dynid.estimate.block_cross_validation import BlockCrossValidation
 
 # Percent: a parameter with a larger standard error is not identified, only estimated. At 50 % a value is twice its
 # standard error, so that its sign is certain at a level of 95 %.
@@ -71,7 +71,7 @@ class Estimate:
     diagnostics: Diagnostics = field(kw_only=True)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[Regression], Array] | None = None
-    left_out: LeftOut | None = None
+    left_out: BlockCrossValidation | None = None
     iterations: tuple[Iteration, ...] = ()
 
     @property
@@ -185,7 +185,7 @@ class Estimate:
 
     def plot(self) -> Any:
         """A plotly figure of the base parameters with their 95 % intervals, poorly determined ones in grey."""
-        from dynid.estimate.summary import plot
+        from dynid.estimate.summary_text import plot
         return plot(self)
 
     def __repr__(self) -> str:
@@ -194,16 +194,16 @@ class Estimate:
 
     def summary(self) -> str:
         """A table that can be pasted into a paper."""
-        from dynid.estimate.summary import summary
+        from dynid.estimate.summary_text import summary
         return summary(self)
 
     def _repr_html_(self) -> str:
-        from dynid.estimate.summary import summary_html
+        from dynid.estimate.summary_text import summary_html
         return summary_html(self)
 
     def to_frame(self) -> Any:
         """A pandas table, a row a base parameter: value, std, relative_std, low and high of 95 %, unit, expression."""
-        from dynid.estimate.summary import to_frame
+        from dynid.estimate.summary_text import to_frame
         return to_frame(self)
 
     def __getstate__(self) -> dict[str, Any]:

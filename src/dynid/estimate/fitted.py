@@ -17,8 +17,8 @@ from dynid.regression import BaseParameters, TorqueEquations, fold
 # Rows after decimation:
 _ENOUGH_ROWS = 20000  # for the second estimate: the torque of a gear need not be known as well as its friction
 _FIRST_ROWS = 5000  # for the first, which is only what the second begins with
-_PIECE = 65536
-_FREE = 100.0
+_ROWS_AT_ONCE = 65536
+_FREE_WIDTH = 100.0
 
 
 def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
@@ -78,7 +78,7 @@ def split_values(base: BaseParameters, beta: Array) -> Array:
     known = base.known_vector
     start[[name in base.known for name in parameters.names]] = known[[name in base.known for name in parameters.names]]
     # What is no body's may be anything: a hundred times the largest value that it is part of.
-    scale = _FREE * (np.abs(base.matrix) > 0).T @ np.abs(beta) + 1e-9
+    scale = _FREE_WIDTH * (np.abs(base.matrix) > 0).T @ np.abs(beta) + 1e-9
     for places in parameters.bodies.values():
         xx, _, _, yy, _, zz, _, _, _, mass = start[places]
         length = np.sqrt(max(xx + yy + zz, 1e-6) / (2.0 * max(mass, 1e-3)))
@@ -91,7 +91,7 @@ def top_speeds(logs: Sequence[Samples]) -> Array:
     """Top speed of each joint (dof,) in the rows that are kept, rad/s or m/s; one for a joint that stands still."""
     top = np.zeros(logs[0].dof)
     for log in logs:
-        for start in range(0, len(log), _PIECE):
-            rows = slice(start, start + _PIECE)
+        for start in range(0, len(log), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
             top = np.maximum(top, np.where(log.keep[rows], np.abs(log.dq[rows]), 0.0).max(axis=0, initial=0.0))
     return np.where(top > 0, top, 1.0)

@@ -160,7 +160,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
                                "name the friction with --friction, or record a longer motion")
     base = problem.base
     groups = _groups(base, has_rotor)
-    search = Search.of(regression, groups)
+    search = RidgeSearch.of(regression, groups)
     ridges = search.run()
     dropped = search.dropped(ridges, model.dof)
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
@@ -237,7 +237,7 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
         yield {"kind": "viscous-difference", "ridge": ridges[DIFFERENCE], **where(kept[DIFFERENCE])}
 
 
-def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float],
+def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, float],
                   kept: Mapping[str, Sequence[int]]) -> JointChoice:
     """Return what each kind of term is worth on a joint, beside the others that were taken."""
     taken, left = list[Worth](), list[Worth]()
@@ -251,7 +251,7 @@ def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class RidgeSearch:
     """Cross-validation of ridges, one for each kind of term.
 
     Attributes:
@@ -269,7 +269,7 @@ class Search:
     found: dict[bytes, Array] = field(default_factory=dict)
 
     @staticmethod
-    def of(regression: Regression, groups: Mapping[str, Ints]) -> Search:
+    def of(regression: Regression, groups: Mapping[str, Ints]) -> RidgeSearch:
         """Return the search on a compressed regression; groups: its columns by kind of term."""
         columns = np.concatenate(list(groups.values()))
         extra = np.concatenate([groups[name] for name in GROUPS])
@@ -281,7 +281,7 @@ class Search:
                            for weight, factor in zip(weights, regression.factors, strict=True)])
         own = {name: np.arange(a, b) for name, a, b in zip(groups, ends, ends[1:], strict=False)}
         items, base = regression.base.parameters.items, regression.base.independent
-        return Search(tuple(parts), own, np.array([items[base[c]].owner for c in columns], dtype=np.int64), powers)
+        return RidgeSearch(tuple(parts), own, np.array([items[base[c]].owner for c in columns], dtype=np.int64), powers)
 
     def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the ridge (k,) of each column; without: kinds and joints that are left out."""

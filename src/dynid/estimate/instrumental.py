@@ -17,7 +17,7 @@ from dynid.estimate.closed_loop import (
     AnyStart,
     Loop,
     LoopOptions,
-    Run,
+    SimulatedRun,
     at_samples,
     closed_loop_facts,
     first_run,
@@ -34,7 +34,6 @@ from dynid.estimate.instruments import (
     Measured,
     Projected,
     at_low_rate,
-    bent,
     filtered_references,
     instrument_shift,
     low_rate,
@@ -45,6 +44,7 @@ from dynid.estimate.instruments import (
     spectral_covariance,
     spectral_freedom,
     taper,
+    with_joint_deflection,
 )
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate
 from dynid.estimate.iterations import Iteration
@@ -108,7 +108,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class InstrumentalState:
     """Simulated run and all else that the equations of one iteration are made of.
 
     motions: without noise, one a log, at the rows of its samples. run: they were simulated in, None for references.
@@ -117,7 +117,7 @@ class State:
     """
 
     motions: tuple[Samples, ...]
-    run: Run | None
+    run: SimulatedRun | None
     theta: Array | None = None
     weights: Array | None = None
     moving: Sequence[Array] = ()
@@ -125,7 +125,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Detail:
+class InstrumentalSolution:
     """One solution: the projected equations, their residuals, the weights and the rows that counted."""
 
     projected: Projected
@@ -168,16 +168,16 @@ class Instrumental:
         """Of the iterations; instruments from references do not depend on the estimate and settle at once."""
         return self.options.tolerance if self.source == "simulation" else np.inf
 
-    def start(self) -> State:
+    def start(self) -> InstrumentalState:
         if self.source in ("transfer", "reference"):
             motions = (filtered_references if self.source == "transfer" else plain_references)(self.loop.logs)
             if isinstance(self.problem.model, FlexibleModel):
-                motions = bent(self.problem.model, weighted_least_squares(self.problem).full, motions)
-            return State(tuple(motions), None)
+                motions = with_joint_deflection(self.problem.model, weighted_least_squares(self.problem).full, motions)
+            return InstrumentalState(tuple(motions), None)
         run = first_run(self.problem, self.loop, self.options.start)
-        return State(self._motions(run), run)
+        return InstrumentalState(self._motions(run), run)
 
-    def solve(self, state: State, past: Past) -> Solved[Detail]:
+    def solve(self, state: InstrumentalState, past: Past) -> Solved[InstrumentalSolution]:
         moving = self._moving(state) if past.may_select_rows else state.moving
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, moving, strict=True))
         regression = fold(Instrumented(self.measured, state.motions, tapers), blocks=1, threads=self.problem.threads)
@@ -198,14 +198,14 @@ class Instrumental:
                          simulated_relative_error=low.relative_error,
                          motion=step_motion(self.loop.logs, state.motions, self.options.dropped(self.loop.settling),
                                             torques=state.run is not None))
-        return Solved(found, move, change, covariance, seen, Detail(projected, low, weights, moving))
+        return Solved(found, move, change, covariance, seen, InstrumentalSolution(projected, low, weights, moving))
 
-    def advance(self, state: State, found: Solved[Detail]) -> State:
+    def advance(self, state: InstrumentalState, found: Solved[InstrumentalSolution]) -> InstrumentalState:
         run, theta, notes = self._simulated(found.values, found.detail.projected)
-        return State(self._motions(run), run, theta, found.detail.low.weights(), found.detail.moving,
+        return InstrumentalState(self._motions(run), run, theta, found.detail.low.weights(), found.detail.moving,
                      state.notes or notes)
 
-    def shift(self, end: Settled[State, Detail]) -> Array:
+    def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
         """Square (base, base) of the estimate's shift by motion that dry columns do not see, zero where the logs do not
         tell."""
         beta, detail = end.found.values.beta, end.found.detail
@@ -217,10 +217,10 @@ class Instrumental:
                                  beta, detail.weights)
         return np.outer(shift, shift)
 
-    def _motions(self, run: Run) -> tuple[Samples, ...]:
+    def _motions(self, run: SimulatedRun) -> tuple[Samples, ...]:
         return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
-    def _moving(self, state: State) -> list[Array]:
+    def _moving(self, state: InstrumentalState) -> list[Array]:
         """Weights of the equations (samples, dof), one a log, that fall where dry friction loses its sign.
 
         Where the machine itself sticks, its dry friction is anything below its full value, whatever the simulation does
@@ -234,7 +234,7 @@ class Instrumental:
             out.append(soften(~unclear, motion, 0.5 * WINDOW))
         return out
 
-    def _simulated(self, values: Values, projected: Projected) -> tuple[Run, Array, tuple[Note, ...]]:
+    def _simulated(self, values: Values, projected: Projected) -> tuple[SimulatedRun, Array, tuple[Note, ...]]:
         """The loop with the last estimate, or where that robot cannot move with a consistent one that fits as well as
         any can: the best of all or one well inside, whichever follows the log better; the parameters simulated, and
         notes. An instrument may come from any robot close to the machine."""
@@ -246,7 +246,7 @@ class Instrumental:
                 raise
             reason = error
         consistency = consistency_of(self.problem)
-        found: list[tuple[float, Run, Array]] = []
+        found: list[tuple[float, SimulatedRun, Array]] = []
         for nearest in (partial(_border, self.problem, consistency, projected),
                         partial(_inside, self.problem, consistency, projected)):
             try:

@@ -20,7 +20,7 @@ from dynid.regression import BaseParameters
 _SMALL_STEP = 0.1  # stated deviations by which the last iteration may still move a parameter
 # Of the tolerance: torques that change less than this have settled, however good the data are.
 SETTLED_SHARE_OF_TOLERANCE = 1e-3
-_CONTRACTING = 0.7  # share of the last change below which iterations need no damping
+_UNDAMPED_RATIO = 0.7  # share of the last change below which iterations need no damping
 
 State = TypeVar("State")
 Detail = TypeVar("Detail")
@@ -61,7 +61,7 @@ class Past:
     def damped(self, new: Values, change: float) -> Values:
         """The new values, or half way to them where iterations do not contract: dry friction of joints that nearly
         stand still can make the estimate swing between two answers."""
-        if self.last is None or not self.changes or change < _CONTRACTING * self.changes[-1]:
+        if self.last is None or not self.changes or change < _UNDAMPED_RATIO * self.changes[-1]:
             return new
         return new.halfway(self.last)
 

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate.iterations import Iteration, StepMotion
 
-_NUMBERS = ("number", "change", "step", "simulated_relative_error")
+_NUMBER_FIELDS = ("number", "change", "step", "simulated_relative_error")
 
 
 def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
     if not iterations:
         return {}
     base, moving = len(iterations[0].values), [(k, one.motion) for k, one in enumerate(iterations) if one.motion]
-    numbers = [[np.nan if (x := getattr(one, name)) is None else x for name in _NUMBERS] for one in iterations]
+    numbers = [[np.nan if (x := getattr(one, name)) is None else x for name in _NUMBER_FIELDS] for one in iterations]
     arrays: dict[str, Any] = {
         "iteration_numbers": np.array(numbers, dtype=float),
         "iteration_values": np.array([one.values for one in iterations]),

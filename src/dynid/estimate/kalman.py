@@ -34,7 +34,7 @@ from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]
 _MOVE = 1e-6  # by which a position or velocity is moved for a derivative
-_SPREAD = 1.0  # distance of the sigma points in deviations, times the root of the number of states
+_SIGMA_DISTANCE = 1.0  # distance of the sigma points in deviations, times the root of the number of states
 _ASTRAY = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
 _SMOOTH_SIGN = 1e-2  # share of the top speed over which the sign of dry friction is smoothed
 _KEPT = 20  # moments of a pass at which values and deviations are kept
@@ -52,7 +52,7 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
     often the log is gone through. Noise: one-sigma, default from how rough the positions and the residuals of the start
     are.
     """
-    options = Options(start, start_deviation, passes, position_noise, torque_noise)
+    options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ekf", _extended_step, options)
 
 
@@ -62,12 +62,12 @@ def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation:
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Unscented Kalman filter: sigma points through the model itself, no derivatives; for robots of few parameters, as
     each step moves two points for every state and parameter. Options as those of `ekf`."""
-    options = Options(start, start_deviation, passes, position_noise, torque_noise)
+    options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
 
 
 @dataclass(frozen=True)
-class Options:
+class FilterOptions:
     """Options of both filters, as the methods describe them."""
 
     start: Start
@@ -78,7 +78,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class FilterNoise:
     """One-sigma: position (dof,), rad or m, of a measurement; torque (dof,), N m or N, of an input row."""
 
     position: Array
@@ -140,10 +140,12 @@ class Dynamics:
         return np.append(beta, np.ones((*beta.shape[:-1], 1)), axis=-1) if self.known.any() else beta
 
 
-Step = Callable[[Dynamics, Gaussian, Interval, Noise], tuple[Gaussian, Array]]
+Step = Callable[[Dynamics, Gaussian, Interval, FilterNoise], tuple[Gaussian, Array]]
 
 
-def _extended_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: Noise) -> tuple[Gaussian, Array]:
+def _extended_step(
+    dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
+) -> tuple[Gaussian, Array]:
     """One interval with the model linearised about the mean; also the whitened innovation (dof,)."""
     x, n, m, h = state.mean, dynamics.dof, len(state.mean), interval.period
     dq, beta = x[n:2 * n], x[2 * n:]
@@ -168,10 +170,12 @@ def _extended_step(dynamics: Dynamics, state: Gaussian, interval: Interval, nois
     return _measure(Gaussian(ahead, factor), interval.position, noise)
 
 
-def _unscented_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: Noise) -> tuple[Gaussian, Array]:
+def _unscented_step(
+    dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
+) -> tuple[Gaussian, Array]:
     """One interval with sigma points through the model; also the whitened innovation (dof,)."""
     n, m, h = dynamics.dof, len(state.mean), interval.period
-    reach = _SPREAD * np.sqrt(m)
+    reach = _SIGMA_DISTANCE * np.sqrt(m)
     points = np.vstack([state.mean + reach * state.factor.T, state.mean - reach * state.factor.T])
     q, dq, beta = points[:, :n], points[:, n:2 * n], points[:, 2 * n:]
     matrix, bias = dynamics.parts(q, dq, beta)
@@ -181,7 +185,7 @@ def _unscented_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noi
     ahead[:, n:2 * n] += h * ddq
     mean = ahead.mean(axis=0)
     process = _process_noise(m, h * np.linalg.inv(matrix.mean(axis=0)) * noise.torque, h)
-    factor = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SPREAD, process.T])).T
+    factor = triangular(np.vstack([(ahead - mean) / np.sqrt(2.0 * m) / _SIGMA_DISTANCE, process.T])).T
     return _measure(Gaussian(mean, factor), interval.position, noise)
 
 
@@ -195,7 +199,7 @@ def _process_noise(states: int, speed: Array, h: float) -> Array:
     return out
 
 
-def _measure(state: Gaussian, position: Array, noise: Noise) -> tuple[Gaussian, Array]:
+def _measure(state: Gaussian, position: Array, noise: FilterNoise) -> tuple[Gaussian, Array]:
     """Measured positions (dof,) taken in by one triangular factor of [[R 0], [H S S]] (Potter's idea for many
     measurements); also the innovation in units of what was expected (dof,)."""
     n, m = len(position), len(state.mean)
@@ -216,7 +220,7 @@ class Filter:
     name: str
     problem: Problem
     step: Step
-    options: Options
+    options: FilterOptions
     dynamics: Dynamics
     parts: tuple[Samples, ...]
     least_squares: Array
@@ -262,7 +266,7 @@ class Filter:
                 power = max(power, *(_slow_power(column) for column in innovations.T))
         return state, power, trail
 
-    def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: Noise, every: int
+    def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: FilterNoise, every: int
                  ) -> tuple[Gaussian, Array, list[Gaussian]]:
         """Base parameters after one run of rows, the whitened innovations (rows, dof), and the parameters after every
         so many rows."""
@@ -299,7 +303,7 @@ class Filter:
                                    "parameters or give a smaller start_deviation", "filter-astray")
 
 
-def _estimate(problem: Problem, name: str, step: Step, options: Options) -> Estimate:
+def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -> Estimate:
     """The estimate of a filter; one that goes astray is run again with a smaller deviation of the start."""
     parts = problem.as_logged()
     if options.passes < 1 or not options.start_deviation > 0:
@@ -327,12 +331,12 @@ def _slow_power(innovation: Array) -> float:
     return float(max(c[0], c[0] + 2.0 * c[1:].sum()))
 
 
-def _noise(problem: Problem, part: Samples, beta: Array, options: Options) -> Noise:
+def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions) -> FilterNoise:
     """Noise as given, or from the log: third differences of the positions and the residuals of the first parameters."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
     miss = np.sqrt(problem.regression.misfits(beta) / rows)
     n, position, torque = part.dof, options.position_noise, options.torque_noise
-    return Noise(np.full(n, position) if position is not None else np.maximum(rough, 1e-9),
+    return FilterNoise(np.full(n, position) if position is not None else np.maximum(rough, 1e-9),
                  np.full(n, torque) if torque is not None else np.maximum(miss, 1e-9))

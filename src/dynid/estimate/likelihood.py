@@ -18,7 +18,7 @@ from dynid.regression import Regression, fold
 from dynid.regression.derived import Mixed
 from dynid.regression.residuals import residuals
 
-_EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
+_EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
 _CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may not be one and the same
 
 
@@ -85,7 +85,7 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
                                "those; move all joints at once, or use 'wls'")
     spread = common.T @ common / len(common)
     torque = np.sqrt([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
-    least = np.maximum(_EXACT * torque, 1e-9 * np.sqrt(np.diag(spread)).max())
+    least = np.maximum(_EXACT_RESIDUAL * torque, 1e-9 * np.sqrt(np.diag(spread)).max())
     deviations = np.maximum(np.sqrt(np.diag(spread)), np.where(least > 0, least, 1.0))
     # Rounding is not noise and joints are never quite alike: both would make a matrix that cannot be inverted.
     values, vectors = np.linalg.eigh(spread / np.outer(deviations, deviations))

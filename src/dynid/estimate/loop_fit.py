@@ -18,11 +18,13 @@ from dynid.simulation import Reference
 
 Serves = Literal["as-they-are", "as-instruments", "no", "unknown"]
 _TICKS = 6000  # of all logs together that a loop is fitted to
-_CLOSE = 2.0  # percent of the acceleration by which references may differ to stand in for the motion itself
-_GROWTH = 10.0  # percent by which deviations may grow with references as instruments
+# Percent of the acceleration by which references may differ to stand in for the motion itself.
+_MAX_REFERENCE_ERROR = 2.0
+_MAX_STD_GROWTH = 10.0  # percent by which deviations may grow with references as instruments
 _FORGOTTEN = 5.0  # time constants of the slowest pole until a loop no longer knows how the log began
 _LINEAR = 95.0  # percent of fit below which other joints, gravity or friction move a joint too much to see its loop
-_SEEN = 0.95  # share of the references' own misfit that a loop with poles has to stay below for these to be seen
+# Share of the references' own misfit that a loop with poles has to stay below for these to be seen.
+_MAX_POLE_MISFIT = 0.95
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,9 @@ class LoopFit:
         (Ardiani, s. 3.3.5, remark 2; Janot, Vandanjon, Gautier, s. 4.3); unknown where no linear loop is seen."""
         if not self.linear:
             return "unknown"
-        if self.acceleration_gap <= _CLOSE:
+        if self.acceleration_gap <= _MAX_REFERENCE_ERROR:
             return "as-they-are"
-        return "as-instruments" if self.growth <= _GROWTH else "no"
+        return "as-instruments" if self.growth <= _MAX_STD_GROWTH else "no"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; poles are None where the log does not show them."""
@@ -81,7 +83,7 @@ class LoopFit:
                 "transfer": {"a2": self.a2, "a1": self.a1, "b1": self.b1}}
 
 
-def loop_fits(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...]:
+def fit_loops(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...]:
     """Fit the closed loop of every moving joint from the references and positions of the logs."""
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     missing = [log.source for log in logs if log.reference is None]
@@ -110,7 +112,15 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
     size = max(float(np.linalg.norm(done)), 1e-300)
     correlation = float(asked @ done) / max(size * float(np.linalg.norm(asked)), 1e-300)
     fit, plain = (100.0 * (1.0 - miss / spread) if spread > 0 else 0.0 for miss in (with_loop, without))
-    return LoopFit(joint, float(a2), float(a1), float(b1), float(fit), float(plain),
-                   100.0 * float(np.linalg.norm(done - asked)) / size,
-                   100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf, bool(with_loop < _SEEN * without),
-                   bool(2.0 * _FORGOTTEN / slowest < min(len(x) for x, _ in pairs) / rate))
+    return LoopFit(
+        joint,
+        float(a2),
+        float(a1),
+        float(b1),
+        float(fit),
+        float(plain),
+        100.0 * float(np.linalg.norm(done - asked)) / size,
+        100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf,
+        bool(with_loop < _MAX_POLE_MISFIT * without),
+        bool(2.0 * _FORGOTTEN / slowest < min(len(x) for x, _ in pairs) / rate),
+    )

@@ -33,7 +33,7 @@ from dynid.estimate.problem import Problem, rows_of
 from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpt import filterable_excerpt
-from dynid.recording.prepare import filtered_again
+from dynid.recording.sample_preparation import filtered_again
 from dynid.regression import equations_of
 from dynid.regression.equations import Rows, piece_entries
 from dynid.regression.residuals import PIECE
@@ -47,7 +47,7 @@ _LOOP_PEAK = 3.0  # greatest motion of a machine against the noise of its positi
 _BY_CHANCE = 0.01  # how often series that have nothing to do with each other may be taken for coherent at a frequency
 _LEAST_INERTIA = 0.02  # smallest eigenvalue of an inertia matrix scaled to ones that is believed
 _MOST_NOISE = 0.95  # share of a direction's columns that may be noise before nothing can be said of it
-_RANK = 1e-10  # share of the largest eigenvalue of the scaled normal equations
+_RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue of the scaled normal equations
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +271,7 @@ def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Ar
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))
-    seen = values > _RANK * values.max(initial=0.0)
+    seen = values > _RANK_TOLERANCE * values.max(initial=0.0)
     half = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]  # H^-1 = half half'
     shares, turn = np.linalg.eigh(half.T @ noise[np.ix_(kept, kept)] @ half)
     shares = np.clip(shares, 0.0, _MOST_NOISE)

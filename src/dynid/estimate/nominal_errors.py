@@ -32,14 +32,14 @@ from dynid.robot import inertia as ten
 _STRETCH = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
 _WRONG = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
 _FREEDOM = 4.0  # numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
-_TURNS = 3  # as groups share what the data show, their errors are found in turn this often
-_FIRST = 0.1  # error that the turns begin with
-_MOSTLY = 0.5  # share of a parameter's variance
+_ERROR_ITERATIONS = 3  # as groups share what the data show, their errors are found in turn this often
+_START_ERROR = 0.1  # error that the turns begin with
+_MAIN_SHARE = 0.5  # share of a parameter's variance
 NOMINAL_ERROR_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ErrorGroup:
     """Parameters that err together: half (parameters, k), half half' is their covariance if they err by one. kind: of
     errors that are alike."""
 
@@ -52,12 +52,12 @@ class NominalErrors:
     """Groups of nominal values, the squares v (groups,) of the shares by which they err, in the mean of what the data
     leave possible, and the shares (groups,) that are likely of their kinds."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[ErrorGroup, ...]
     variances: Array
     shares: Array
 
     @staticmethod
-    def of(groups: Sequence[Group], effect: Array, score: Array, noise: Array) -> NominalErrors:
+    def of(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
         """From the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
@@ -82,7 +82,7 @@ class NominalErrors:
         return float(np.sqrt(np.mean(square[there] / scale[there] ** 2))) if there.any() else 0.0
 
 
-def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[Group]:
+def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
     """The shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind of the
     other parameters by their scale (parameters,); a body that cannot exist, or has no size, errs by the scale of its
     numbers."""
@@ -95,11 +95,11 @@ def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale:
         else:
             shape, mass = np.zeros((width, 12)), np.zeros(width)
             shape[places], mass[places] = _affine_moves(pseudo), ten.from_pseudo_inertia(pseudo)
-            found.append(Group(shape, "shape"))
+            found.append(ErrorGroup(shape, "shape"))
             masses.append(mass)
         body[places] = True
     if masses:
-        found.append(Group(np.array(masses).T, "mass"))
+        found.append(ErrorGroup(np.array(masses).T, "mass"))
     symbols = np.array([item.symbol for item in parameters])
     for symbol in dict.fromkeys(symbols[~body]):
         found.append(_by_scale(np.flatnonzero(~body & (symbols == symbol)), scale, "other"))
@@ -109,16 +109,16 @@ def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale:
 def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified: Bools) -> tuple[Note, ...]:
     """A note on the parameters whose variance (base,) is mostly by errors of the nominal model, by_nominal (base,)."""
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
-             if known and part > _MOSTLY * whole]
+             if known and part > _MAIN_SHARE * whole]
     return () if not names else (Note(
         "leans-on-nominal", f"the values of {', '.join(names)} come more from the nominal model than from the data; "
                             "their standard errors are valid if its errors there are not larger than elsewhere"),)
 
 
-def _by_scale(places: Ints, scale: Array, kind: str) -> Group:
+def _by_scale(places: Ints, scale: Array, kind: str) -> ErrorGroup:
     half = np.zeros((len(scale), len(places)))
     half[places, np.arange(len(places))] = scale[places]
-    return Group(half, kind)
+    return ErrorGroup(half, kind)
 
 
 def _affine_moves(pseudo: Array) -> Array:
@@ -142,7 +142,7 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
     whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
     halves, score = [whiten @ half for half in halves], whiten @ score
     squares = [half @ half.T for half in halves]
-    variances, shares = np.full(len(halves), _FIRST ** 2), np.full(len(halves), _FIRST)
+    variances, shares = np.full(len(halves), _START_ERROR ** 2), np.full(len(halves), _START_ERROR)
 
     def update(members: Bools, prior: Array) -> None:
         rest = np.eye(len(score))
@@ -154,12 +154,12 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
         variances[members] = np.sum(weight * _WRONG ** 2)
         shares[members] = np.exp(np.sum(weight * np.log(_WRONG)))
 
-    for _ in range(_TURNS):
+    for _ in range(_ERROR_ITERATIONS):
         for kind in dict.fromkeys(kinds):
             # Nothing is known of its order, but that a nominal model is hardly more than useless.
             update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _WRONG ** 2) ** 2)
     common, likely = variances.copy(), shares.copy()
-    for _ in range(_TURNS):
+    for _ in range(_ERROR_ITERATIONS):
         for g, center in enumerate(common):
             # Scaled inverse chi-square about the kind's: a group may be far worse than its kind, hardly far better.
             share = _WRONG ** 2 / center

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.errors import ModelError
 
-_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "true or false", type(None): "nothing"}
+_TYPE_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "true or false", type(None): "nothing"}
 
 
 def check_options(method: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -23,7 +23,7 @@ def check_options(method: str, function: Callable[..., Any], options: Mapping[st
     for name, value in options.items():
         kinds = _kinds(hints.get(name, Any))
         if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
-            words = " or ".join(dict.fromkeys(_WORDS[kind] for kind in kinds if kind is not type(None)))
+            words = " or ".join(dict.fromkeys(_TYPE_WORDS[kind] for kind in kinds if kind is not type(None)))
             raise ModelError(f"option '{name}' of method '{method}' takes {words}, got {value!r}")
 
 
@@ -34,7 +34,7 @@ def _kinds(hint: Any) -> set[type] | None:
         return None if None in found else {kind for part in found if part is not None for kind in part}
     if get_origin(hint) is Literal:
         return {type(value) for value in get_args(hint)}
-    return {hint} if hint in _WORDS else None
+    return {hint} if hint in _TYPE_WORDS else None
 
 
 def _is_of(value: Any, kind: type) -> bool:

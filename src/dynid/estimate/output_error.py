@@ -28,7 +28,7 @@ from dynid.simulation import Controller, Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
-_STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitivity
+_SENSITIVITY_STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitivity
 _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 
 
@@ -106,7 +106,9 @@ class OutputCriterion:
         parameters as its friction."""
         base, loop = self.problem.base, self.loop
         law = loop.machine_law(base.expand(beta))
-        moved = np.vstack([beta, *(beta + sign * move for move in _STEP * np.diag(self.scale) for sign in (1.0, -1.0))])
+        moved = np.vstack(
+            [beta, *(beta + sign * move for move in _SENSITIVITY_STEP * np.diag(self.scale) for sign in (1.0, -1.0))]
+        )
         thetas = np.array([base.expand(row) for row in moved])
         residual, jacobian, here = [], [], []
         for log in loop.logs:
@@ -114,7 +116,7 @@ class OutputCriterion:
                                     threads=self.problem.threads)
             here.append(motions[0])
             series = [self.simulated(log, motion) for motion in motions]
-            slopes = [(a - b) / (2.0 * _STEP * size)
+            slopes = [(a - b) / (2.0 * _SENSITIVITY_STEP * size)
                       for a, b, size in zip(series[1::2], series[2::2], self.scale, strict=True)]
             stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
             residual.append(stack[:, :, 0])

@@ -26,7 +26,7 @@ from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
-from dynid.regression.derived import Kept
+from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
 from dynid.regression.known import Prior, check_known
@@ -100,7 +100,7 @@ class Problem:
     @cached_property
     def equations(self) -> Equations:
         """The data's rows, for methods that fold them anew."""
-        return Kept.of(equations_of(self.model, self.data, self.base))
+        return CachedEquations.of(equations_of(self.model, self.data, self.base))
 
     @property
     def filtered(self) -> str | None:
@@ -143,7 +143,7 @@ class Problem:
                                    **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
         model = fitted_model(model, logs, base, threads)
-        equations = Kept.of(equations_of(model, logs, base)) if dataset.is_held else None
+        equations = CachedEquations.of(equations_of(model, logs, base)) if dataset.is_held else None
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
         prior = Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)

@@ -13,16 +13,17 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.estimate.block_cross_validation import BlockCrossValidation
 from dynid.estimate.closed_loop import make_loop
 from dynid.estimate.instruments import Instrumented, Measured, plain_references, taper
-from dynid.estimate.left_out import LeftOut
 from dynid.estimate.problem import Problem
 from dynid.regression import fold
 
-_SEEN = 1e-6  # singular value of a block's instruments, as a share of the largest, below which it sees nothing
+# Singular value of a block's instruments, as a share of the largest, below which it sees nothing.
+_RANK_TOLERANCE = 1e-6
 
 
-def reference_errors(problem: Problem, seen: Mapping[str, LeftOut]) -> dict[str, Array]:
+def reference_errors(problem: Problem, seen: Mapping[str, BlockCrossValidation]) -> dict[str, Array]:
     """Relative errors (blocks,) of each method's fits on the blocks they leave out, percent, projected on the regressor
     along the references."""
     loop = make_loop(problem, "auto")
@@ -36,7 +37,7 @@ def reference_errors(problem: Problem, seen: Mapping[str, LeftOut]) -> dict[str,
     for k in range(len(whole.blocks)):
         stacked = whole.only(k).stack()
         left, singular, _ = np.linalg.svd(stacked.r[:b, :b])
-        span = left[:, singular > _SEEN * singular[0]]
+        span = left[:, singular > _RANK_TOLERANCE * singular[0]]
         parts.append((span.T @ stacked.r[:b, b:], span.T @ stacked.rho[:b]))
 
     def error(k: int, values: Array) -> float:

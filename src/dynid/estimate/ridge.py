@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.covariance import LinearFit, Noise
+from dynid.estimate.covariance import LinearFit, ScoreNoise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
@@ -21,7 +21,7 @@ from dynid.robot import inertia as ten
 
 RULES = ("one-deviation", "minimum")
 _LEAST_SCALE = 0.1  # of the usual value of its kind: what a parameter that is nominally next to zero may be wrong by
-_DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
+_STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades of the largest squared singular value
 
 
 @method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
@@ -50,7 +50,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     scaled = RidgeProblem.of(stacked, problem.base, nominal, scale)
     facts: dict[str, Any] = {}
     if strength is None:
-        strengths = scaled.singular[0] ** 2 * 10.0 ** _DECADES
+        strengths = scaled.singular[0] ** 2 * 10.0 ** _STRENGTH_DECADES
         strength, facts = _cross_validate(regression, weights, nominal, scale, strengths, rule)
     theta = scaled.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
@@ -112,7 +112,7 @@ class RidgeProblem:
         return (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T / self.scale)
 
 
-def _nominal_errors(problem: Problem, stacked: Stacked, found: Noise, excited: Bools, nominal: Array, scale: Array
+def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excited: Bools, nominal: Array, scale: Array
                     ) -> NominalErrors:
     """By how much the nominal values (parameters,) of these scales are wrong, from the equations of all joints."""
     columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r

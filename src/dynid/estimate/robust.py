@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.covariance import LinearFit, Noise, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
@@ -20,12 +20,12 @@ from dynid.regression import Regression, fold
 from dynid.regression.derived import Weighted
 from dynid.regression.residuals import residuals
 
-_NORMAL = 0.6744897501960817  # median of |x| for normal x of deviation one
-_START = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
+_NORMAL_MAD = 0.6744897501960817  # median of |x| for normal x of deviation one
+_START_BEND = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
 _OUTLIER = 4.685  # deviations beyond which a row is called an outlier
 _START_TOLERANCE = 0.5  # of its deviation: how still the start must stand in every parameter
 _LEAST_SLOPE = 0.05  # of the influence; less means that nearly all rows of a joint are outliers
-_EXACT = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
+_EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
     """Base parameters (base,) of nearly the least sum of absolute residuals, and the deviation of each joint's noise
     (dof,)."""
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
-    found, scale, _ = _descend(problem, huber(_START), start.beta, None, iterations, _START_TOLERANCE)
+    found, scale, _ = _descend(problem, huber(_START_BEND), start.beta, None, iterations, _START_TOLERANCE)
     return found.beta, scale
 
 
@@ -100,13 +100,13 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
     effective = replace(solution, inverse=bread.inverse, identified=solution.identified & bread.identified)
 
     @cache
-    def found(cov_type: CovType | None) -> Noise:
+    def found(cov_type: CovType | None) -> ScoreNoise:
         if cov_type not in (None, "correlated"):
             raise NotPossibleError(f"cov_type '{cov_type}' is not possible for robust least squares, which weights "
                                    "rows one by one", "use cov_type 'correlated', or method 'wls'")
         return noise(problem, effective, weights, influence=lambda r: r * by.weight(r / scale))
 
-    def naive(noise: Noise) -> Array:
+    def naive(noise: ScoreNoise) -> Array:
         assert noise.correlation is not None  # there are data
         variances = [c[0] for c in noise.correlation.autocovariance]
         return naive_covariance(problem.regression, effective, weights, variances)
@@ -155,8 +155,8 @@ def _noise_scale(problem: Problem, beta: Array) -> Array:
     for j, (own, factor) in enumerate(zip(_kept_residuals(problem, beta), problem.regression.factors, strict=True)):
         if len(own) > len(factor.columns):
             # As many residuals as there are parameters are next to zero by the fit itself.
-            scale[j] = np.median(np.abs(own)) / _NORMAL * len(own) / (len(own) - len(factor.columns))
-            scale[j] = max(scale[j], _EXACT * np.sqrt(factor.power / factor.rows))
+            scale[j] = np.median(np.abs(own)) / _NORMAL_MAD * len(own) / (len(own) - len(factor.columns))
+            scale[j] = max(scale[j], _EXACT_RESIDUAL * np.sqrt(factor.power / factor.rows))
     if not np.any(scale > 0):
         return np.ones(len(scale))
     return np.maximum(scale, 1e-9 * scale.max())

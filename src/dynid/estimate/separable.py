@@ -33,14 +33,14 @@ from dynid.recording.excerpt import excerpt
 from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
 
-_POINTS = 24  # values of a shape parameter on the grid
+_GRID_POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
 _ENOUGH_ROWS = 40000  # rows after decimation on which a grid is judged; all rows count afterwards
 _VALLEYS = 3  # places on the grid from which the search goes on
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
 _SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
-_SIGNIFICANT = 2.0  # deviations from zero at which a friction is there, and has a shape
-_DEPENDENT = 1e-8  # share of a column that is left beside the others, below which it is rounding
+_SIGNIFICANT_STD = 2.0  # deviations from zero at which a friction is there, and has a shape
+_DEPENDENT_COLUMN = 1e-8  # share of a column that is left beside the others, below which it is rounding
 
 
 @method("sls", "separable least squares, including shape parameters of friction", needs={"data", "shape", "torques"},
@@ -75,7 +75,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
     plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
     solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
-    significant = np.abs(solution.beta) > _SIGNIFICANT * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
+    significant = np.abs(solution.beta) > _SIGNIFICANT_STD * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
     shaped = np.array([np.isin(base.independent, dependence.columns[varies]) for varies in dependence.varies])
     known = best.solution.identified[b:] & np.any(shaped & significant & solution.identified, axis=1)
     deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
@@ -153,7 +153,7 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
     shows = complete(dependence.part).structure
     columns = [(j, c, tuple(np.flatnonzero(dependence.varies[own, c]).tolist()))
                for j, own in joints for c in np.flatnonzero(dependence.varies[own].any(axis=0) & shows[j]).tolist()]
-    points = _POINTS if all(len(positions) == 1 for _, _, positions in columns) else _FEW_POINTS
+    points = _GRID_POINTS if all(len(positions) == 1 for _, _, positions in columns) else _FEW_POINTS
     values = center[:, None] + np.linspace(-reach, reach, points)
     fixed = problem.base.independent[~np.isin(problem.base.independent, dependence.varying)]
     items = [problem.base.parameters.items[c] for c in fixed]
@@ -236,7 +236,7 @@ def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Ar
     chosen = np.moveaxis(unit[:, np.searchsorted(factor.columns[first:], places)], 0, 1)
     left, singular, _ = np.linalg.svd(chosen, full_matrices=False)
     along = np.einsum("crk,r->ck", left, tail[:, -1])
-    return np.sum(tail[:, -1] ** 2) - np.sum(np.where(singular > _DEPENDENT, along, 0.0) ** 2, axis=1)
+    return np.sum(tail[:, -1] ** 2) - np.sum(np.where(singular > _DEPENDENT_COLUMN, along, 0.0) ** 2, axis=1)
 
 
 # -- Gauss-Newton, all joints together -------------------------------------------------------------

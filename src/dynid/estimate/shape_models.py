@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.model import LinearModel, Model, Parameter, Parameters, complete
-from dynid.model.term import Motion, Shaped
+from dynid.model.term import MotionSegment, Shaped
 from dynid.regression import BaseParameters
 from dynid.regression.memory import Remembers
 
-_STEP = 1e-4  # of log s, for derivatives
+_DIFFERENCE_STEP = 1e-4  # of log s, for derivatives
 
 
 class ShapedModel(LinearModel, Protocol):
@@ -50,7 +50,7 @@ class ShapeDependence:
         if isinstance(model, Model):
             part = Model(model.robot, tuple(term for term in model.terms if isinstance(term, Shaped)))
         rng = np.random.default_rng(0)
-        motion = Motion(np.arange(64.0), *rng.normal(size=(3, 64, model.dof)))
+        motion = MotionSegment(np.arange(64.0), *rng.normal(size=(3, 64, model.dof)))
         if channels_of(part):  # steps of every size: what is remembered of a way shows at some of them
             steps = 10.0 ** rng.uniform(-6.0, 0.0, (64, model.dof)) * rng.choice([-1.0, 1.0], (64, model.dof))
             motion = motion._replace(q=np.cumsum(steps, axis=0))
@@ -95,7 +95,7 @@ class Assembled:
         """As `Model.channels`, those of all sources."""
         return sum(channels_of(model) for model, _, _ in self.sources)
 
-    def memory(self, motion: Motion) -> Array:
+    def memory(self, motion: MotionSegment) -> Array:
         """As `Model.memory`."""
         found = [model.memory(motion) for model, _, _ in self.sources
                  if isinstance(model, Remembers) and model.channels]
@@ -149,13 +149,16 @@ class Slopes:
         """One for each shape parameter and joint, where the terms remember: slopes are then remembered as well."""
         return self.dependence.touches.size if channels_of(self.dependence.part) else 0
 
-    def memory(self, motion: Motion) -> Array:
+    def memory(self, motion: MotionSegment) -> Array:
         """Slopes along a motion in order (samples, shapes x dof)."""
-        found, up = np.zeros((len(motion.t), *self.dependence.touches.shape)), np.eye(len(self.log_shape)) * _STEP
+        found, up = (
+            np.zeros((len(motion.t), *self.dependence.touches.shape)),
+            np.eye(len(self.log_shape)) * _DIFFERENCE_STEP,
+        )
         for i, move in enumerate(up):
             high, low = (regressor_along(self.dependence.part.with_shape(np.exp(self.log_shape + sign * move)), motion)
                          @ self.theta for sign in (1.0, -1.0))
-            found[:, i] = (high - low) / (2.0 * _STEP)
+            found[:, i] = (high - low) / (2.0 * _DIFFERENCE_STEP)
         return found.reshape(len(motion.t), -1)
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
@@ -173,11 +176,11 @@ class Slopes:
                     together.append(i)
             left = [i for i in left if i not in together]
             move = np.zeros(len(self.log_shape))
-            move[together] = _STEP
+            move[together] = _DIFFERENCE_STEP
             up, down = (self._torques(self.log_shape + sign * move, q, dq, ddq) for sign in (1.0, -1.0))
             for i in together:
                 for j in np.flatnonzero((place[:, i] >= 0) & self.dependence.touches[i]):
-                    out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _STEP)
+                    out[place[j, i]] = (up[:, j] - down[:, j]) / (2.0 * _DIFFERENCE_STEP)
 
     def _torques(self, log_shape: Array, q: Array, dq: Array, ddq: Array) -> Array:
         part = self.dependence.part.with_shape(np.exp(log_shape))
@@ -194,7 +197,7 @@ def channels_of(model: LinearModel) -> int:
     return model.channels if isinstance(model, Remembers) else 0
 
 
-def regressor_along(model: LinearModel, motion: Motion) -> Array:
+def regressor_along(model: LinearModel, motion: MotionSegment) -> Array:
     """Regressor (samples, dof, parameters) of a motion in order, with what terms remember of it."""
     if isinstance(model, Model) and model.channels:
         return model.regressor(motion.q, motion.dq, motion.ddq, threads=1, memory=model.memory(motion))

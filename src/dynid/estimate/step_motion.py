@@ -16,7 +16,7 @@ from dynid.signals import at_times
 from dynid.simulation import Reference, TorqueDriven, simulate
 
 _HORIZON = 0.5  # s that a robot moves under measured torques before it starts anew from the measured state
-_STEP = 1e-3  # s, of the integrator at most
+_MAX_STEP = 1e-3  # s, of the integrator at most
 
 
 def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float, *, torques: bool) -> StepMotion:
@@ -62,7 +62,7 @@ def _driven(problem: Problem, log: Samples, theta: Array) -> list[Array]:
             path = Reference(log.q[rows], log.dq[rows], log.ddq[rows], log.rate, float(log.t[first]))
             torque = log.tau[rows].copy()  # sampled at the ticks, it acts between them as the mean of its two ends
             torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
-            run = simulate(problem.model, theta, TorqueDriven(torque), path, step=min(_STEP, 1.0 / log.rate))
+            run = simulate(problem.model, theta, TorqueDriven(torque), path, step=min(_MAX_STEP, 1.0 / log.rate))
             out[0][rows], out[1][rows] = run.q, run.dq
             out[2][rows] = np.gradient(run.dq, 1.0 / log.rate, axis=0)
     return out

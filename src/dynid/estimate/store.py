@@ -20,7 +20,7 @@ from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
 
-_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}  # SI units; beyond, squares overflow
+_MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}  # SI units; beyond, squares overflow
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
@@ -91,7 +91,7 @@ def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) 
                              f"{shape}")
         if name not in ("freedom", "covariance") and not np.isfinite(array).all():
             raise ModelError(f"{path} is damaged: '{name}' contains a value that is not finite")
-        if name in _SIZES and not np.all(np.abs(np.where(np.isinf(array), 0.0, array)) <= _SIZES[name]):
+        if name in _MAX_SIZES and not np.all(np.abs(np.where(np.isinf(array), 0.0, array)) <= _MAX_SIZES[name]):
             raise ModelError(f"{path} is damaged: '{name}' contains a value that is not plausible for a robot")
     if not base or independent.min() < 0 or independent.max() >= parameters:
         raise ModelError(f"{path} is damaged: 'independent' does not match the parameters of the model")

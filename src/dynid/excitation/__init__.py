@@ -2,7 +2,6 @@
 
 from dynid.excitation.approach import approach
 from dynid.excitation.assessment import assess, slow_enough
-from dynid.excitation.excite import excite
 from dynid.excitation.exciting_motion import ExcitingMotion
 from dynid.excitation.information import Information, magnitudes
 from dynid.excitation.limits import (
@@ -18,6 +17,7 @@ from dynid.excitation.limits import (
     read_limits,
     sphere,
 )
+from dynid.excitation.motion_design import excite
 from dynid.excitation.null_space import SelfMotion, null_space_motion, self_motion
 from dynid.excitation.random_motions import Sines, random_points, random_sines, random_spline
 from dynid.excitation.search import CRITERIA, Criterion, Measurement, PriorKnowledge, Search

@@ -17,7 +17,7 @@ from dynid.excitation.trajectories.composite import Joined
 from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 from dynid.excitation.trajectories.trajectory import Trajectory
 
-_TRIES = 40
+_APPROACH_TRIES = 40
 _LONGER = 1.25
 
 
@@ -40,7 +40,7 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
 def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torque: TorqueLimit | None,
              what: str) -> Piecewise:
     duration, worst = 0.2, ""
-    for _ in range(_TRIES):
+    for _ in range(_APPROACH_TRIES):
         part = quintic_between(first, last, duration)
         report = check_limits(part, limits, torque, points=1000)
         if report.ok:

@@ -10,7 +10,7 @@ from dynid.model import LinearModel, complete
 
 NOISE_SHARE = 0.02  # of a joint's typical torque
 _SHARE_OF_LIMIT = 0.3  # typical torque, as a share of its limit, where inertias are not known
-_STATES = 256
+_DRAWN_STATES = 256
 _REACHED = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
 
 
@@ -32,8 +32,8 @@ def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> 
         low, high = np.where(turn, limits.lower, -np.pi), np.where(turn, limits.upper, np.pi)
         speed = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0)
         hard = np.where(np.isfinite(limits.acceleration), limits.acceleration, _REACHED * speed)
-        q = rng.uniform(low, high, (_STATES, dof))
-        dq, ddq = (top * rng.uniform(-1.0, 1.0, (_STATES, dof)) for top in (speed, hard))
+        q = rng.uniform(low, high, (_DRAWN_STATES, dof))
+        dq, ddq = (top * rng.uniform(-1.0, 1.0, (_DRAWN_STATES, dof)) for top in (speed, hard))
         tau = complete(model).inverse_dynamics(theta, q, dq, ddq)
         found = np.sqrt(np.mean(np.minimum(np.abs(tau), limits.torque) ** 2, axis=0))
     known = np.where(np.isfinite(found) & (found > 0), found, limited)

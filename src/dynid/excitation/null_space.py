@@ -18,9 +18,9 @@ from dynid.robot import Robot
 
 SELF_MOTION_STEP = 0.01  # rad along the way
 MAX_PATH_ANGLE = 4.0 * np.pi  # rad, where a way that goes round ends
-_SINGULAR = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
-_ROUNDS = 8  # of Newton's method
-_HELD = 1e-10  # m and rad
+_SINGULAR_JACOBIAN = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
+_NEWTON_STEPS = 8  # of Newton's method
+_POSE_TOLERANCE = 1e-10  # m and rad
 _KNOT = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, a way that is worth going
 LONG_PATH_ANGLE = 1.0  # rad, of a way from a posture that nobody gave: joints turn far enough to be told apart
@@ -136,17 +136,17 @@ def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
     free = vt[6:]
     along = free.T @ (free @ ahead)
     size = float(np.linalg.norm(along))
-    return None if s[-1] < _SINGULAR * s[0] or size < 1e-9 else along / size
+    return None if s[-1] < _SINGULAR_JACOBIAN * s[0] or size < 1e-9 else along / size
 
 
 def _held(robot: Robot, frame: str, aim: Array, q: Array) -> Array | None:
     """The posture nearest to q (dof,) in which the frame has the pose `aim`, by Newton's method; None if it fails."""
-    for _ in range(_ROUNDS):
+    for _ in range(_NEWTON_STEPS):
         pose = frame_pose(robot, frame, q[None])[0]
         turn = aim[:3, :3] @ pose[:3, :3].T
         error = np.concatenate([aim[:3, 3] - pose[:3, 3], 0.5 * np.array(
             [turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]])])
-        if float(np.abs(error).max()) < _HELD:
+        if float(np.abs(error).max()) < _POSE_TOLERANCE:
             return q
         q = q + np.linalg.pinv(jacobian(robot, frame, q[None])[0]) @ error
     return None

@@ -9,7 +9,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.limits.motion_limits import Limits
 
-_TRIES = 200  # postures drawn for one that is free
+_POSTURE_TRIES = 200  # postures drawn for one that is free
 
 
 def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach:
     rows = low + (strata + rng.random(strata.shape)) / count * (high - low)
     if limits.space is None:
         return rows
-    for _ in range(_TRIES):
+    for _ in range(_POSTURE_TRIES):
         shut = np.min(limits.space.slack(rows), axis=1) < 0.0
         if not shut.any():
             return rows

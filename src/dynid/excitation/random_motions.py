@@ -16,10 +16,10 @@ from dynid.excitation.trajectories.polynomial import Piecewise
 from dynid.excitation.trajectories.trajectory import Motion
 from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 
-_TRIES = 100  # ways from a posture tried for one that is free
+_PATH_TRIES = 100  # ways from a posture tried for one that is free
 _LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the limit, for the amplitudes of sines
 MIN_SINE_PERIOD = 0.5  # s, period of a sine
-_ROOM = 0.998  # of the acceleration limit: a check adds a little between its points
+_ACCELERATION_MARGIN = 0.998  # of the acceleration limit: a check adds a little between its points
 
 
 def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.9, share: float = 1.0,
@@ -55,7 +55,7 @@ def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
     """The postures in an order, some drawn again, in which every straight way to the next is free."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     taken, left = [rows[0]], list(rows[1:])
-    for _ in range(_TRIES * len(rows)):
+    for _ in range(_PATH_TRIES * len(rows)):
         if not left:
             return np.array(taken)
         way = Piecewise(np.array([0.0, 1.0]), _straight(taken[-1], left[0]))
@@ -118,7 +118,7 @@ def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach
     for j in range(limits.dof):
         room = high[j] - low[j]
         size = rng.uniform(_LEAST_SPEED, _MOST_SPEED) * float(limits.velocity[j])
-        push = _ROOM * float(limits.acceleration[j])
+        push = _ACCELERATION_MARGIN * float(limits.acceleration[j])
         size = min(size, 0.999 * float(np.sqrt(0.5 * push * room)), np.pi * room / MIN_SINE_PERIOD)
         shortest = max(2.0 * np.pi * size / push, MIN_SINE_PERIOD)
         longest = max(min(np.pi * room / size, duration), shortest)

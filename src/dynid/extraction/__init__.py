@@ -3,8 +3,8 @@
 from dynid.extraction.base_values import BaseValues
 from dynid.extraction.bounds import Bounds
 from dynid.extraction.bounds_file import bounds_from_table, load_bounds
-from dynid.extraction.extract import LOSSES, ExtractionOptions, extract
 from dynid.extraction.extraction import ConeAnswer, Extraction, reason_of
+from dynid.extraction.procedure import LOSSES, ExtractionOptions, extract
 from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
 from dynid.extraction.searches import SEARCHES
 

@@ -18,7 +18,7 @@ from dynid.model import LinearModel
 from dynid.regression import BaseParameters, Stacked
 from dynid.regression.combination import parsed
 
-_DEPENDENT = 1e-9  # share of a row that is left beside the others, below which it says nothing new
+_DEPENDENT_ROW = 1e-9  # share of a row that is left beside the others, below which it says nothing new
 MAX_BASE_VALUE = 1e9  # of factors and values, in SI units: more than any machine has, and far from overflow
 
 
@@ -114,7 +114,7 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
         rest = row - (found @ row) @ found
         rest -= (found @ rest) @ found
         size = float(np.linalg.norm(rest))
-        if size < _DEPENDENT:
+        if size < _DEPENDENT_ROW:
             raise ModelError(f"the combination '{name}' depends linearly on those before it; give each value once",
                              code="dependent-combination")
         found = np.vstack([found, rest / size])

@@ -30,7 +30,7 @@ from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
 from dynid.files import read_small, toml_table
 from dynid.model import Model
 
-_KEYS = {"width", "mass", "links", "parameters"}
+_FILE_KEYS = {"width", "mass", "links", "parameters"}
 _LINK_KEYS = {"mass", "centre", "inertia", "contour", *BODY[4:]}
 MAX_BOUND = 1e6  # kg, m, kg m^2 and units of other parameters
 _DIAGONAL, _PRODUCT = (4, 7, 9), (5, 6, 8)
@@ -52,7 +52,7 @@ def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> 
 def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bounds",
                       values: Array | None = None) -> Bounds:
     """Bounds from a plain table; what it leaves out is that of its `width`."""
-    _refuse(table, _KEYS, source)
+    _refuse(table, _FILE_KEYS, source)
     _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)
     if width is None:

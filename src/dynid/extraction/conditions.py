@@ -19,7 +19,7 @@ from dynid.extraction.bounds import Bounds
 from dynid.robot import inertia as ten
 
 INSIDE = 1e-7  # share of an interval by which the search stays inside it, so that rounding does not lead out
-_LIGHTEST = 1e-3  # share of the upper mass below which a centre of mass is measured as if the body had that mass
+_MIN_MASS_SHARE = 1e-3  # share of the upper mass below which a centre of mass is measured as if the body had that mass
 _SMALLEST = 1e-9  # SI units: width of an interval that is a single value
 _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
@@ -80,7 +80,7 @@ class Conditions:
     @cached_property
     def lightest(self) -> Array:
         """Mass (bodies,) that replaces a smaller one where a centre of mass is measured, kg."""
-        return np.maximum(_LIGHTEST * self.bounds.high[:, 0], 1e-6)
+        return np.maximum(_MIN_MASS_SHARE * self.bounds.high[:, 0], 1e-6)
 
     @cached_property
     def inertia_scale(self) -> Array:

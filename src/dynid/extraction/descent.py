@@ -10,7 +10,7 @@ from dynid.arrays import Array
 from dynid.extraction.conditions import Conditions
 
 MAX_DESCENT_STEPS = 100  # of one descent
-_STILL = 1e-6  # relative gain of a step below which the descent has arrived
+_CONVERGED_GAIN = 1e-6  # relative gain of a step below which the descent has arrived
 _DAMPING = (1e-12, 1e12)
 
 
@@ -61,7 +61,7 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
                 damping = max(0.2 * damping, _DAMPING[0])
                 break
             damping *= 5.0
-        if damping >= _DAMPING[1] or before - now <= _STILL * before:
+        if damping >= _DAMPING[1] or before - now <= _CONVERGED_GAIN * before:
             break
     return theta, now
 

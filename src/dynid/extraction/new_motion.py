@@ -8,7 +8,7 @@ from dynid.recording import Samples
 from dynid.robot import Robot
 
 SECONDS, RATE = 10.0, 50.0  # s, Hz
-_PERIODS = (3.0, 10.0)  # s, between which each joint's period is drawn
+_PERIOD_RANGE = (3.0, 10.0)  # s, between which each joint's period is drawn
 USED_SHARE_OF_LIMITS = 0.8  # of the limits that is used
 _FASTEST, _HARDEST = 2.0, 8.0  # rad/s and rad/s^2, or m: where a robot's file gives no limits
 
@@ -20,7 +20,7 @@ def new_motion(robot: Robot, seed: int = 0) -> Samples:
     three limits.
     """
     rng = np.random.default_rng(seed)
-    period = rng.uniform(*_PERIODS, robot.dof)
+    period = rng.uniform(*_PERIOD_RANGE, robot.dof)
     wide = np.array([0.2 if joint.prismatic else np.pi / 2 for joint in robot.joints])
     low, high = robot.limit("lower"), robot.limit("upper")
     low, high = np.where(np.isfinite(low), low, -wide), np.where(np.isfinite(high), high, wide)

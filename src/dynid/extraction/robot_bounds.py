@@ -22,14 +22,15 @@ WIDTHS: tuple[Width, ...] = get_args(Width)
 _MASS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}  # times the nominal
 _GROWN = 3.0  # loose boxes, times the link's own
 TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
-_WHOLE: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
-_OTHER: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}  # friction and the like, times their size
+_TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
+# Friction and the like, times their size.
+_OTHER_WIDTH: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}
 # Where a link has no nominal mass, kg/m^3: a block of steel, of aluminium.
-_DENSITY: dict[Width, float] = {"loose": 8000.0, "normal": 2700.0, "tight": 2700.0}
+_MAX_DENSITY: dict[Width, float] = {"loose": 8000.0, "normal": 2700.0, "tight": 2700.0}
 _THIN, _SLENDER = 0.02, 0.15  # half thickness of a link whose shape nobody tells: m, and share of its length
-_SPREAD = 2.0  # deviations of the mass about its centre that a link's box reaches
+_BOX_STD = 2.0  # deviations of the mass about its centre that a link's box reaches
 _DIAGONAL = np.array([True, False, False, True, False, True])  # of XX XY XZ YY YZ ZZ
-_ROOM = 1.5  # times the nominal inertia, which bounds never cut off
+_NOMINAL_MARGIN = 1.5  # times the nominal inertia, which bounds never cut off
 
 
 def robot_bounds(model: Model, width: Width = "normal", values: Array | None = None) -> Bounds:
@@ -50,7 +51,7 @@ def robot_bounds(model: Model, width: Width = "normal", values: Array | None = N
     rows = [_body_bounds(box, nominal.get(name), width) for name, box in boxes.items()]
     low, high = (np.array([row[k] for row in rows]).reshape(-1, 10) for k in range(2))
     whole = sum(float(numbers[9]) for numbers in nominal.values()) if len(nominal) == len(boxes) else None
-    share = _WHOLE.get(width)
+    share = _TOTAL_MASS_WIDTH.get(width)
     mass = None if whole is None or share is None else ((1.0 - share) * whole, (1.0 + share) * whole)
     hulls = limits_from_shapes(model.robot)
     contours: dict[str, CentreLimit] = {name: hulls.get(name, box) for name, box in boxes.items()}
@@ -92,7 +93,7 @@ def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
     if numbers is not None:
         mass, com, inertia = ten.to_central(numbers)
         second = np.maximum(np.diag(0.5 * np.trace(inertia) * np.eye(3) - inertia) / mass, 0.0)
-        points += [com - _SPREAD * np.sqrt(second), com + _SPREAD * np.sqrt(second)]
+        points += [com - _BOX_STD * np.sqrt(second), com + _BOX_STD * np.sqrt(second)]
     return np.array(points)
 
 
@@ -104,7 +105,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
         mass, com, inertia = ten.to_central(numbers)
         masses = (_MASS[width][0] * float(mass), _MASS[width][1] * float(mass))
     else:
-        masses = (0.0, _DENSITY[width] * float(np.prod(2.0 * half)))
+        masses = (0.0, _MAX_DENSITY[width] * float(np.prod(2.0 * half)))
     if width == "loose":
         low, high = middle - _GROWN * half, middle + _GROWN * half
     elif width == "tight" and numbers is not None:
@@ -115,7 +116,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
     # No mass in a box of half edges r has more than m (ry^2 + rz^2) about x, or m rx ry as product.
     most = masses[1] * np.array([reach[1] ** 2 + reach[2] ** 2, reach[0] * reach[1], reach[0] * reach[2],
                                  reach[0] ** 2 + reach[2] ** 2, reach[1] * reach[2], reach[0] ** 2 + reach[1] ** 2])
-    most = np.maximum(most, _ROOM * np.abs(ten.entries(inertia)))
+    most = np.maximum(most, _NOMINAL_MARGIN * np.abs(ten.entries(inertia)))
     least = np.where(_DIAGONAL, 0.0, -most)
     return np.concatenate([[masses[0]], low, least]), np.concatenate([[masses[1]], high, most])
 
@@ -127,6 +128,6 @@ def _others(model: Model, width: Width, values: Array | None) -> dict[str, Inter
     for k, item in enumerate(model.parameters):
         if item.body is None:
             size = max(abs(item.nominal or 0.0), 0.0 if values is None else abs(float(values[k])))
-            size = _OTHER[width] * (size or 1.0)
+            size = _OTHER_WIDTH[width] * (size or 1.0)
             found[item.name] = (0.0 if item.positive else max(-size, item.bounds[0]), min(size, item.bounds[1]))
     return found

@@ -13,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.extraction.annealing import anneal, nelder_mead
 from dynid.extraction.conditions import Conditions
 from dynid.extraction.kernels import loss, losses
-from dynid.extraction.space import Space
+from dynid.extraction.space import SearchSpace
 
 Search = Literal["annealing", "dual-annealing", "differential-evolution", "gradient"]
 SEARCHES: dict[Search, str] = {
@@ -30,7 +30,7 @@ class Landscape:
     """The loss over a space for one weight of physics. matrix (k, parameters), values (k,): |matrix theta - values|^2
     is part of it; without rows in the exact form."""
 
-    space: Space
+    space: SearchSpace
     conditions: Conditions
     matrix: Array
     values: Array

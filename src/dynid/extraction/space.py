@@ -18,7 +18,7 @@ _ENDLESS = 1e3  # what stands for an infinite bound where a search needs a box
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
+class SearchSpace:
     """theta = offset + spread x with x between low and high (exact form), or x the central variables of bodies and the
     other parameters (penalty form).
 
@@ -58,7 +58,7 @@ class Space:
         return np.asarray(np.clip(self.pull @ (theta - self.offset), self.low, self.high))
 
 
-def make_space(given: BaseValues, conditions: Conditions, form: Form) -> Space:
+def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchSpace:
     """The space of a search in one of both forms."""
     low, high = _standard_intervals(conditions)
     least, most, _ = conditions.rest_box
@@ -69,10 +69,12 @@ def make_space(given: BaseValues, conditions: Conditions, form: Form) -> Space:
         offset, spread, free = eliminated(given)
         width = np.maximum(high - low, 1e-9)[:, None]
         pull = np.linalg.pinv(spread / width) / width.T
-        return Space(True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, pull)
+        return SearchSpace(
+            True, offset, spread, conditions.places, conditions.rest, low[free], high[free], corners, pull
+        )
     if len(given.free) < len(given.known):
         raise ModelError("the penalty form of extraction does not support known parameters; use form = 'exact'")
-    return Space(False, np.zeros(len(low)), np.zeros((len(low), 1)), conditions.places, conditions.rest, *corners,
+    return SearchSpace(False, np.zeros(len(low)), np.zeros((len(low), 1)), conditions.places, conditions.rest, *corners,
                  corners, np.zeros((0, len(low))))
 
 

@@ -20,16 +20,16 @@ from typing import Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.fleet.pooling import Known
+from dynid.fleet.pooling import RobotInformation
 
 RATE = 0.01  # probability by chance below which a robot is said to have changed
 MIN_LOGS_PER_SIDE = 2  # logs on either side of a step
-_RANK = 1e-10
+_RANK_TOLERANCE = 1e-10
 _DAY = 86400.0
 
 
 @dataclass(frozen=True)
-class Change:
+class PartChange:
     """A change of one part of a robot. kind: "step", or "drift" all along. date: of the first log after a step, or of
     the last one of a drift. probability: of so much or more by chance, all tries counted. parameters: name, value
     before and after (or of the first and the last log), difference in its standard deviations, the largest of these
@@ -58,7 +58,7 @@ class Series:
 
     robot: str
     dates: tuple[str, ...]
-    logs: tuple[Known, ...]
+    logs: tuple[RobotInformation, ...]
     mean: Array
     prior: Array
     names: tuple[str, ...]
@@ -67,7 +67,7 @@ class Series:
         return Series(self.robot, self.dates[rows], self.logs[rows], self.mean, self.prior, self.names)
 
 
-def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[Change, ...]:
+def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[PartChange, ...]:
     """Return the changes of a robot in the order of time. Logs are split at a step, and both parts searched again."""
     count = len(series.logs)
     if count < 2 * MIN_LOGS_PER_SIDE:
@@ -91,7 +91,7 @@ def days(dates: Sequence[str]) -> Array:
     return (stamps - stamps[0]) / _DAY
 
 
-def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, Change] | None:
+def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] | None:
     """The change that explains most: the first log after it, and what it is."""
     count = len(series.logs)
     information = np.array([one.root @ one.root.T for one in series.logs])
@@ -124,7 +124,7 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, Change] | No
     rows = [(series.names[k], float(level[k]), float(level[k] + delta[k]), float(delta[k] / std[k]))
             for k in np.flatnonzero(np.any(parts[label] != 0.0, axis=1))]
     date = series.dates[place] or f"log {place + 1}"
-    found = Change(series.robot, label, "step" if kind == "step" else "drift", date,
+    found = PartChange(series.robot, label, "step" if kind == "step" else "drift", date,
                    min(float(np.exp(chance)) * tries, 1.0), tuple(sorted(rows, key=lambda row: -abs(row[3]))))
     return place, found
 
@@ -134,7 +134,7 @@ def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int
     a, b = changes_of.T @ reduced @ changes_of, changes_of.T @ score
     scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
     sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
-    shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
+    shown = sizes > _RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)
     if not np.any(np.diag(a) > 0) or not shown.any():
         return 0.0, 0, b, a
     half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale

@@ -16,8 +16,8 @@ from dynid.datasets.log_fold import ManifestEntry
 from dynid.errors import DynidError
 from dynid.recording import Recording
 from dynid.recording.log_files import LogFile
+from dynid.recording.log_reading import read
 from dynid.recording.mapping import Mapping as LogMapping
-from dynid.recording.read import read
 from dynid.robot import Robot
 from dynid.signals import at_times
 

@@ -28,7 +28,7 @@ from dynid.fleet.shared import (
 from dynid.regression import BaseParameters, Stacked
 
 _MOST_ROUNDS = 60
-_BACK = 1e-9  # share of the torques' squares that a multiplier must be worth
+_MIN_MULTIPLIER_SHARE = 1e-9  # share of the torques' squares that a multiplier must be worth
 
 
 def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
@@ -84,7 +84,7 @@ def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: lis
         stacked = robot.stacked
         slope = stacked.r.T @ (stacked.rho - stacked.r @ full)  # of half the misfit, downwards
         size = np.linalg.norm(stacked.r, axis=0) * np.sqrt(float(stacked.rho @ stacked.rho) + stacked.rest)
-        back = {c for c in zero if slope[c] > _BACK * size[c]} if not below else set()
+        back = {c for c in zero if slope[c] > _MIN_MULTIPLIER_SHARE * size[c]} if not below else set()
         zero -= back
         zero |= below
         changed = changed or bool(below or back)

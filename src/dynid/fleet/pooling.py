@@ -22,25 +22,26 @@ from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.shared import check_alike
 from dynid.regression import BaseParameters
 
-_EACH = 8  # robots from which every parameter has a spread of its own; below, parameters of one kind share theirs
+# Robots from which every parameter has a spread of its own; below, parameters of one kind share theirs.
+_MIN_ROBOTS_OWN_SPREAD = 8
 _FIXED, _STEPS = 25, 60  # steps of the fixed point, and of the search from there
-_START = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
+_START_LOG_SPREAD = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
 MIN_LOG_SPREAD = -6.0  # the same for a spread of zero of a fleet not far from this one
 _LEAST, _MOST = -14.0, 6.0  # logarithms of the spread, in units of a parameter's size, that are tried
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class RobotInformation:
     """What one robot's data say: root (base, k) with root root' the information, and root' theta_hat (k,)."""
 
     root: Array
     seen: Array
 
     @staticmethod
-    def of(robot: RobotFold, inflation: float = 1.0) -> Known:
+    def of(robot: RobotFold, inflation: float = 1.0) -> RobotInformation:
         """inflation: of the stated standard deviations, as the scatter between logs of one robot shows it."""
         root, seen = robot.information()
-        return Known(root / inflation, seen / inflation)
+        return RobotInformation(root / inflation, seen / inflation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +77,17 @@ class Pooling:
         """Covariance (base, base) of a new robot's parameters before its first log."""
         return self.covariance + np.diag(self.spread ** 2)
 
-    def member(self, name: str, known: Known, free: Array | None = None) -> PooledRobot:
+    def member(self, name: str, known: RobotInformation, free: Array | None = None) -> PooledRobot:
         """A robot of the fleet, whose own data are a part of the mean already. free (base, base): covariance of what it
         may differ by beyond the spread, in parts that are not those of the fleet."""
         prior = np.diag(self.spread ** 2)
         return self._pooled(name, known, prior if free is None else prior + free, self.covariance)
 
-    def newcomer(self, name: str, known: Known) -> PooledRobot:
+    def newcomer(self, name: str, known: RobotInformation) -> PooledRobot:
         """A robot that is not one of those pooled, with the fleet as its prior."""
         return self._pooled(name, known, self.prior, np.zeros_like(self.covariance))
 
-    def _pooled(self, name: str, known: Known, prior: Array, mean_covariance: Array) -> PooledRobot:
+    def _pooled(self, name: str, known: RobotInformation, prior: Array, mean_covariance: Array) -> PooledRobot:
         inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
         gain = np.linalg.solve(inside, known.root.T @ prior).T
         values = self.mean + gain @ (known.seen - known.root.T @ self.mean)
@@ -100,23 +101,27 @@ def parameter_groups(base: BaseParameters, robots: int) -> Ints:
 
     In a large fleet every parameter has a group of its own; in a small one, parameters with the same symbol share one.
     """
-    if robots >= _EACH:
+    if robots >= _MIN_ROBOTS_OWN_SPREAD:
         return np.arange(len(base))
     symbols = [base.parameters.items[c].symbol for c in base.independent]
     order = list(dict.fromkeys(symbols))
     return np.array([order.index(symbol) for symbol in symbols])
 
 
-def pool(robots: Sequence[RobotFold], *, known: Sequence[Known] | None = None, groups: Ints | None = None) -> Pooling:
+def pool(
+    robots: Sequence[RobotFold], *, known: Sequence[RobotInformation] | None = None, groups: Ints | None = None
+) -> Pooling:
     """Mean and spread of a fleet by restricted likelihood. known: what each robot's data say, by default as stated.
     groups (base,): parameters of one number share one spread, relative to their size."""
     check_alike(robots)
     base = robots[0].regression.base
-    data = [Known.of(robot) for robot in robots] if known is None else list(known)
+    data = [RobotInformation.of(robot) for robot in robots] if known is None else list(known)
     return pool_known(base, data, parameter_groups(base, len(robots)) if groups is None else groups)
 
 
-def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints, near: Pooling | None = None) -> Pooling:
+def pool_known(
+    base: BaseParameters, data: Sequence[RobotInformation], groups: Ints, near: Pooling | None = None
+) -> Pooling:
     """The same from what each robot's data say. near: a fleet that is not far from this one, to begin with."""
     from scipy.optimize import minimize
 
@@ -131,7 +136,7 @@ def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints, near: 
         evidence, pulls, *_ = _evidence(data, variances)
         return -evidence, -member @ ((pulls[0] - pulls[1]) * variances)
 
-    start = np.full(count, _START)
+    start = np.full(count, _START_LOG_SPREAD)
     if near is None:
         start = _fixed_points(data, start, groups, size, member)
     else:
@@ -147,7 +152,7 @@ def pool_known(base: BaseParameters, data: Sequence[Known], groups: Ints, near: 
     return Pooling(base, mean, covariance, spread, size, evidence)
 
 
-def _fixed_points(data: Sequence[Known], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
+def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
     """Logarithms of the spreads nearer to the greatest evidence: where its slope is zero, the squares that robots
     differ by are those that are expected, so each variance is multiplied by the root of their ratio (which never lowers
     the likelihood; Zhou, Hu, Zhou and Lange 2019)."""
@@ -158,7 +163,7 @@ def _fixed_points(data: Sequence[Known], logs: Array, groups: Ints, size: Array,
     return logs
 
 
-def _together(data: Sequence[Known]) -> tuple[Array, Array]:
+def _together(data: Sequence[RobotInformation]) -> tuple[Array, Array]:
     """Mean (base,) of robots taken for equal, and its information (base, base)."""
     information = np.sum([one.root @ one.root.T for one in data], axis=0)
     score = np.sum([one.root @ one.seen for one in data], axis=0)
@@ -199,7 +204,7 @@ def _lower_factor(root: Array, variances: Array) -> Array:
         return np.asarray((upper * np.sign(np.diag(upper))[:, None]).T, dtype=float)
 
 
-def _evidence(data: Sequence[Known], variances: Array) -> tuple[float, Array, Array, Array]:
+def _evidence(data: Sequence[RobotInformation], variances: Array) -> tuple[float, Array, Array, Array]:
     """Logarithm of the restricted likelihood; twice its slope by each variance in two parts (2, base), squares and what
     is expected of them, whose difference it is; mean (base,), covariance of it."""
     information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []

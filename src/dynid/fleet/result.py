@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.datasets.log_folds import FoldedLogs
-from dynid.fleet.changes import Change
+from dynid.fleet.changes import PartChange
 from dynid.fleet.commanded import Commanded
 from dynid.fleet.cross_prediction import ApartRobot, CrossPrediction, robots_apart
 from dynid.fleet.log_estimates import LogEstimates
@@ -59,7 +59,7 @@ class FleetResult:
     pooled: tuple[PooledRobot, ...]
     shared: SharedEstimate | None
     cross: CrossPrediction
-    changes: tuple[Change, ...]
+    changes: tuple[PartChange, ...]
     odd_logs: tuple[OddLog, ...]
     notes: tuple[str, ...]
     commanded: Commanded | None = None

@@ -17,7 +17,7 @@ from dynid.regression.regression import Block
 from dynid.workers import tree_sum
 
 MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value below which the data do not show a direction
-_LEAST = 1e-10  # smallest variance of a direction, relative
+_MIN_VARIANCE = 1e-10  # smallest variance of a direction, relative
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class RobotFold:
         # z = V' (scale theta): whiten z.
         deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
         sizes, vectors = np.linalg.eigh(covariance / np.outer(deviations, deviations))
-        sizes = np.maximum(sizes, _LEAST * sizes.max(initial=0.0))
+        sizes = np.maximum(sizes, _MIN_VARIANCE * sizes.max(initial=0.0))
         whiten = (vectors / np.sqrt(sizes)).T / deviations
         return (whiten @ (turn * scale)).T, whiten @ values
 

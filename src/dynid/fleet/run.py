@@ -16,7 +16,7 @@ from dynid.datasets.fold_store import FoldStore
 from dynid.datasets.log_fold import LogFold
 from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, fold_each, none_usable
 from dynid.errors import NotPossibleError
-from dynid.fleet.changes import Change, Series, changes
+from dynid.fleet.changes import PartChange, Series, changes
 from dynid.fleet.choices import choices_of_fleet
 from dynid.fleet.commanded import commanded
 from dynid.fleet.consistent_shared import consistent_shared_estimate
@@ -25,7 +25,7 @@ from dynid.fleet.kept_folds import KeptFolds
 from dynid.fleet.log_estimates import LogEstimates
 from dynid.fleet.log_noise import log_noise
 from dynid.fleet.noise_level import level_noise
-from dynid.fleet.pooling import Known, PooledRobot
+from dynid.fleet.pooling import PooledRobot, RobotInformation
 from dynid.fleet.result import FleetResult, OddLog
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.scatter import scatter
@@ -40,7 +40,7 @@ from dynid.robot import Robot
 from dynid.workers import Workers
 
 _TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
-_ODD = 2.0  # times its own residual that a log's is with the model of the robot's others
+_ODD_LOG_RATIO = 2.0  # times its own residual that a log's is with the model of the robot's others
 MIN_LOGS_FOR_ODD = 3  # logs of a robot from which one of them can be odd
 DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of freedom or more
 
@@ -109,7 +109,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
     robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])
     logs = tuple(LogEstimates.of(one, alike[one.name]) for one in robots)
     spread = scatter(robots, logs)
-    known = [Known.of(one, spread.inflation) for one in robots]
+    known = [RobotInformation.of(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
     pooled = _pooled(robots, known, out)
     tell("testing for changes over time")
@@ -167,7 +167,7 @@ def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[Lo
             ratios = _ratios(name, own)
             worst = int(np.argmax(ratios))
             usual = float(np.median(np.delete(ratios, worst)))
-            if not ratios[worst] > max(_ODD * usual, _ODD):
+            if not ratios[worst] > max(_ODD_LOG_RATIO * usual, _ODD_LOG_RATIO):
                 break
             odd.append(OddLog(name, own[worst].entry.source, float(ratios[worst])))
             del own[worst]
@@ -194,22 +194,24 @@ def _ratios(name: str, own: Sequence[LogFold]) -> Array:
     return found
 
 
-def _pooled(robots: Sequence[RobotFold], known: Sequence[Known], out: StandingOut) -> tuple[PooledRobot, ...]:
+def _pooled(
+    robots: Sequence[RobotFold], known: Sequence[RobotInformation], out: StandingOut
+) -> tuple[PooledRobot, ...]:
     """Every robot with the fleet as its prior, but for the parts in which it stands out."""
     return tuple(out.pooling.member(robot.name, one, changes_prior(free, out.pooling.size) if free.shape[1] else None)
                  for robot, one, free in zip(robots, known, out.free, strict=True))
 
 
 def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut, inflation: float,
-             rate: float) -> tuple[Change, ...]:
+             rate: float) -> tuple[PartChange, ...]:
     """Changes of every robot over its logs, those without a date by their order."""
     base = out.pooling.base
     parts = fleet_parts(base, robots[0].regression.joints)
-    found: list[Change] = []
+    found: list[PartChange] = []
     for robot, free in zip(robots, out.free, strict=True):
         own = folds[robot.name]
         levels = _log_levels(robot, own)
-        logs = tuple(Known.of(RobotFold.of(robot.name, [fold], robot.weights), inflation * level)
+        logs = tuple(RobotInformation.of(RobotFold.of(robot.name, [fold], robot.weights), inflation * level)
                      for fold, level in zip(own, levels, strict=True))
         prior = out.pooling.prior + (changes_prior(free, out.pooling.size) if free.shape[1] else 0.0)
         series = Series(robot.name, tuple(fold.entry.date for fold in own), logs, out.pooling.mean, prior, base.names)

@@ -18,19 +18,19 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.fleet.multiple_tests import discoveries
-from dynid.fleet.pooling import Known, Pooling, parameter_groups, pool_known
+from dynid.fleet.pooling import Pooling, RobotInformation, parameter_groups, pool_known
 from dynid.fleet.robot_fold import RobotFold
 from dynid.regression import BaseParameters
 
 RATE = 0.01  # share of false ones among the robots that are called different
-_SMALL = 8  # robots below which each is compared with a fleet that it is no part of
-_ROUNDS = 5
-_SPREAD = 3  # robots that it takes to say what a fleet's spread is
-_TAIL = 20.0  # degrees of Student's t that natural differences between robots are taken to have
+_SMALL_FLEET = 8  # robots below which each is compared with a fleet that it is no part of
+_MAX_ROUNDS = 5
+_MIN_ROBOTS_FOR_SPREAD = 3  # robots that it takes to say what a fleet's spread is
+_STUDENT_DEGREES = 20.0  # degrees of Student's t that natural differences between robots are taken to have
 _NOISE_FREEDOM = 300.0  # those of the level of noise
 _OUTER = 0.2  # share of the robots that may differ in one part
-_FREE = 1e3  # sizes by which a parameter may differ in a part that is called different
-_RANK = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
+_FREE_WIDTH = 1e3  # sizes by which a parameter may differ in a part that is called different
+_RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]
     return {label: base.matrix[:, columns] for label, columns in found.items()}
 
 
-def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: float = RATE) -> StandingOut:
+def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation], rate: float = RATE) -> StandingOut:
     """Compare every part of every robot with its fleet, whose mean and spread are found without those that differ.
 
     known: what each robot's data say.
@@ -95,10 +95,10 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: floa
     called: list[list[int]] = [[] for _ in robots]
     groups = parameter_groups(base, len(robots))
     pooling: Pooling | None = None
-    for step in range(_ROUNDS):
+    for step in range(_MAX_ROUNDS):
         free = _free(called, places)
         pooling = pool_known(base, [_without(one, out) for one, out in zip(known, free, strict=True)], groups, pooling)
-        if step == 0 and len(robots) >= _SMALL:
+        if step == 0 and len(robots) >= _SMALL_FLEET:
             pooling = _trimmed(known, pooling, places, groups)
         fleets = _fleets(base, known, free, pooling)
         scores = [_Score.of(one, fleet) for one, fleet in zip(known, fleets, strict=True)]
@@ -116,7 +116,7 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[Known], rate: floa
                        _free(called, places), pooling)
 
 
-def _trimmed(known: Sequence[Known], pooling: Pooling, places: Sequence[Array], groups: Ints) -> Pooling:
+def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequence[Array], groups: Ints) -> Pooling:
     """Mean and spread of a fleet from the inner robots of each part, so that a few that differ in one part do not widen
     its spread until none of them stands out. The spread of the inner ones is scaled to that of all of a normal fleet,
     as for the minimum covariance determinant (Croux and Haesbroeck 1999)."""
@@ -140,21 +140,23 @@ def _trimmed(known: Sequence[Known], pooling: Pooling, places: Sequence[Array], 
     return replace(found, spread=spread)
 
 
-def _fleets(base: BaseParameters, known: Sequence[Known], free: Sequence[Array], pooling: Pooling) -> list[Pooling]:
+def _fleets(
+    base: BaseParameters, known: Sequence[RobotInformation], free: Sequence[Array], pooling: Pooling
+) -> list[Pooling]:
     """What each robot is compared with: the fleet, or in a small one the others."""
-    if len(known) >= _SMALL or len(known) < 3:
+    if len(known) >= _SMALL_FLEET or len(known) < 3:
         return [pooling] * len(known)
     groups, found = parameter_groups(base, len(known) - 1), []
     for r in range(len(known)):
         others = [q for q in range(len(known)) if q != r]
         plain = sum(not free[q].shape[1] for q in others)
         # Two robots alone say too little of a spread: those that were called stay in then.
-        data = [_without(known[q], free[q]) if plain >= _SPREAD else known[q] for q in others]
+        data = [_without(known[q], free[q]) if plain >= _MIN_ROBOTS_FOR_SPREAD else known[q] for q in others]
         found.append(pool_known(base, data, groups))
     return found
 
 
-def _called(known: Sequence[Known], fleets: Sequence[Pooling], places: Sequence[Array], probability: Array,
+def _called(known: Sequence[RobotInformation], fleets: Sequence[Pooling], places: Sequence[Array], probability: Array,
             rate: float) -> list[list[int]]:
     """The parts of each robot that are called different, the most certain first."""
     each = np.where(np.isfinite(probability), probability, 1.0)
@@ -183,7 +185,7 @@ class _Score:
     score: Array
 
     @staticmethod
-    def of(known: Known, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
+    def of(known: RobotInformation, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
         """others: changes (base, k) by parts that may differ as well."""
         prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
         inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
@@ -202,7 +204,7 @@ class _Score:
         a, b = own.T @ self.matrix @ own, own.T @ self.score
         scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
         sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
-        shown = sizes > _RANK * max(sizes.max(initial=0.0), 1e-300)
+        shown = sizes > _RANK_TOLERANCE * max(sizes.max(initial=0.0), 1e-300)
         if not np.any(np.diag(a) > 0) or not shown.any():
             return float("nan"), np.zeros(len(own)), np.zeros((len(own), len(own)))
         half = (vectors[:, shown] / np.sqrt(sizes[shown])).T / scale
@@ -221,11 +223,11 @@ def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: 
     """
     rows, columns = np.nonzero(own == 1.0)
     share = float(np.clip(np.sum(fleet.spread[rows] ** 2 * np.diag(information)[columns]) / rank, 0.0, 1.0))
-    tail = _TAIL
-    if robots < _SMALL:
+    tail = _STUDENT_DEGREES
+    if robots < _SMALL_FLEET:
         groups = parameter_groups(fleet.base, robots - 1)
         sharing = [int(np.sum(groups == groups[k])) for k in rows]
-        tail = min(_TAIL, max(robots - 2, 1) * (float(np.mean(sharing)) if sharing else 1.0))
+        tail = min(_STUDENT_DEGREES, max(robots - 2, 1) * (float(np.mean(sharing)) if sharing else 1.0))
         share = 1.0  # a spread of zero is no surer
     return 1.0 / (share ** 2 / tail + (1.0 - share) ** 2 / _NOISE_FREEDOM)
 
@@ -234,15 +236,15 @@ def changes_prior(changes: Array, size: Array) -> Array:
     """Covariance (base, base) of base parameters of which some changes (base, k) may be of any size."""
     moves = changes != 0.0
     reach = np.max(np.where(moves, size[:, None] / np.where(moves, np.abs(changes), 1.0), 0.0), axis=0)
-    return (changes * (_FREE * reach) ** 2) @ changes.T
+    return (changes * (_FREE_WIDTH * reach) ** 2) @ changes.T
 
 
-def _without(known: Known, changes: Array) -> Known:
+def _without(known: RobotInformation, changes: Array) -> RobotInformation:
     """What a robot's data say when some changes (base, k) may be of any size: these directions are eliminated."""
     if not changes.shape[1]:
         return known
     left, singular, _ = np.linalg.svd(known.root.T @ changes, full_matrices=True)
-    rank = int(np.sum(singular > _RANK * singular.max(initial=0.0)))
+    rank = int(np.sum(singular > _RANK_TOLERANCE * singular.max(initial=0.0)))
     rest = left[:, rank:]
     return replace(known, root=known.root @ rest, seen=rest.T @ known.seen)
 
@@ -253,7 +255,7 @@ def _free(called: Sequence[Sequence[int]], places: Sequence[Array]) -> tuple[Arr
     return tuple(np.hstack([none, *(places[g] for g in own)]) for own in called)
 
 
-def _difference(robot: str, known: Known, fleet: Pooling, part: str, own: Array, others: Sequence[Array],
+def _difference(robot: str, known: RobotInformation, fleet: Pooling, part: str, own: Array, others: Sequence[Array],
                 robots: int) -> Difference:
     probability, delta, covariance = _Score.of(known, fleet, others).test(own, fleet, robots)
     std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))

@@ -16,7 +16,7 @@ from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import Entries, Motion, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
 from dynid.robot import Robot
 
@@ -73,7 +73,7 @@ class Dahl:
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
 
-    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """z (samples, joints) along the motion."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((len(motion.t), len(own)))

@@ -12,13 +12,13 @@ from dynid.arrays import Array
 from dynid.model.elements import Element
 from dynid.model.kinds import Kind
 from dynid.model.parameters import Parameter
-from dynid.model.term import Entries, Motion, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
 from dynid.model.terms import chosen, joint_parameter
 from dynid.robot import Robot
 
 DELAY = Kind("delay")
 LONGEST = 0.1  # s: what is farther off is no delay of a log but another motion
-_PIECE = 1000  # samples at once: no threads inside threads
+_SAMPLES_AT_ONCE = 1000  # samples at once: no threads inside threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,22 @@ class Delay:
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
 
-    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """Columns (samples, joints), N m/s: how fast the predicted torques fall behind."""
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))
-        tau = np.concatenate([model.inverse_dynamics(self.estimate, motion.q[k:k + _PIECE], motion.dq[k:k + _PIECE],
-                                                     motion.ddq[k:k + _PIECE])[:, own]
-                              for k in range(0, len(motion.t), _PIECE)])
+        tau = np.concatenate(
+            [
+                model.inverse_dynamics(
+                    self.estimate,
+                    motion.q[k : k + _SAMPLES_AT_ONCE],
+                    motion.dq[k : k + _SAMPLES_AT_ONCE],
+                    motion.ddq[k : k + _SAMPLES_AT_ONCE],
+                )[:, own]
+                for k in range(0, len(motion.t), _SAMPLES_AT_ONCE)
+            ]
+        )
         slopes = -np.asarray(np.gradient(tau, motion.t, axis=0))
         for k, j in enumerate(own):
             late = float(np.clip(self.estimate[model.parameters.index(f"D{j + 1}")], -LONGEST, LONGEST))

@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.kinds import FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
+from dynid.model.term import DQ, Entries, MotionSegment, Slopes, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
@@ -72,7 +72,7 @@ class Drift:
     def channels(self, robot: Robot) -> int:
         return self.knots
 
-    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         return self.ramps(motion.t)
 
     def _carrier(self, velocity: Array) -> Array:

@@ -23,7 +23,8 @@ from dynid.model.sign import Sign
 
 _SIGNATURE = "float64(float64, float64, CPointer(float64))"
 _COMPILING = Lock()
-_COMPILED: list[Any] = []  # machine code stays in memory as long as the process, so that no address is ever stale
+# Machine code stays in memory as long as the process, so that no address is ever stale.
+_COMPILED_CURVES: list[Any] = []
 
 
 class CurveFunction:
@@ -53,7 +54,7 @@ class CurveFunction:
                 raise ModelError(f"the curve '{self.function.__name__}' cannot be compiled: "
                                  f"{str(error).splitlines()[0]}; use only numbers and functions of `math`",
                                  code="curve-not-compiled") from error
-            _COMPILED.append(made)
+            _COMPILED_CURVES.append(made)
             return int(made.address)
 
 

@@ -1,4 +1,4 @@
-"""FollowingBodies: what mimic joints and joints of closed loops move, as part of the torques of those they follow."""
+"""DependentBodies: what mimic joints and joints of closed loops move, as part of the torques of those they follow."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dynid.model.term import DQ, Entries, Slopes
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
-_STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
+_CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
 _KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # of a free curve, as shares of the top speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the top speed, at which a free curve must take power
@@ -136,7 +136,7 @@ class FrictionCurve:
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        return self.widths or (_FREE_STEPS if self.free else _STEPS if self.shape == "steps" else _KNOTS)
+        return self.widths or (_FREE_STEPS if self.free else _CHECKED_SPEEDS if self.shape == "steps" else _KNOTS)
 
     @property
     def _symbols(self) -> tuple[str, ...]:

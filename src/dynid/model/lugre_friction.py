@@ -17,7 +17,7 @@ from dynid.model.elements import Bristles
 from dynid.model.kinds import DRY, FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import Entries, Motion, Slopes, TorqueModel
+from dynid.model.term import Entries, MotionSegment, Slopes, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries, sign_slopes
 from dynid.robot import Robot
 
@@ -98,7 +98,7 @@ class LuGreFriction:
     def channels(self, robot: Robot) -> int:
         return 2 * len(chosen(robot, self.joints))
 
-    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """z and dz/dt of each joint in turn (samples, 2 joints)."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((2 * len(own), len(motion.t)))

@@ -22,8 +22,8 @@ from dynid.model.term import (
     DescribingSlowMotion,
     HasHistory,
     Informed,
-    Loaded,
-    Motion,
+    LoadDependent,
+    MotionSegment,
     Physical,
     Scaled,
     Shaped,
@@ -155,7 +155,7 @@ class Model:
         """How many signals the terms remember along a motion."""
         return self._channels[-1].stop
 
-    def memory(self, motion: Motion) -> Array:
+    def memory(self, motion: MotionSegment) -> Array:
         """What the terms remember along an interval of motion without a gap (samples, channels)."""
         found = [term.memory(self, motion) for term in self.terms if isinstance(term, HasHistory)]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
@@ -314,14 +314,14 @@ class Model:
         """Which parameters belong to terms that see the last estimate (parameters,)."""
         found = np.zeros(len(self.parameters), dtype=bool)
         for term, columns in self.parts:
-            if isinstance(term, Loaded | Informed):
+            if isinstance(term, LoadDependent | Informed):
                 found[columns] = True
         return found
 
     @cached_property
     def _bodies_matter(self) -> bool:
         """Whether a term sees the torques of the bodies."""
-        return any(isinstance(term, Loaded) for term in self.terms)
+        return any(isinstance(term, LoadDependent) for term in self.terms)
 
     def _with_terms(self, kind: type, change: Callable[[Any], Any]) -> Model:
         """Return a copy with the terms of a kind changed; the model itself where it has none."""
@@ -351,13 +351,13 @@ class Model:
         """Return a copy whose load-dependent terms keep the inertias already set, or else use those of theta.
 
         Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
-        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, Loaded))
+        told = all(getattr(term, "bodies", None) is not None for term in self.terms if isinstance(term, LoadDependent))
         return self if told else self._with_bodies(theta)
 
     def _with_bodies(self, theta: ArrayLike) -> Model:
         """Return a copy whose load-dependent terms use the link inertias of theta."""
         numbers = self.body_numbers(theta)
-        return self._with_terms(Loaded, lambda term: term.with_bodies(numbers))
+        return self._with_terms(LoadDependent, lambda term: term.with_bodies(numbers))
 
     @property
     def learned(self) -> dict[str, list[float]]:

@@ -22,20 +22,29 @@ from dynid.errors import ModelError
 from dynid.model.complete import complete
 from dynid.model.linear_model import LinearModel
 from dynid.model.model import Model
-from dynid.model.term import HasHistory, Informed, Loaded, Motion, Term, UnderLoad, fill_entries, probing_motion
+from dynid.model.term import (
+    HasHistory,
+    Informed,
+    LoadDependent,
+    MotionSegment,
+    Term,
+    UnderLoad,
+    fill_entries,
+    probing_motion,
+)
 from dynid.robot import Robot
 
 MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
 _WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
 TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
-_PROBES = 6
+_PROBED_STATES = 6
 
 Fill = Callable[[Array, Array, Array, Ints, Array, Array | None], None]  # q, dq, ddq, place, out, memory
 Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, changing) of a term
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _TermShare:
     """A term's share: its columns among the model's, channels of memory, how it is filled, and whether it has a
     momentum at all, and one that depends on the posture."""
 
@@ -52,7 +61,7 @@ class MomentumForm:
     """The momentum form of a model; made once, then filled batch after batch."""
 
     model: LinearModel
-    parts: tuple[_Part, ...]
+    parts: tuple[_TermShare, ...]
     under_load: tuple[tuple[UnderLoad, Ints], ...] = ()
 
     @staticmethod
@@ -62,10 +71,10 @@ class MomentumForm:
         which depends on them has a force."""
         if not isinstance(model, Model):
             every = np.arange(len(model.parameters))
-            postures = np.random.default_rng(0).normal(size=(_PROBES, model.dof))
+            postures = np.random.default_rng(0).normal(size=(_PROBED_STATES, model.dof))
             whole = _part(complete(model).fill, None, every, slice(0, 0), postures, "the model", symmetric)
             return MomentumForm(model, (whole,))
-        parts, loaded, first = list[_Part](), list[tuple[UnderLoad, Ints]](), 0
+        parts, loaded, first = list[_TermShare](), list[tuple[UnderLoad, Ints]](), 0
         for term, columns in model.parts:
             count = term.channels(model.robot) if isinstance(term, HasHistory) else 0
             channels, first = slice(first, first + count), first + count
@@ -102,7 +111,7 @@ class MomentumForm:
                 _fill(part, q, dq, own, momentum, force, remembered, 1.0 if changing else 0.5)
 
 
-def _fill(part: _Part, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
+def _fill(part: _TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
     """P and r - share D of a term without kernels of its own, into the rows that place names."""
     still, rows = np.zeros_like(q), place[place >= 0]
@@ -123,7 +132,7 @@ def _fill(part: _Part, q: Array, dq: Array, place: Ints, momentum: Array, force:
         force[rows] -= share * weight / step * (ahead - behind)
 
 
-def _momentum(part: _Part, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
+def _momentum(part: _TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
     """P (rows, samples): what velocities in place of accelerations add at rest."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
@@ -131,10 +140,10 @@ def _momentum(part: _Part, q: Array, dq: Array, place: Ints, rows: int, memory: 
     return with_ - without
 
 
-def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> _Part:
+def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> _TermShare:
     robot = model.robot
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
-    if isinstance(term, Loaded | Informed):
+    if isinstance(term, LoadDependent | Informed):
         raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
                          "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     if isinstance(term, HasHistory) and _remembers_acceleration(model, term):
@@ -147,7 +156,7 @@ def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetr
         out[place[place >= 0]] = 0.0
         fill_entries(term, robot, q, dq, ddq, place, out, memory)
 
-    return _part(fill, own, columns, channels, probing_motion(robot, _PROBES)[0], name, symmetric)
+    return _part(fill, own, columns, channels, probing_motion(robot, _PROBED_STATES)[0], name, symmetric)
 
 
 def _bound(kernel: Own, robot: Robot) -> Own:
@@ -159,20 +168,22 @@ def _bound(kernel: Own, robot: Robot) -> Own:
 
 def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
     rng = np.random.default_rng(0)
-    t = np.arange(4 * _PROBES) / 100.0
+    t = np.arange(4 * _PROBED_STATES) / 100.0
     q, dq, ddq = rng.normal(size=(3, len(t), model.dof))
-    first, second = (term.memory(model, Motion(t, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
+    first, second = (term.memory(model, MotionSegment(t, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
     return not np.allclose(first, second, rtol=TORQUE_AGREEMENT, atol=TORQUE_AGREEMENT)
 
 
-def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool) -> _Part:
+def _part(
+    fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool
+) -> _TermShare:
     """A part, tried at postures q (probes, dof): whether it is M(q) ddq + r(q, dq), and whether M depends on q."""
     if own is not None:
-        return _Part(columns, channels, fill, own, True, True)
-    memory = np.ones((_PROBES, channels.stop - channels.start)) if channels.stop > channels.start else None
+        return _TermShare(columns, channels, fill, own, True, True)
+    memory = np.ones((_PROBED_STATES, channels.stop - channels.start)) if channels.stop > channels.start else None
     dof = q.shape[1]
     place = np.arange(dof * len(columns), dtype=np.int64).reshape(dof, len(columns))
-    dq, a, b = np.random.default_rng(0).normal(size=(3, _PROBES, dof))
+    dq, a, b = np.random.default_rng(0).normal(size=(3, _PROBED_STATES, dof))
     still = np.zeros_like(q)
 
     def entries(q: Array, dq: Array, ddq: Array) -> Array:
@@ -196,7 +207,7 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
                          "'kernel' or 'torque'")
     elsewhere = np.roll(q, 1, axis=0)
     varying = accelerating and differ(entries(elsewhere, still, a) - entries(elsewhere, still, still), by_a)
-    return _Part(columns, channels, fill, None, accelerating, varying)
+    return _TermShare(columns, channels, fill, None, accelerating, varying)
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:

@@ -15,11 +15,11 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.kinds import FRICTION
 from dynid.model.parameters import Parameter
 from dynid.model.sign import Sign
-from dynid.model.term import DQ, Entries, Motion, Slopes, TorqueModel
+from dynid.model.term import DQ, Entries, MotionSegment, Slopes, TorqueModel
 from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
-_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
+_SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,12 @@ class TemperatureFriction:
     at: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        if not self.parts or any(part not in _UNITS for part in self.parts):
-            raise ModelError(f"the temperature-dependent parts of friction are {', '.join(_UNITS)}, got "
+        if not self.parts or any(part not in _SLOPE_UNITS for part in self.parts):
+            raise ModelError(f"the temperature-dependent parts of friction are {', '.join(_SLOPE_UNITS)}, got "
                              f"{', '.join(self.parts) or 'none'}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, part, j, joint_unit(robot, j, *_UNITS[part]), kind=FRICTION)
+        return tuple(joint_parameter(robot, part, j, joint_unit(robot, j, *_SLOPE_UNITS[part]), kind=FRICTION)
                      for j in chosen(robot, self.joints) for part in self.parts)
 
     def with_temperatures(self, mean: Array) -> TemperatureFriction:
@@ -69,7 +69,7 @@ class TemperatureFriction:
     def channels(self, robot: Robot) -> int:
         return robot.dof
 
-    def memory(self, model: TorqueModel, motion: Motion) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """T - T0 along a log (samples, dof)."""
         if motion.temperature is None:
             raise ModelError("the model has temperature-dependent friction, but the log has no temperature; map its "

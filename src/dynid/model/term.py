@@ -117,7 +117,7 @@ class Warmed(Protocol):
 
 
 @runtime_checkable
-class Loaded(Protocol):
+class LoadDependent(Protocol):
     """A term whose columns depend on the last estimate of the bodies."""
 
     def with_bodies(self, numbers: Array) -> Term: ...
@@ -130,7 +130,7 @@ class Informed(Protocol):
     def with_estimate(self, theta: Array) -> Term: ...
 
 
-class Motion(NamedTuple):
+class MotionSegment(NamedTuple):
     """An interval of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of
     the joints (samples, dof) where they were logged."""
 
@@ -159,7 +159,7 @@ class HasHistory(Protocol):
 
     def channels(self, robot: Robot) -> int: ...
 
-    def memory(self, model: TorqueModel, motion: Motion) -> Array: ...
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array: ...
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries: ...
 
@@ -172,7 +172,7 @@ class Stepping(HasHistory, Protocol):
 
 
 @runtime_checkable
-class UnderLoad(Loaded, Protocol):
+class UnderLoad(LoadDependent, Protocol):
     """A term that says how it depends on the torques of the bodies."""
 
     def link_numbers(self, robot: Robot) -> Array: ...

@@ -20,8 +20,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from dynid.arrays import Array, Bools
 from dynid.recording.preparation.row_filter import RowFilter
 
-_PERIODS = 1.25  # of the cut-off, half the length of a low-pass
-_ROWS = 2.5  # a second and Hz of the cut-off, that are kept
+_LOWPASS_PERIODS = 1.25  # of the cut-off, half the length of a low-pass
+_ROWS_PER_CYCLE = 2.5  # a second and Hz of the cut-off, that are kept
 STOPS = 0.01  # share of the top speed below which a joint's row is left out
 
 Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (entries, m), one array a kernel
@@ -29,7 +29,7 @@ Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (e
 
 def low_pass_kernel(cutoff: float, rate: float) -> Array:
     """A symmetric low-pass (odd,) with sum one and gain 1/2 at the cut-off (Hz): a sinc under a Kaiser window."""
-    half = max(2, round(_PERIODS * rate / cutoff))
+    half = max(2, round(_LOWPASS_PERIODS * rate / cutoff))
     k = np.arange(-half, half + 1)
     kernel = np.sinc(2.0 * cutoff / rate * k) * np.kaiser(2 * half + 1, 5.0)
     return kernel / kernel.sum()
@@ -66,7 +66,7 @@ class CausalFilter:
     def low_pass(cutoff: float, rate: float) -> CausalFilter:
         """Accelerations by differences, and one symmetric low-pass (cut-off in Hz) for motion and rows."""
         kernel = low_pass_kernel(cutoff, rate)
-        motion, step = derivative_kernels(kernel, rate), max(1, int(rate / (_ROWS * cutoff)))
+        motion, step = derivative_kernels(kernel, rate), max(1, int(rate / (_ROWS_PER_CYCLE * cutoff)))
         return CausalFilter(rate, motion, len(motion[0]) // 2, (kernel,), len(kernel) // 2, step)
 
     @staticmethod

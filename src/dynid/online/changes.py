@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.estimate.recursive.recursion import Recursion, Stretch
+from dynid.estimate.recursive.recursion import Recursion, RestartSegment
 from dynid.estimate.recursive.watchers import InnovationTest, low_power
 from dynid.regression import BaseParameters, Factor
 
 _NEARLY_ALL, _MOST = 0.98, 0.7  # shares of a misfit
-_RANK = 1e-8  # share of the largest singular value below which a candidate's direction says nothing
+_RANK_TOLERANCE = 1e-8  # share of the largest singular value below which a candidate's direction says nothing
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def changes(recursion: Recursion) -> tuple[Change, ...]:
     return tuple(_change(stretch, recursion, stretch is not stretches[-1]) for stretch in stretches)
 
 
-def _change(stretch: Stretch, recursion: Recursion, ended: bool) -> Change:
+def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Change:
     usual = recursion.watcher.usual if isinstance(recursion.watcher, InnovationTest) else np.ones(len(recursion.scale))
     weights = recursion.scale / np.sqrt(np.where(usual > 0.0, usual, 1.0))
     parts = [weight * factor.r for weight, factor in zip(weights, stretch.regression.factors, strict=True)]
@@ -108,7 +108,7 @@ def _slowness(innovations: Array) -> float:
     return max(low_power(innovations) / float(np.mean(used ** 2)), 1.0) if len(used) else 1.0
 
 
-def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Array], stretch: Stretch
+def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Array], stretch: RestartSegment
                 ) -> Iterator[tuple[str, str, Array]]:
     """Kind, whose, and the design (rows, unknowns) of every change that is thought of."""
     parameters, factors = base.parameters, stretch.regression.factors
@@ -141,6 +141,6 @@ def _explained(design: Array, residual: Array) -> tuple[float, int]:
     if not used.shape[1]:
         return 0.0, 0
     left, singular, _ = np.linalg.svd(used / size[size > 0.0], full_matrices=False)
-    kept = singular > _RANK * singular[0]
+    kept = singular > _RANK_TOLERANCE * singular[0]
     projected = left[:, kept].T @ residual
     return float(projected @ projected), int(kept.sum())

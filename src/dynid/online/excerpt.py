@@ -18,7 +18,7 @@ CLOCK_JUMP = 1.0  # s by which a clock that goes back was set anew; less is one 
 
 
 @dataclass
-class Stretch:
+class SampleSegment:
     """Neighbouring raw samples. number: its place in the stream. blocks: stamps (m,), positions, torques (m, dof)."""
 
     number: int
@@ -49,7 +49,7 @@ class Excerpt:
 
     def __init__(self, joints: Sequence[str], most: int = MOST_SAMPLES) -> None:
         self.joints, self.most, self.seconds = tuple(joints), most, 0.0
-        self._stretches: list[Stretch] = []
+        self._stretches: list[SampleSegment] = []
         self._every, self._next, self._last = 1, 0, -np.inf
 
     @property
@@ -82,7 +82,7 @@ class Excerpt:
         if sum(len(one) for one in self._stretches) > self.most:
             self._every *= 2
             self._stretches = [one for one in self._stretches if one.number % self._every == 0]
-        self._stretches.append(Stretch(self._next))
+        self._stretches.append(SampleSegment(self._next))
         self._next += 1
 
     def blocks(self) -> Iterator[tuple[Array, ...]]:

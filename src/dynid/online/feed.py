@@ -23,7 +23,7 @@ _MANY, _FEWEST = 1000, 20  # .. there are so many samples by then, and samples o
 _BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the longest interval that is bridged
 _AT_ONCE = 4096  # raw samples prepared at a time
 _RUN_GAP = 50.0  # periods of the samples: a longer interval ends the stretch whose spectrum is taken
-_LAGS = 8  # more samples than its order that the shortest kernel holds
+_EXTRA_KERNEL_SAMPLES = 8  # more samples than its order that the shortest kernel holds
 REST_SECONDS = 5.0  # s of a robot that has not moved yet that are kept, and looked at for the beginning of a motion
 MOTION_CHECKS = 0.25  # s between two looks for it
 ONSET_SHARE = 0.02  # of a joint's range so far: what it has left its first position by where its motion begins
@@ -172,7 +172,7 @@ class Feed:
             found = CausalFilter.low_pass(self.cutoff, self.rate)
         else:
             window = self.options.kernel_window or max(options.window("kernel", self.cutoff),
-                                                       (options.order + _LAGS) / self.rate)
+                                                       (options.order + _EXTRA_KERNEL_SAMPLES) / self.rate)
             found = CausalFilter.momentum(RowFilter.of("kernel", window, options, self.rate, sys.maxsize, 1))
         return replace(found, step=self.options.step or found.step)
 

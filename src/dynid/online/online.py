@@ -34,7 +34,7 @@ from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout
 from dynid.threads import pool
 
-_CHUNK = 512  # samples whose rows are made at once
+_SAMPLES_AT_ONCE = 512  # samples whose rows are made at once
 _STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
@@ -166,8 +166,8 @@ class Online(Streamed):
         self.left_out += len(keep) - len(used)
         before = self.values if history else np.zeros(0)
         found = np.empty((len(used), len(self.base))) if history else None
-        for start in range(0, len(used), _CHUNK):
-            rows, part = used[start:start + _CHUNK], slice(start, start + _CHUNK)
+        for start in range(0, len(used), _SAMPLES_AT_ONCE):
+            rows, part = used[start:start + _SAMPLES_AT_ONCE], slice(start, start + _SAMPLES_AT_ONCE)
             self._stream.add(self._entries.torques(*(x[rows] for x in motion)), keep[rows],
                              None if along is None else self._entries.torques(*(x[rows] for x in along)),
                              None if found is None else found[part])

@@ -24,7 +24,7 @@ from dynid.recording import Recording
 
 Complain = Callable[[str], None]
 
-_TICK = 0.05  # s between looks at a source that has nothing
+_POLL_INTERVAL = 0.05  # s between looks at a source that has nothing
 _AT_ONCE = 256  # samples of a block
 _LONGEST_LINE = 1 << 16  # characters, as many as a datagram holds: a longer line is no sample
 _BUFFERED = 5.0  # s of samples that the receive buffer of a UDP source holds while the estimate is computed
@@ -33,7 +33,7 @@ _DATAGRAM_OVERHEAD, _CHARACTERS = 768, 24  # bytes that the system keeps of each
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 18, 1 << 28  # bytes
 _FORCED_BUFFER_OPTION, _DROPS_OPTION = 33, 40  # SO_RCVBUFFORCE and SO_RXQ_OVFL of Linux, which Python does not name
 _STEPS_FOR_PERIOD = 20  # stamps after which the period of the samples is known
-_PAUSE = 60.0  # s: a longer gap is a pause of the sender, not a loss
+_PAUSE_LENGTH = 60.0  # s: a longer gap is a pause of the sender, not a loss
 
 
 class Block(NamedTuple):
@@ -67,7 +67,7 @@ def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iter
             due = recording.t[first] + speed * (time.monotonic() - began)
             stop = min(stop, int(np.searchsorted(recording.t, due, side="right")))
             if stop <= at:
-                time.sleep(_TICK)
+                time.sleep(_POLL_INTERVAL)
                 yield block(0, 0)
                 continue
         yield block(at, stop)
@@ -99,7 +99,7 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
         while time.monotonic() - quiet < patience:
             text = file.read(_LONGEST_LINE)
             if not text:
-                time.sleep(_TICK)
+                time.sleep(_POLL_INTERVAL)
                 yield _nothing(dof)
                 continue
             *lines, kept = (kept + text).split("\n")  # the last one may not be whole yet
@@ -132,7 +132,7 @@ class Losses:
         """Count what is missing before a sample with stamp t (s)."""
         step = 0.0 if self._last is None else t - self._last
         self._last = t
-        if not 0.0 < step < _PAUSE:
+        if not 0.0 < step < _PAUSE_LENGTH:
             return
         if not self._period:
             self._steps.append(step)
@@ -172,7 +172,7 @@ def datagrams(port: int, dof: int, complain: Complain, patience: float, host: st
         lost.buffer = _sized(door, dof, rate or _USUAL_RATE)
         counts = _counts_drops(door)
         lost.dropped = 0 if counts else None
-        door.settimeout(_TICK)
+        door.settimeout(_POLL_INTERVAL)
         quiet = time.monotonic()
         while time.monotonic() - quiet < patience:
             try:

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.online.events import Events
 from dynid.recording.clean import ABSURD, ABSURD_TIME
 
-_PAUSE = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
+_PAUSE_LENGTH = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
 _FROZEN = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
 _CREEPS = 0.05  # of its top speed: a joint that stops from less may have been held by friction
 _STRETCH, _COUNTS = 0.03, 4.0  # s, and steps of its encoder that it must have gone in the last such stretch
@@ -57,7 +57,7 @@ class Stamps:
             if step < 0.0:
                 self._break(t, "clock-restarted", f"the clock went back by {-step:.4g} s: a new run begins")
             elif self.gap > 0.0 and step > self.gap:
-                self._break(t, "pause" if step > _PAUSE else "gap",
+                self._break(t, "pause" if step > _PAUSE_LENGTH else "gap",
                             f"no sample for {step:.4g} s: a new run begins, the estimate is kept")
             elif self._watches and self._is_stuck(t, q[:len(self.joints)]):
                 self._last = (t, q[:len(self.joints)])

@@ -1,9 +1,9 @@
 """What hangs on a robot, what its controller wants to know of it, and the drive gains that decide about it."""
 
 from dynid.payloads.controllers import Entry, controller_entry, entries
+from dynid.payloads.estimation import payload
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
 from dynid.payloads.live import LivePayload
-from dynid.payloads.payload import payload
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.sensor import Mounting, fused, sensor_payload
 

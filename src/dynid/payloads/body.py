@@ -15,10 +15,10 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
 Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
-_LEAST = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
-_OPEN = 0.1  # squared deviations that may be given up for a body of sensible shape
+_MIN_EIGENVALUE = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
+_SHAPE_ALLOWANCE = 0.1  # squared deviations that may be given up for a body of sensible shape
 _HEAVIEST = 1e5  # kg
-_LIGHTEST = 1e-3  # kg, of a body whose mass and first moment are not determined
+_DEFAULT_MASS = 1e-3  # kg, of a body whose mass and first moment are not determined
 _FLOOR = 1e-12  # share of the largest variance, below which numbers count as equally well known
 _UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
 
@@ -46,11 +46,11 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     the data do not determine is taken, so that it is of the size of the first moment and not arbitrary.
     """
     if not identified[9] and mass is None:
-        guess = max(float(np.linalg.norm(np.where(identified, theta, 0.0)[6:9])) / lever, _LIGHTEST)
+        guess = max(float(np.linalg.norm(np.where(identified, theta, 0.0)[6:9])) / lever, _DEFAULT_MASS)
         theta, covariance = np.append(theta[:9], guess), covariance.copy()
         covariance[9], covariance[:, 9] = 0.0, 0.0
         covariance[9, 9], identified = guess ** 2, identified | (np.arange(10) == 9)
-    if identified.all() and np.linalg.eigvalsh(ten.pseudo_inertia(theta))[0] > _LEAST:
+    if identified.all() and np.linalg.eigvalsh(ten.pseudo_inertia(theta))[0] > _MIN_EIGENVALUE:
         return theta
     known = {} if mass is None else {"M": mass}
     measured = identified & (np.arange(10) != 9) if known else identified  # what is known holds by itself
@@ -62,11 +62,11 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     scaled[~measured, ~measured] = _UNKNOWN ** 2
     values, vectors = np.linalg.eigh(scaled)
     half = (vectors / np.sqrt(np.maximum(values, _FLOOR * values.max(initial=1e-300)))).T / size
-    consistency = Consistency(parameters, margin=_LEAST, known=known, heaviest=_HEAVIEST)
+    consistency = Consistency(parameters, margin=_MIN_EIGENVALUE, known=known, heaviest=_HEAVIEST)
     stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
     best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
     try:  # within what noise leaves open, not a body on the border, of no thickness
-        return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_OPEN))
+        return consistency.with_known(fill(consistency, stacked.r, stacked.rho, best, tolerance=_SHAPE_ALLOWANCE))
     except NotPossibleError:
         return best
 

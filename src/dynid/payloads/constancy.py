@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.payloads.loaded import Loaded
-from dynid.payloads.ways import LinearFit, Nuisance, Unloaded, residual_fit
+from dynid.payloads.loaded import LoadedEquations
+from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded, residual_fit
 from dynid.regression import Regression
 
 MIN_BLOCKS_PER_SIDE = 3  # blocks on either side
 _CHANGE = 0.3  # of the load: a smaller change is not told from errors of the model
-_DEVIATIONS = 5.0
+_SIGNIFICANT_STD = 5.0
 
 
 @dataclass(frozen=True)
-class Change:
+class LoadChange:
     """A load that was not the same throughout: when, s of its log, and its mass before and after, kg; std: how far both
     scatter, as a share of the whole."""
 
@@ -28,7 +28,7 @@ class Change:
     std: float
 
 
-def change_of(loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Change | None:
+def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded) -> LoadChange | None:
     """Where a load changed in the middle of the logs; None where it did not.
 
     In every block of time the torque that the load explains is scaled for itself: alpha = <p, r> / <p, p>, with p its
@@ -52,14 +52,14 @@ def change_of(loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Change | No
     places = range(MIN_BLOCKS_PER_SIDE, len(alpha) - MIN_BLOCKS_PER_SIDE + 1)
     best = max((_step(alpha, weights, k) for k in places), key=lambda one: one[0])
     gain, k, before, after, std = best
-    if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _DEVIATIONS * std):
+    if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _SIGNIFICANT_STD * std):
         return None
     span = loaded.regression.blocks[k].spans[0]
-    return Change(span.source, span.start, _mass(loaded, unloaded, slice(None, k)),
+    return LoadChange(span.source, span.start, _mass(loaded, unloaded, slice(None, k)),
                   _mass(loaded, unloaded, slice(k, None)), std)
 
 
-def _mass(loaded: Loaded, unloaded: Unloaded, part: slice) -> float:
+def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
     """The mass, kg, that some blocks of time want on the robot as it is without load."""
     regression = loaded.regression
     some = Regression.of(regression.base, regression.blocks[part], regression.joints, regression.sources)

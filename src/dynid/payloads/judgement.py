@@ -12,23 +12,31 @@ from dynid.findings import Finding
 from dynid.model import Model
 from dynid.payloads.body import distance
 from dynid.payloads.constancy import change_of
-from dynid.payloads.loaded import Loaded
+from dynid.payloads.loaded import LoadedEquations
 from dynid.payloads.result import PayloadEstimate
-from dynid.payloads.ways import LinearFit, Unloaded
+from dynid.payloads.ways import LinearPayloadFit, Unloaded
 from dynid.robot import inertia as ten
 
 _DECIDE = 0.5  # share of the mass's variance above which one source decides
-_LARGE = 0.02  # of the mass: below that gains decide, but little
-_LOST = 0.03  # of the transmitted torque, above which friction from load is said
+_SMALL_GAIN_EFFECT = 0.02  # of the mass: below that gains decide, but little
+_MIN_LOAD_FRICTION = 0.03  # of the transmitted torque, above which friction from load is said
 _SURELY = 6.0  # deviations as of independent rows: those of rows that correlate are larger by two and more
-_IMPOSSIBLE = 4.0  # deviations between the free estimate and the nearest body: no noise does that
-_UNEXPLAINED = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
-_MUCH = 10.0  # percent, and at least so much
-_NOTHING = 50.0  # percent: hardly anything is explained
+_IMPOSSIBLE_STD = 4.0  # deviations between the free estimate and the nearest body: no noise does that
+_MAX_ERROR_RATIO = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
+_MIN_ERROR_PERCENT = 10.0  # percent, and at least so much
+_UNEXPLAINED_PERCENT = 50.0  # percent: hardly anything is explained
 
 
-def judged(found: PayloadEstimate, estimate: Estimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded, *,
-           weighed: bool, given: bool) -> PayloadEstimate:
+def judged(
+    found: PayloadEstimate,
+    estimate: Estimate,
+    loaded: LoadedEquations,
+    fit: LinearPayloadFit,
+    unloaded: Unloaded,
+    *,
+    weighed: bool,
+    given: bool,
+) -> PayloadEstimate:
     """A payload with findings on it, the worst first. weighed: its mass is from a scale. given: gain deviations were
     given."""
     return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
@@ -56,9 +64,9 @@ def _alone(found: PayloadEstimate, estimate: Estimate, weighed: bool, given: boo
 
 def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     own, error = estimate.diagnostics.relative_error, found.relative_error
-    if error <= max(_UNEXPLAINED * own, own + _MUCH):
+    if error <= max(_MAX_ERROR_RATIO * own, own + _MIN_ERROR_PERCENT):
         return
-    fatal = error > _NOTHING
+    fatal = error > _UNEXPLAINED_PERCENT
     yield Finding(
         "payload-unexplained", "suspicious", "fatal" if fatal else "warning",
         f"With the payload the torque error is still {error:.0f} %, while it was {own:.1f} % for the unloaded robot: "
@@ -68,7 +76,9 @@ def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding
                   "without_payload": found.unloaded_error})
 
 
-def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: Unloaded) -> Iterator[Finding]:
+def _changed(
+    found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded
+) -> Iterator[Finding]:
     if not found.free[9] > found.mass_std_from("noise"):
         return
     change = change_of(loaded, fit, unloaded)
@@ -87,7 +97,7 @@ def _changed(found: PayloadEstimate, loaded: Loaded, fit: LinearFit, unloaded: U
 def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.identified.all():
         return
-    if not found.has_mass and found.free[9] > -_IMPOSSIBLE * found.mass_std:
+    if not found.has_mass and found.free[9] > -_IMPOSSIBLE_STD * found.mass_std:
         return  # no load at all is the tip of the cone: whatever is left over of it points outside
     if not found.consistent:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
@@ -99,7 +109,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
         return
     without = found.covariance - found.parts.get("gains", 0.0)
     away = distance(found.free, found.numbers, without)
-    if away > _IMPOSSIBLE:
+    if away > _IMPOSSIBLE_STD:
         yield Finding(
             "payload-cannot-exist", "suspicious", "warning",
             "The torques correspond to a payload that is not physically consistent; the "
@@ -136,7 +146,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
         return
     whose = "as the log or the user states them" if given else "assumed, because none is known"
     advice = "" if given else ", or calibrate the gains with `dynid gains`"
-    large = found.mass_std_from("gains") > _LARGE * found.mass
+    large = found.mass_std_from("gains") > _SMALL_GAIN_EFFECT * found.mass
     yield Finding(
         "gains-decide", "suspicious", "warning" if large else "info",
         f"Drive gains dominate the uncertainty: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
@@ -145,12 +155,12 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
         evidence={"share": float(share), "mass_std": found.mass_std, "from_gains": found.mass_std_from("gains")})
 
 
-def _gears(found: PayloadEstimate, loaded: Loaded, fit: LinearFit) -> Iterator[Finding]:
+def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit) -> Iterator[Finding]:
     """Friction that grows with the transmitted torque, where the robot's model has none of it."""
     shares = (fit.columns @ fit.x)[loaded.friction]
     own = fit.columns[loaded.friction]
     deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
-    large = np.flatnonzero(shares > np.maximum(_LOST, _SURELY * deviations))
+    large = np.flatnonzero(shares > np.maximum(_MIN_LOAD_FRICTION, _SURELY * deviations))
     if not found.has_mass or not len(large):
         return
     names = tuple(loaded.model.joint_names[j] for j in large)

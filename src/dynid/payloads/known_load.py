@@ -26,10 +26,11 @@ from dynid.regression import BaseParameters, Regression, TorqueEquations, base_p
 from dynid.regression.factor import triangular
 from dynid.robot import inertia as ten
 
-_BLOCKS = 8  # of the logs with, and of those without the load
-_STEPS = 30  # of Gauss-Newton
+_LOAD_BLOCKS = 8  # of the logs with, and of those without the load
+_GAUSS_NEWTON_STEPS = 30  # of Gauss-Newton
 MAX_GAIN_UNCERTAINTY = 0.1  # relative deviation above which a gain is not identified
-_WEIGHT = 0.05  # of the joint that feels most of the known load's weight: a joint that feels less carries none
+# Of the joint that feels most of the known load's weight: a joint that feels less carries none.
+_MIN_WEIGHT_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     numbers = np.array(load.numbers)
     blocks = [*_rows(model, base, payload, unloaded, np.zeros(10)), *_rows(model, base, payload, loaded, numbers)]
     felt = _weight(model, payload, loaded, numbers)
-    carries = felt > _WEIGHT * felt.max(initial=0.0)
+    carries = felt > _MIN_WEIGHT_SHARE * felt.max(initial=0.0)
     if not carries.any():
         raise NotPossibleError("the known load causes no torque at any joint: check its frame and gravity")
     whole = _sum(blocks)
@@ -91,7 +92,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _LoadFactors:
     """Triangular factors of [W_j d_j i_j] of every joint, on all base columns, and how many rows each has."""
 
     factors: tuple[Array, ...]
@@ -99,7 +100,7 @@ class _Part:
 
 
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
-          numbers: Array) -> list[_Part]:
+          numbers: Array) -> list[_LoadFactors]:
     """Blocks of some logs; numbers (10,): of the load they carry."""
     whole = Model(model.robot, (*model.terms, payload))
     place = np.array([whole.parameters.index(name) for name in base.parameters.names])
@@ -107,7 +108,7 @@ def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[S
     matrix = np.zeros((len(base) + 10, len(whole.parameters)))
     matrix[:len(base), place], matrix[len(base) + np.arange(10), mine] = base.matrix, 1.0
     joint = BaseParameters(whole.parameters, np.concatenate([place[base.independent], mine]), matrix)
-    folded: Regression = fold(TorqueEquations.of(whole, logs, joint), blocks=_BLOCKS)
+    folded: Regression = fold(TorqueEquations.of(whole, logs, joint), blocks=_LOAD_BLOCKS)
     parts = []
     for block in folded.blocks:
         factors = []
@@ -116,11 +117,11 @@ def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[S
             full[:, factor.columns] = factor.r[:, :-1]
             factors.append(triangular(np.column_stack([full[:, :len(base)], full[:, len(base):] @ numbers,
                                                        factor.r[:, -1]])))
-        parts.append(_Part(tuple(factors), tuple(factor.rows for factor in block.factors)))
+        parts.append(_LoadFactors(tuple(factors), tuple(factor.rows for factor in block.factors)))
     return parts
 
 
-def _sum(parts: Sequence[_Part]) -> list[Array]:
+def _sum(parts: Sequence[_LoadFactors]) -> list[Array]:
     return [triangular(np.vstack([part.factors[j] for part in parts])) for j in range(len(parts[0].factors))]
 
 
@@ -167,7 +168,7 @@ def _likeliest(whole: Sequence[Array], noise: Array, start: Array) -> Array:
     """Current per torque of every joint (dof,), with the robot's parameters at their best, by Gauss-Newton on both."""
     c, dof, b = start.copy(), len(whole), whole[0].shape[1] - 2
     everyone = np.ones(dof, dtype=bool)
-    for _ in range(_STEPS):
+    for _ in range(_GAUSS_NEWTON_STEPS):
         beta = _robot(whole, noise, c, everyone)
         height = len(whole[0])
         rows, right = np.zeros((height * dof, b + dof)), np.zeros(height * dof)

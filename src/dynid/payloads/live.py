@@ -28,9 +28,9 @@ from dynid.regression import Regression
 from dynid.regression.equations import Layout
 
 IDENTIFIED_SHARE_OF_PRIOR = 0.5  # of its deviation before any data: what a number is known to, where it is identified
-_FAST = 0.25  # of the top speeds that a robot's file allows: those that count as reached from the start
-_STANDING = 0.1  # share of a row in which its joint may stand
-_STANDS = 0.01  # rad/s or m/s below which a joint's row is left out of `update`, where dry friction is modelled
+_ASSUMED_SPEED_SHARE = 0.25  # of the top speeds that a robot's file allows: those that count as reached from the start
+_MAX_REST_SHARE = 0.1  # share of a row in which its joint may stand
+_REST_SPEED = 0.01  # rad/s or m/s below which a joint's row is left out of `update`, where dry friction is modelled
 
 
 class LivePayload(Streamed):
@@ -83,8 +83,15 @@ class LivePayload(Streamed):
         self._slow = slow if slow is not None or self._dry else 0.0
         self.left_out, self._paused = 0, False
         limit = robot.limit("velocity")
-        self._feed = Feed(self.joint_names, self._entries, self._take, feeding, self._slow,
-                          np.where(np.isfinite(limit), _FAST * limit, 0.0), _STANDING if self._dry else np.inf)
+        self._feed = Feed(
+            self.joint_names,
+            self._entries,
+            self._take,
+            feeding,
+            self._slow,
+            np.where(np.isfinite(limit), _ASSUMED_SPEED_SHARE * limit, 0.0),
+            _MAX_REST_SHARE if self._dry else np.inf,
+        )
 
     # -- data ------------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
@@ -96,7 +103,7 @@ class LivePayload(Streamed):
         """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques that
         are prepared already."""
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
-        slow = self._slow if self._slow is not None else _STANDS
+        slow = self._slow if self._slow is not None else _REST_SPEED
         untimed = np.full(len(motion[0]), np.nan)
         self._take(TimedRows(untimed, self._entries.torques(*motion), np.abs(motion[1]) >= slow))
 

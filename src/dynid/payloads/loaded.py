@@ -22,11 +22,11 @@ from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
 from dynid.robot import inertia as ten
 
 LABEL = "L"  # of the load's ten numbers: XXL .. ML
-_BLOCKS = 40  # stretches of time kept apart, to see a load that changes
+_LOADED_BLOCKS = 40  # stretches of time kept apart, to see a load that changes
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedEquations:
     """Equations of logs with a load, and their compressed regression.
 
     The columns are the base parameters of the unloaded robot, then load-dependent friction, then the inertial
@@ -98,7 +98,7 @@ class LoadedModel:
 
 
 def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, friction: bool = True,
-           numbers: Array | None = None, threads: int | None = None) -> Loaded:
+           numbers: Array | None = None, threads: int | None = None) -> LoadedEquations:
     """The equations of logs with a load on a frame, folded.
 
     friction: with a column a joint of friction that grows with the transmitted torque, where the robot's model has none
@@ -106,8 +106,8 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     """
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
     equations = TorqueEquations.of(made.model, logs, made.base)
-    regression = fold(equations, blocks=_BLOCKS, threads=threads)
-    return Loaded(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
+    regression = fold(equations, blocks=_LOADED_BLOCKS, threads=threads)
+    return LoadedEquations(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
 
 
 def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:

@@ -26,11 +26,12 @@ from dynid.regression.correlation import autocovariance, noise_matrix
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
-_STEPS = 20  # of Gauss-Newton
-_TURNED = 1e-3  # least share of the weight's largest direction that its smallest has to have, to tell a mounting
+_GAUSS_NEWTON_STEPS = 20  # of Gauss-Newton
+# Least share of the weight's largest direction that its smallest has to have, to tell a mounting.
+_MIN_DIRECTION_SHARE = 1e-3
 _STRAIGHT = 3.0  # deviations of the angles, within which a sensor counts as mounted along its frame
-_SMALL = np.radians(0.5)  # and angle below which it does in any case
-_IMPOSSIBLE = 6.0  # deviations between the free estimate and the nearest body that can exist
+_SMALL_ANGLE = np.radians(0.5)  # and angle below which it does in any case
+_IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest body that can exist
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     if straight is None:
         angles = rotation_vector(fit.rotation)
         std = np.sqrt(np.diag(fit.covariance)[16:])
-        if np.all(np.abs(angles) < np.maximum(_STRAIGHT * std, _SMALL)):
+        if np.all(np.abs(angles) < np.maximum(_STRAIGHT * std, _SMALL_ANGLE)):
             fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
     found = fit.covariance[:10, :10]
     numbers = nearest_body(fit.theta, found, np.ones(10, dtype=bool)) if consistent else fit.theta
@@ -95,7 +96,7 @@ def mounting_facts(mounting: Mounting) -> dict[str, object]:
 
 def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool) -> list[Finding]:
     away = distance(theta, numbers, covariance) if consistent else 0.0
-    if away <= _IMPOSSIBLE:
+    if away <= _IMPOSSIBLE_STD:
         return []
     return [Finding("payload-cannot-exist", "suspicious", "warning",
                     "The sensor data correspond to a load that is not "
@@ -126,7 +127,7 @@ def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
     weight = columns[:, :3, 9]
     known = np.column_stack([weight, np.ones(len(weight))])
     spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)
-    if spread[-1] < _TURNED * max(float(spread[0]), 1e-300):
+    if spread[-1] < _MIN_DIRECTION_SHARE * max(float(spread[0]), 1e-300):
         raise NotPossibleError("the sensor does not rotate enough to distinguish its bias from the weight of the load",
                                "record at least four different orientations")
     matrix = np.linalg.lstsq(known, measured[:, :3], rcond=None)[0][:3].T
@@ -149,7 +150,7 @@ def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float,
     """theta, bias and rotation at their best, each channel weighted by its own noise."""
     n, weights = len(measured), np.ones(6)
     theta, bias = np.zeros(10), np.zeros(6)
-    for step in range(_STEPS):
+    for step in range(_GAUSS_NEWTON_STEPS):
         jacobian = np.zeros((n, 6, 19 if turning else 16))
         for part in (slice(0, 3), slice(3, 6)):
             turned = sign * np.einsum("ab,sbk->sak", rotation, columns[:, part])

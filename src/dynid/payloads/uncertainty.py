@@ -9,19 +9,19 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.covariance import correlated_noise_matrix
-from dynid.payloads.loaded import Loaded
+from dynid.payloads.loaded import LoadedEquations
 from dynid.payloads.result import Source
-from dynid.payloads.ways import LinearFit, Nuisance, Unloaded
+from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded
 from dynid.regression.correlation import correlation
 
 FRICTION_DEVIATION = 0.2  # of its value: friction warms up, and changes with the load
 LEAST_FRICTION = 0.02  # of a joint's torque, root mean square: what friction and offset change by at least
-_UNLIKELY = 3.0  # deviations of gains, beyond which something else is wrong
+_UNLIKELY_STD = 3.0  # deviations of gains, beyond which something else is wrong
 MIN_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom, below which a deviation says nothing
 LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
 
 
-def changing_friction(loaded: Loaded, unloaded: Unloaded) -> Nuisance:
+def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
     """The friction and the offsets that may differ under load, and how far."""
     base, regression = loaded.regression.base, loaded.regression
     alone = np.count_nonzero(base.matrix, axis=1) == 1
@@ -41,7 +41,7 @@ def changing_friction(loaded: Loaded, unloaded: Unloaded) -> Nuisance:
                               *np.full(len(loaded.friction), LOAD_FRICTION_DEVIATION)]))
 
 
-def likely_gain_errors(loaded: Loaded, fit: LinearFit, gains: Array) -> Array:
+def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:
     """Relative errors of the drive gains (dof,) that explain most of what the fit leaves over, no larger than their
     covariance (dof, dof) makes likely; the unknowns move along."""
     values, vectors = np.linalg.eigh(gains)
@@ -57,11 +57,11 @@ def likely_gain_errors(loaded: Loaded, fit: LinearFit, gains: Array) -> Array:
     wrong = np.asarray(half @ z)
     # Of a robot that was held to what can exist, the unknowns do not quite move with the gains: only what helps counts.
     after = right / (1.0 + wrong[joint]) - matrix @ (fit.columns @ (fit.x - fit.by_gain @ wrong))
-    likely = np.abs(z).max(initial=0.0) < _UNLIKELY and float(after @ after) < float(left @ left)
+    likely = np.abs(z).max(initial=0.0) < _UNLIKELY_STD and float(after @ after) < float(left @ left)
     return wrong if likely else np.zeros(len(gains))
 
 
-def covariances(loaded: Loaded, unloaded: Unloaded, fit: LinearFit, gains: Array,
+def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadFit, gains: Array,
                 threads: int | None = None) -> tuple[dict[Source, Array], float]:
     """Covariances (10, 10) of a load's numbers by source, and degrees of freedom of Student's t for intervals: how many
     independent rows the joint with the fewest has. gains (dof, dof): of relative drive gains.

@@ -18,13 +18,13 @@ from typing import Literal
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
-from dynid.payloads.loaded import Loaded
+from dynid.payloads.loaded import LoadedEquations
 
 Way = Literal["residual", "difference", "same-motion", "together"]
 WAYS: tuple[Way, ...] = ("residual", "difference", "same-motion", "together")
-_UNSEEN = 1e-10  # singular value of scaled equations, as a share of the largest, below which nothing is known
+_RANK_TOLERANCE = 1e-10  # singular value of scaled equations, as a share of the largest, below which nothing is known
 MIN_COLUMN_SHARE = 1e-13  # of the largest column: one below it is no column
-_PART = 1e-6  # share of a parameter that lies in what is not known, above which it is not identified
+_UNKNOWN_SHARE = 1e-6  # share of a parameter that lies in what is not known, above which it is not identified
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Nuisance:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearFit:
+class LinearPayloadFit:
     """Unknowns x = [beta, nuisance, theta] (u,) by linear least squares.
 
     columns (columns, u): the loaded equations' columns are multiplied by columns @ x. inverse (u, u) of the normal
@@ -79,17 +79,17 @@ class LinearFit:
         return self.x[self.load]
 
 
-def residual_fit(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance) -> LinearFit:
+def residual_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
     """Eq. 4.2: the robot fixed at its unloaded values."""
     return _fit(loaded, unloaded, nuisance, fixed=True)
 
 
-def together_fit(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance) -> LinearFit:
+def together_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
     """Eq. 4.5: robot and load at once, what the unloaded data say of the robot beside the loaded equations."""
     return _fit(loaded, unloaded, nuisance, fixed=False)
 
 
-def _fit(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance, fixed: bool) -> LinearFit:
+def _fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, fixed: bool) -> LinearPayloadFit:
     matrix, right, joint = loaded.rows
     b, n = len(loaded.robot), len(nuisance.places)
     columns = np.zeros((matrix.shape[1], b + n + 10))
@@ -119,10 +119,10 @@ def _fit(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance, fixed: bool) ->
     by_gain = inverse @ pushed + (0.0 if unloaded.by_gain is None else by_robot @ unloaded.by_gain)
     share = np.zeros(b + n + 10)
     share[b:b + n] = nuisance.deviations ** -2.0
-    return LinearFit(x, columns, inverse, by_robot, by_gain, b + n + np.arange(10), share, seen[-10:])
+    return LinearPayloadFit(x, columns, inverse, by_robot, by_gain, b + n + np.arange(10), share, seen[-10:])
 
 
-def difference(loaded: Loaded, unloaded: Unloaded, nuisance: Nuisance, change: Array) -> Array:
+def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, change: Array) -> Array:
     """Eq. 4.3: the load's ten numbers (10,) from the difference of two sets of base parameters, weighted by the
     covariances of both. change (b, 10): see `change_by_load`."""
     matrix, right, _ = loaded.rows
@@ -154,7 +154,7 @@ def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
     there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)
     left, singular, right = np.linalg.svd(matrix / size, full_matrices=False)
-    kept = singular > _UNSEEN * singular.max(initial=0.0)
+    kept = singular > _RANK_TOLERANCE * singular.max(initial=0.0)
     hidden = np.sqrt(np.maximum(1.0 - np.sum(right[kept] ** 2, axis=0), 0.0))
     return (right[kept] / singular[kept, None]).T @ left[:, kept].T / size[:, None], np.asarray(
-        hidden < _PART, dtype=np.bool_)
+        hidden < _UNKNOWN_SHARE, dtype=np.bool_)

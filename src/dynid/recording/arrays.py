@@ -12,13 +12,13 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.hdf5_contents import Dataset, datasets_of
+from dynid.recording.hdf5_contents import Hdf5Dataset, datasets_of
 from dynid.recording.mat_structure import plain_variables
-from dynid.recording.source import Block, Values, check_fields, need, reason
+from dynid.recording.source import FileRows, Values, check_fields, need, reason
 from dynid.recording.unpacking import Measure, check_size
 
-_CHUNK = 65_536  # rows read at once when the caller asks for smaller pieces
-_STEP = 1 << 20  # bytes unpacked at once
+_ROWS_AT_ONCE = 65_536  # rows read at once when the caller asks for smaller pieces
+_BYTES_AT_ONCE = 1 << 20  # bytes unpacked at once
 _MOST_COLUMNS = 10_000  # of one array
 _MOST_WORDS = 1 << 20  # bytes of a field of words, such as joint names
 _MOST_LONG_WORDS = 1000  # words of a field of words that lie elsewhere in the file, each of any length
@@ -78,13 +78,13 @@ class Arrays:
         if self._close:
             self._close()
 
-    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         count = samples or 0
         axes = {name: self._axis(name, count) for name in names}
-        step = max(count, 1) if rows is None else min(rows, _CHUNK)
+        step = max(count, 1) if rows is None else min(rows, _ROWS_AT_ONCE)
         for start in range(0, count, step):
             stop = min(start + step, count)
-            yield Block({name: _take(self.arrays[name], axis, start, stop) for name, axis in axes.items()},
+            yield FileRows({name: _take(self.arrays[name], axis, start, stop) for name, axis in axes.items()},
                         np.arange(start + 1, stop + 1))
 
     def transposed(self, name: str, samples: int) -> bool:
@@ -222,7 +222,7 @@ def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measu
     check_size(path, size)
     data = bytearray()
     while len(data) < size:
-        part = file.read(min(_STEP, size - len(data)))
+        part = file.read(min(_BYTES_AT_ONCE, size - len(data)))
         if not part:
             raise EOFError(f"'{member.filename}' is cut off")
         measure.add(len(part))
@@ -284,7 +284,7 @@ def open_mat(path: Path) -> Arrays:
     return found
 
 
-class _Part:
+class _CompoundField:
     """One field of a compound HDF5 dataset, read by slices."""
 
     def __init__(self, dataset: Any, name: str) -> None:
@@ -313,10 +313,10 @@ def open_hdf5(path: Path) -> Arrays:
         for name, found in datasets_of(h5py, file, path).items():
             if name.startswith("#") or found.shape is None:
                 continue
-            item = Dataset(h5py, found, name, path)
+            item = Hdf5Dataset(h5py, found, name, path)
             name = name.replace("/", ".") if matlab else name
             if item.dtype.names:
-                arrays.update({f"{name}.{part}": _Part(item, part) for part in item.dtype.names})
+                arrays.update({f"{name}.{part}": _CompoundField(item, part) for part in item.dtype.names})
             elif not (matlab and item.dtype.kind in "OSU"):  # cells of MATLAB are references, not data
                 arrays[name] = item
     except BaseException:

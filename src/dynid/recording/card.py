@@ -7,7 +7,7 @@ import numpy as np
 from dynid.html_tables import card, paragraph, table
 from dynid.recording.recording import Recording
 
-_HEADER = ("joint", "lowest, rad or m", "highest", "torque rms, N m or N", "largest")
+_CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque rms, N m or N", "largest")
 
 
 def recording_card(recording: Recording) -> str:
@@ -17,4 +17,4 @@ def recording_card(recording: Recording) -> str:
                                np.sqrt(np.mean(np.square(recording.tau), axis=0)), np.abs(recording.tau).max(axis=0)])
     rows = [(name, *(f"{value:.4g}" for value in row)) for name, row in zip(names, numbers, strict=True)]
     extent = f"{len(recording):,} samples, {recording.duration:.1f} s at {recording.rate:.4g} Hz"
-    return card(f"{recording.source}: {extent}", table(_HEADER, rows), *map(paragraph, recording.notes))
+    return card(f"{recording.source}: {extent}", table(_CARD_HEADER, rows), *map(paragraph, recording.notes))

@@ -13,7 +13,7 @@ from dynid.quantities import RATE, check_quantity
 from dynid.recording.mapping import SECONDS
 from dynid.robot import Robot
 
-_SLOWEST = 2.0  # Hz; logs at 1 kHz with stamps in ms look like 1 Hz
+_MIN_USUAL_RATE = 2.0  # Hz; logs at 1 kHz with stamps in ms look like 1 Hz
 JUMP_TIMES = 10.0  # a step over those beside it and over usual ones: motions are smooth over three rows
 JUMP_QUANTILE = 0.99  # of the steps of a joint that moves: nearly all of them
 JUMP_SIZE = 0.02  # rad or m: smaller steps are those of coarse encoders
@@ -48,8 +48,8 @@ def check_rate(t: Array, said: bool, source: str) -> None:
     if len(t) < FEW:
         return
     rate = 1.0 / float(np.median(np.diff(t)))
-    if rate < _SLOWEST and not said:
-        unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _SLOWEST), "ns")
+    if rate < _MIN_USUAL_RATE and not said:
+        unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _MIN_USUAL_RATE), "ns")
         raise RecordingError(f"{source}: rows come every {1.0 / rate:.4g} s, too seldom to show a motion: the time is "
                              f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
                              "in seconds", where="log.time_unit")

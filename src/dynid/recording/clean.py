@@ -16,11 +16,11 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 from dynid.recording.episodes import episode_rows
-from dynid.recording.layout import Column, Layout, lay_out
+from dynid.recording.layout import Column, LogLayout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
 from dynid.recording.order import measurable, strays_by_order, strays_by_time, strays_by_value
 from dynid.recording.recording import DroppedRow
-from dynid.recording.source import Block, Fault, Values, rechunk
+from dynid.recording.source import Fault, FileRows, Values, rechunk
 from dynid.robot import Robot
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
@@ -35,7 +35,7 @@ _CONVERSIONS = {"position": "position", "reference": "position", "velocity": "ve
                 "target_torque": "joint_torque", "external_torque": "joint_torque"}
 MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
-_TICK = 1e-9  # s: rounding of a stamp does not put it outside a window
+_STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a window
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking)
 
 
-def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], tuple[str, ...]]]:
+def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
     """The same rows of all sources; files of different length are an error, or cut with bad_rows = "drop"."""
     streams = []
     for index, source in enumerate(current.sources):
@@ -121,7 +121,7 @@ def _together(current: Layout, rows: int | None) -> Iterator[tuple[list[Block], 
         yield list(blocks), ()
 
 
-def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
+def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cleaned:
     notes: list[str] = []
     for signal, columns in current.columns.items():
         for column in columns:
@@ -159,7 +159,7 @@ def _clean(current: Layout, blocks: Sequence[Block], clock: _Clock) -> Cleaned:
                    dropped=len(faults), dropped_rows=dropped, until=clock.until)
 
 
-def _logged(current: Layout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
+def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
     """The signals without those that are nowhere a number; a velocity that single joints lack is zero there, and is
     refused where it is compared with the positions."""
     if clock.absent is None:
@@ -181,7 +181,7 @@ def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
     return np.isin(np.arange(count), list(faults), invert=True)
 
 
-def _dropped(current: Layout, blocks: Sequence[Block], faults: Dictionary[int, tuple[int, Fault]], count: int,
+def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[int, tuple[int, Fault]], count: int,
              notes: list[str]) -> tuple[DroppedRow, ...]:
     """The first rows that are left out, with a note; an error where they may not be left out."""
     where = sorted(faults)
@@ -212,7 +212,9 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
         faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
 
-def _add_disorder(current: Layout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock) -> bool:
+def _add_disorder(
+    current: LogLayout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock
+) -> bool:
     """Faults for the first rows of a log whose stamps are at odds with all that follow. Whether there are any."""
     if clock.begun:
         return False
@@ -234,15 +236,15 @@ def _inside(mapping: Mapping, t: Array) -> Bools:
     last = np.maximum.accumulate(places)
     filled = t[np.where(last >= 0, last, int(np.argmax(known)))]
     low, high = mapping.start or 0.0, np.inf if mapping.stop is None else mapping.stop
-    return (filled >= low - _TICK) & (filled < high - _TICK)
+    return (filled >= low - _STAMP_ROUNDING) & (filled < high - _STAMP_ROUNDING)
 
 
-def _values(blocks: Sequence[Block], column: Column) -> Values:
+def _values(blocks: Sequence[FileRows], column: Column) -> Values:
     values = blocks[column.source].values[column.field]
     return values[:, column.part] if values.ndim == 2 else values
 
 
-def _convert(current: Layout, signal: str, array: Array) -> Array:
+def _convert(current: LogLayout, signal: str, array: Array) -> Array:
     if signal == "temperature":
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
@@ -251,7 +253,7 @@ def _convert(current: Layout, signal: str, array: Array) -> Array:
     return np.asarray(getattr(current.conversion, _CONVERSIONS.get(signal, "torque"))(array))
 
 
-def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], signals: dict[str, Array],
+def _faults(current: LogLayout, blocks: Sequence[FileRows], raw: dict[str, Array], signals: dict[str, Array],
             times: Sequence[Values]) -> dict[int, tuple[int, Fault]]:
     """Rows that cannot be used: row -> (source, fault)."""
     faults: dict[int, tuple[int, Fault]] = {}
@@ -282,13 +284,13 @@ def _faults(current: Layout, blocks: Sequence[Block], raw: dict[str, Array], sig
     return faults
 
 
-def _sentence(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int, Fault]) -> str:
+def _sentence(current: LogLayout, blocks: Sequence[FileRows], row: int, found: tuple[int, Fault]) -> str:
     """A sentence on one fault: file, row and column."""
     file, number, what = _place(current, blocks, row, found)
     return f"{file} {current.sources[found[0]].row} {number}: {what}"
 
 
-def _place(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int, Fault]) -> tuple[Path, int, str]:
+def _place(current: LogLayout, blocks: Sequence[FileRows], row: int, found: tuple[int, Fault]) -> tuple[Path, int, str]:
     """File and row of one fault, and what is wrong there."""
     index, (name, part, what) = found
     source = current.sources[index]
@@ -298,7 +300,7 @@ def _place(current: Layout, blocks: Sequence[Block], row: int, found: tuple[int,
     return source.path, number, f"column '{_label(current, Column(index, name, part))}' {what}"
 
 
-def _label(current: Layout, column: Column) -> str:
+def _label(current: LogLayout, column: Column) -> str:
     """A column as messages call it: its field, and which column of it where there are several."""
     shape = current.sources[column.source].fields.get(column.field, ())
     return f"{column.field}[{column.part + 1}]" if len(shape) == 2 and min(shape) != 1 else column.field
@@ -317,7 +319,7 @@ def _whole(times: Sequence[Values]) -> list[Values]:
             else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]
 
 
-def _time_unit(current: Layout, times: Sequence[Values], good: Bools) -> tuple[str, bool]:
+def _time_unit(current: LogLayout, times: Sequence[Values], good: Bools) -> tuple[str, bool]:
     """The unit of stamps, and whether their size says it."""
     if times[0].dtype.kind == "M":
         return "ns", False
@@ -325,7 +327,7 @@ def _time_unit(current: Layout, times: Sequence[Values], good: Bools) -> tuple[s
     return current.time_unit or by_size or "s", by_size is not None
 
 
-def _seconds(current: Layout, times: Sequence[Values], good: Bools, first: int, clock: _Clock) -> Array:
+def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: int, clock: _Clock) -> Array:
     """Time from the first good row of the log (n,), s; nan in rows that are not good. first: rows of earlier parts.
     Integers are subtracted before they become doubles."""
     if current.mapping.rate is not None:
@@ -342,7 +344,7 @@ def _seconds(current: Layout, times: Sequence[Values], good: Bools, first: int, 
     return t
 
 
-def _begin(current: Layout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:
+def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:
     """Let time begin at the first good row, and say what the file calls it."""
     if clock.begun or not np.any(good):
         return
@@ -360,7 +362,7 @@ def _begin(current: Layout, times: Sequence[Values], good: Bools, clock: _Clock,
         notes.append(f"time starts at {start:.6f} s{date} in the file and is shifted to 0")
 
 
-def _increasing(current: Layout, blocks: Sequence[Block], t: Array, kept: Ints, signals: dict[str, Array],
+def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: Ints, signals: dict[str, Array],
                 clock: _Clock, notes: list[str]) -> Bools:
     """Which rows have a stamp of their own; an error where time runs backwards."""
     if not len(t):

@@ -11,7 +11,7 @@ from dynid.errors import RecordingError
 from dynid.recording.mapping import Names
 from dynid.recording.source import Source
 
-_PLACE = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
+_PLACEHOLDER_PATTERN = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _matched(source: Source, known: list[str], names: Names | None, signal: str,
     if isinstance(names, list):
         return Match(tuple(_one(source, known, name, signal) for name in names))
     if isinstance(names, str) and names not in known:
-        place = _PLACE.search(names)
+        place = _PLACEHOLDER_PATTERN.search(names)
         if place:
             return _pattern(source, known, names, signal, joints, count)
         span = re.fullmatch(r"(\d+)\s*-\s*(\d+)", names)
@@ -93,11 +93,11 @@ def _one(source: Source, known: list[str], name: str | int, signal: str) -> str:
 
 def _pattern(source: Source, known: list[str], pattern: str, signal: str, joints: Sequence[str] | None,
              count: int | None) -> Match:
-    kinds = {item[1] for item in _PLACE.finditer(pattern)}
+    kinds = {item[1] for item in _PLACEHOLDER_PATTERN.finditer(pattern)}
     if len(kinds) > 1:
         raise RecordingError(f"{source.path}: the pattern '{pattern}' for {signal} has both {{joint}} and {{i}}")
     kind = kinds.pop()
-    pieces = [re.escape(piece) for piece in _PLACE.sub("\0", pattern).split("\0")]
+    pieces = [re.escape(piece) for piece in _PLACEHOLDER_PATTERN.sub("\0", pattern).split("\0")]
     group = r"(?P<it>.+)" if kind == "joint" else r"(?P<it>\d+)"
     expression = re.compile(pieces[0] + group + "(?P=it)".join(pieces[1:]))
     found = {hit["it"]: name for name in known if (hit := expression.fullmatch(name))}

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 
 MIN_ROWS_FOR_COPIES = 100  # below this nothing is said
-_WINDOW = 10  # rows to each side over which a motion is looked at
+_COMPARED_ROWS = 10  # rows to each side over which a motion is looked at
 _COUNTS_A_ROW = 2.0  # steps of an encoder that a joint has to make in each row to count as moving
 _LEAST_APART = 20  # rows between a row and its copy: nearer ones are rows that are held
 DECIMAL_STEP_TOLERANCE = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
@@ -27,14 +27,16 @@ class Again:
 def rows_in_motion(q: Array) -> Bools:
     """Rows (samples,) in which a joint of q (samples, joints) moves by several of its own smallest steps a row."""
     moving = np.zeros(len(q), dtype=bool)
-    if len(q) < 2 * _WINDOW + 1:
+    if len(q) < 2 * _COMPARED_ROWS + 1:
         return moving
     for column in q.T:
         steps = np.abs(np.diff(column))
         steps = steps[steps > 0.0]
         if len(steps):
-            way = np.abs(column[2 * _WINDOW:] - column[:-2 * _WINDOW])
-            moving[_WINDOW:-_WINDOW] |= way > 2 * _WINDOW * _COUNTS_A_ROW * float(np.percentile(steps, 1))
+            way = np.abs(column[2 * _COMPARED_ROWS:] - column[:-2 * _COMPARED_ROWS])
+            moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= way > 2 * _COMPARED_ROWS * _COUNTS_A_ROW * float(
+                np.percentile(steps, 1)
+            )
     return moving
 
 

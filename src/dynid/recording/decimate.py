@@ -22,7 +22,7 @@ from dynid.recording.samples import Decimation, Samples
 from dynid.signals import butterworth, fast_length, filtered
 
 _DIED_OUT = 1e-4  # share of the impulse response's top below which it is cut; both sides see the same cut
-_BLOCK = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
+_PRODUCT_ROWS = 16  # decimated rows computed by one matrix product; wider blocks multiply more zeros
 
 
 def impulse_response(decimation: Decimation) -> Array:
@@ -81,11 +81,11 @@ def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
     half, step = len(weights) // 2, decimation.total
     if out is None:
         out = np.empty((len(rows), x.shape[1]))
-    inner = _band(weights, step, _BLOCK)
-    for k in range(0, len(rows), _BLOCK):
-        block = rows[k:k + _BLOCK]
+    inner = _band(weights, step, _PRODUCT_ROWS)
+    for k in range(0, len(rows), _PRODUCT_ROWS):
+        block = rows[k:k + _PRODUCT_ROWS]
         low, high = int(block[0]) - half, int(block[-1]) + half + 1
-        if low >= segment[0] and high <= segment[1] and len(block) == _BLOCK:
+        if low >= segment[0] and high <= segment[1] and len(block) == _PRODUCT_ROWS:
             band = inner
         else:
             skip, end = max(segment[0] - low, 0), max(high - segment[1], 0)

@@ -18,11 +18,11 @@ from dynid.robot import numbered_joints
 # What a torque is worth where nobody measured it against a weight: published gains of one robot give masses from 17 %
 # too small to 10 % too large. Half of the variance is common to all joints, as of one data sheet.
 GAIN_DEVIATION = 0.08
-_BLOCKS = 10  # stretches of time that are left out in turn
+_GAIN_BLOCKS = 10  # stretches of time that are left out in turn
 MAX_GAIN_UNCERTAINTY = 0.1  # relative deviation above which a gain is not identified
 _AT_REST = 0.02  # of a joint's top speed: where friction has no sign
-_NOTHING = 1e-6  # of the largest torque: rounding
-_STILL = 1e-4  # rad/s or m/s: a joint that moves no faster stands
+_ZERO_TORQUE_SHARE = 1e-6  # of the largest torque: rounding
+_REST_SPEED = 1e-4  # rad/s or m/s: a joint that moves no faster stands
 _MOST_DEVIATION = 100.0  # relative: beyond, nothing is known of a gain
 LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is better than that
 
@@ -118,7 +118,7 @@ def gains_from_log(recording: Recording) -> DriveGains:
     names = recording.joints or numbered_joints(recording.dof)
     values, std = np.full(recording.dof, np.nan), np.full(recording.dof, np.inf)
     reasons: dict[str, str] = {}
-    nothing = _NOTHING * float(np.abs(torque).max(initial=0.0))
+    nothing = _ZERO_TORQUE_SHARE * float(np.abs(torque).max(initial=0.0))
     for j, name in enumerate(names):
         felt = np.where(np.abs(torque[:, j]) > nothing, torque[:, j], 0.0)
         columns = _columns(felt, speed[:, j], recording.t)
@@ -133,7 +133,7 @@ def gains_from_log(recording: Recording) -> DriveGains:
 def _columns(torque: Array, speed: Array, t: Array) -> Array:
     """What a target current may hold (samples, k): the torque first, friction, offset and rotor where it moves."""
     top = float(np.abs(speed).max())
-    if top < _STILL:
+    if top < _REST_SPEED:
         return np.column_stack([torque])
     return np.column_stack([torque, np.ones_like(torque), speed, np.tanh(speed / (_AT_REST * top)),
                             np.gradient(speed, t)])
@@ -147,7 +147,7 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
         return 0.0, np.inf, "its target current is always zero"
     size = np.linalg.norm(columns, axis=0)
     unit = columns / np.where(size > 0, size, 1.0)
-    rows = np.array_split(np.arange(len(current)), _BLOCKS)
+    rows = np.array_split(np.arange(len(current)), _GAIN_BLOCKS)
     grams = np.array([unit[r].T @ unit[r] for r in rows])
     sides = np.array([unit[r].T @ current[r] for r in rows])
     gram, side = grams.sum(axis=0), sides.sum(axis=0)

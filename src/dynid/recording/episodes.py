@@ -8,11 +8,11 @@ import numpy as np
 
 from dynid.errors import RecordingError
 from dynid.recording.mapping import Mapping
-from dynid.recording.source import Block, Source, rows_of
+from dynid.recording.source import FileRows, Source, rows_of
 
 
 def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows: int | None, mapping: Mapping) \
-        -> Iterator[Block]:
+        -> Iterator[FileRows]:
     """The rows of a source, of one episode alone where the mapping names one.
 
     Time begins anew in each episode, so rows of two of them are not one log."""
@@ -30,7 +30,7 @@ def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows
         kept = np.flatnonzero(values == number)
         if len(kept):
             place = {int(row): i for i, row in enumerate(kept)}
-            yield Block({name: array[kept] for name, array in block.values.items()}, block.rows[kept],
+            yield FileRows({name: array[kept] for name, array in block.values.items()}, block.rows[kept],
                         {place[row]: fault for row, fault in block.faults.items() if row in place})
     if number not in seen:
         raise RecordingError(f"{source.path}: has no episode {number} in '{column}'; it has "

@@ -49,7 +49,7 @@ def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, s
         source: what to call the table in messages.
         overrides: settings over those of the mapping, such as position=["a", "b"].
     """
-    from dynid.recording.read import read  # which reads files of all kinds, and with them this one
+    from dynid.recording.log_reading import read  # which reads files of all kinds, and with them this one
     columns = {str(name): _numbers(frame[name]) for name in frame.columns}
     if frame.index.name and str(frame.index.name) not in columns:
         columns = {str(frame.index.name): _numbers(frame.index.to_series()), **columns}

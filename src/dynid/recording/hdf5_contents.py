@@ -19,7 +19,7 @@ MAX_GROUP_DEPTH = 32  # groups inside each other
 _DEFLATE_RATIO = 1032  # most bytes that one byte of deflate can stand for
 _UNCHECKED_CHUNK = 64 << 20  # bytes that a chunk may unpack to at worst without being measured before
 _CHECKSUMS = 1024  # bytes that other filters may add to a chunk
-_STEP = 1 << 16
+_BYTES_AT_ONCE = 1 << 16
 
 
 def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def elsewhere(path: Path, name: str) -> RecordingError:
                           "write all arrays into one file")
 
 
-class Dataset:
+class Hdf5Dataset:
     """A dataset that is read by slices; its chunks are measured before the first of them is read."""
 
     def __init__(self, h5py: Any, item: Any, name: str, path: Path) -> None:
@@ -105,7 +105,7 @@ def _unpacks_beyond(packed: bytes, size: int) -> bool:
     inflate, total = zlib.decompressobj(), 0
     try:
         while packed and total <= size:
-            total += len(inflate.decompress(packed, _STEP))
+            total += len(inflate.decompress(packed, _BYTES_AT_ONCE))
             packed = inflate.unconsumed_tail
     except zlib.error:  # not compressed, or damaged: the library finds out
         return False

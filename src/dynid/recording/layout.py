@@ -15,7 +15,7 @@ from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
 from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
 from dynid.recording.convert import Conversion, conversion
-from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, Place
+from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, SignalPlace
 from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
@@ -37,7 +37,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class LogLayout:
     """Sources and columns of one log. columns: signal -> columns, torque for currents too; no time when a rate is
     given.
 
@@ -76,7 +76,7 @@ class _Files:
     mapping: Mapping
     opened: dict[tuple[Path, int | None], Source] = field(default_factory=dict)
 
-    def get(self, place: Place) -> int:
+    def get(self, place: SignalPlace) -> int:
         folder = self.path if os.path.isdir(self.path) else self.path.parent
         name = None if place.file is None else place.file.replace("{stem}", stem_of(self.path))
         key = (self.path if name is None else folder / name, place.width)
@@ -109,7 +109,7 @@ def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path
         folder = path if os.path.isdir(path) else path.parent
         for signal in SIGNALS:
             place = getattr(mapping, signal)
-            if not isinstance(place, Place) or place.file is None:
+            if not isinstance(place, SignalPlace) or place.file is None:
                 continue
             file = folder / place.file.replace("{stem}", stem_of(path))
             first = found.setdefault((signal, file), path)
@@ -119,7 +119,7 @@ def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path
     return list(found)
 
 
-def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> Layout:
+def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> LogLayout:
     """Open the files and decide what is read from where; close them again if that fails."""
     files = _Files(path, mapping)
     try:
@@ -130,7 +130,7 @@ def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> Layout:
         raise
 
 
-def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
+def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     path = files.path
     notes: list[str] = []
     mapping = _with_preset(files, mapping, notes)
@@ -189,7 +189,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> Layout:
         notes.append(f"velocity is read in {units['position']}/s, because the positions are in {units['position']}")
     if mapping.rate is not None:
         notes.append(f"time is computed from the given rate of {mapping.rate:g} Hz")
-    return Layout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
+    return LogLayout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
                   mapping.unit is not None or "position" in units, tuple(notes), absent, lacking)
 
 
@@ -207,7 +207,7 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
     return tuple(known.index(name) for name in mapping.unmeasured)
 
 
-def _placed(source: Source, place: Place, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
+def _placed(source: Source, place: SignalPlace, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
     """The columns of a source that a place means."""
     if place.topic is not None:
         if not isinstance(source, Bag):
@@ -236,7 +236,7 @@ def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
     """The mapping with the preset of the recorder whose columns the file has, where nothing says what they are."""
     if mapping.names_signals or mapping.preset is not None:
         return mapping
-    index = files.get(Place())
+    index = files.get(SignalPlace())
     main = files.sources[index]
     problem: RecordingError | None = None
     for preset in recognised(main.fields):
@@ -255,8 +255,8 @@ def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
     return mapping
 
 
-def _place(value: Names | Place) -> Place:
-    return value if isinstance(value, Place) else Place(columns=value)
+def _place(value: Names | SignalPlace) -> SignalPlace:
+    return value if isinstance(value, SignalPlace) else SignalPlace(columns=value)
 
 
 def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
@@ -268,7 +268,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     optional = [] if mapping.names_signals else list(_OPTIONAL)
     if not wanted:
         return {}, {}
-    index = files.get(Place())
+    index = files.get(SignalPlace())
     main = files.sources[index]
     if not main.defaults:
         whose = joints if joints is not None else _written_names(main)

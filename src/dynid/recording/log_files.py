@@ -17,7 +17,7 @@ from dynid.errors import NotPossibleError, RecordingError
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag", ".mcap")
 _DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
-_CHUNK = 1 << 20
+_BYTES_AT_ONCE = 1 << 20
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -68,7 +68,7 @@ def content_hash(path: Path) -> str:
     try:
         for one in _files(path):
             with one.open("rb") as file:
-                while chunk := file.read(_CHUNK):
+                while chunk := file.read(_BYTES_AT_ONCE):
                     digest.update(chunk)
     except OSError as problem:
         raise RecordingError(f"there is no log {path} that can be read: {problem.strerror}") from None

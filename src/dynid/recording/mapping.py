@@ -34,7 +34,7 @@ FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, n
 OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
 
-class Place(BaseModel):
+class SignalPlace(BaseModel):
     """Where a signal is, when a list of columns does not say it: another file, or a flat one.
 
     columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder, {stem} in it
@@ -116,25 +116,25 @@ class Mapping(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: str | None = None
-    time: Names | Place | None = None
+    time: Names | SignalPlace | None = None
     time_unit: TimeUnit | None = None
     rate: Rate | None = None
-    position: Names | Place | None = None
-    velocity: Names | Place | None = None
-    torque: Names | Place | None = None
+    position: Names | SignalPlace | None = None
+    velocity: Names | SignalPlace | None = None
+    torque: Names | SignalPlace | None = None
     torque_scale: PerJoint | None = None
-    current: Names | Place | None = None
+    current: Names | SignalPlace | None = None
     drive_gain: str | PerJoint | None = None
     gain_deviation: PerJoint | list[list[float]] | None = None
-    reference: Names | Place | None = None
-    reference_velocity: Names | Place | None = None
-    wrench: Names | Place | None = None
-    temperature: Names | Place | None = None
-    motor_position: Names | Place | None = None
-    sensed_torque: Names | Place | None = None
-    target_torque: Names | Place | None = None
-    target_current: Names | Place | None = None
-    external_torque: Names | Place | None = None
+    reference: Names | SignalPlace | None = None
+    reference_velocity: Names | SignalPlace | None = None
+    wrench: Names | SignalPlace | None = None
+    temperature: Names | SignalPlace | None = None
+    motor_position: Names | SignalPlace | None = None
+    sensed_torque: Names | SignalPlace | None = None
+    target_torque: Names | SignalPlace | None = None
+    target_current: Names | SignalPlace | None = None
+    external_torque: Names | SignalPlace | None = None
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
@@ -252,13 +252,13 @@ class Mapping(BaseModel):
         if self.drive_gain == FROM_LOG and signal in ("target_torque", "target_current"):
             return False
         told = preset_of(self.preset).settings.get(signal)
-        return (Place(**told) if isinstance(told, dict) else told) == getattr(self, signal)
+        return (SignalPlace(**told) if isinstance(told, dict) else told) == getattr(self, signal)
 
     @property
     def main_topic(self) -> str | None:
         """The topic of a bag whose times are the log's: the one that is said, or that of the positions."""
         place = self.position
-        return self.topic if self.topic is not None or not isinstance(place, Place) else place.topic
+        return self.topic if self.topic is not None or not isinstance(place, SignalPlace) else place.topic
 
     @property
     def names_signals(self) -> bool:

@@ -24,7 +24,7 @@ _MOST_ARRAYS = 100_000  # of one file, those inside of others among them
 MAX_ARRAY_DEPTH = 32  # arrays inside each other
 _MOST_DIMENSIONS = 32
 _MOST_NAMES = 1 << 20  # bytes of names
-_STEP = 1 << 16
+_BYTES_AT_ONCE = 1 << 16
 
 
 def plain_variables(path: Path) -> tuple[list[str], list[str]]:
@@ -85,7 +85,7 @@ class _Stream:
             self._file.seek(size, 1)
             return
         while size > 0:
-            part = self._some(min(size, _STEP))
+            part = self._some(min(size, _BYTES_AT_ONCE))
             if not part:
                 raise EOFError
             size -= len(part)
@@ -100,9 +100,9 @@ class _Stream:
         while not self._ready and not self._inflate.eof:
             packed = self._inflate.unconsumed_tail
             if not packed:
-                packed = self._file.read(min(_STEP, self._left))
+                packed = self._file.read(min(_BYTES_AT_ONCE, self._left))
                 self._left -= len(packed)
-            self._ready = self._inflate.decompress(packed, _STEP)  # of nothing: what it still holds back
+            self._ready = self._inflate.decompress(packed, _BYTES_AT_ONCE)  # of nothing: what it still holds back
             self._measure.add(len(self._ready))
             if not packed:
                 break

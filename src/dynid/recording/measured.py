@@ -17,7 +17,7 @@ from dynid.robot import Robot
 
 TORQUES = ("torque", "sensed_torque", "target_torque", "target_current")
 _RATES = {"velocity": "position", "reference_velocity": "reference"}
-_REFUSED = ("motor_position", "sensed_torque", "target_current")
+_REFUSED_SIGNALS = ("motor_position", "sensed_torque", "target_current")
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Measuring:
         signals (rows, joints): as they were read; lacking: joints, by signal, whose columns hold nothing.
         """
         robot, found = self.robot, {name: array for name, array in signals.items() if name == "wrench"}
-        refused = [name for name in _REFUSED if name in signals]
+        refused = [name for name in _REFUSED_SIGNALS if name in signals]
         if refused:
             raise RecordingError(f"{refused[0]} cannot be converted to the joints of robot '{robot.name}', whose logs "
                                  f"contain positions of {', '.join(self.measured)}; remove it from [log]")

@@ -8,11 +8,12 @@ from dynid.arrays import Array
 
 SHARE = 0.05  # of the rows: more than this at odds is another run in the same file, not damage
 MAX_ODD_ROWS = 10  # rows that may be at odds in the shortest of logs
-_REST = 20  # rows that have to follow for something to be at odds with them
-_APART = 10.0  # times the duration of all that follows: a gap that long says that the rows before it are strays
-_BEYOND = 3.0  # times the range of all that follows
+_MIN_ROWS_AFTER = 20  # rows that have to follow for something to be at odds with them
+# Times the duration of all that follows: a gap that long says that the rows before it are strays.
+_STRAY_GAP_DURATIONS = 10.0
+_STRAY_RANGES = 3.0  # times the range of all that follows
 _RESOLVED = 1e-30  # rad, rad/s, N m, A and all else: far below the noise of any sensor
-_COLUMNS = 2  # that have to be off at once: one alone may be a signal that jumps
+_MIN_STRAY_COLUMNS = 2  # that have to be off at once: one alone may be a signal that jumps
 
 
 def measurable(array: Array) -> Array:
@@ -30,7 +31,7 @@ def strays_by_order(t: Array) -> int:
     """How many of the first rows have stamps t (n,) at odds with those that follow: after them time runs on."""
     few = most_rows(len(t))
     back = np.flatnonzero(np.diff(t) < 0)
-    if len(t) < few + _REST or not len(back) or back[-1] >= few:
+    if len(t) < few + _MIN_ROWS_AFTER or not len(back) or back[-1] >= few:
         return 0
     return int(back[-1]) + 1
 
@@ -38,10 +39,10 @@ def strays_by_order(t: Array) -> int:
 def strays_by_time(t: Array) -> int:
     """How many of the first rows come so long before the others that they are not of this log; t (n,) increasing."""
     few = most_rows(len(t))
-    if len(t) < few + _REST:
+    if len(t) < few + _MIN_ROWS_AFTER:
         return 0
     gaps, left = np.diff(t[:few + 1]), t[-1] - t[1:few + 1]
-    far = np.flatnonzero((gaps > _APART * left) & (left > 0))
+    far = np.flatnonzero((gaps > _STRAY_GAP_DURATIONS * left) & (left > 0))
     return int(far[-1]) + 1 if len(far) else 0
 
 
@@ -49,16 +50,16 @@ def strays_by_value(values: Array) -> int:
     """How many of the first rows of values (n, columns) lie far outside the range of all that follow, in several
     columns at once, as what stood in memory before the first measurement does."""
     few = most_rows(len(values))
-    if len(values) < few + _REST:
+    if len(values) < few + _MIN_ROWS_AFTER:
         return 0
     rest = values[few:]
     low, high = rest.min(axis=0), rest.max(axis=0)
-    room = _BEYOND * (high - low)
+    room = _STRAY_RANGES * (high - low)
     head = values[:few]
     off = ((head < low - room) | (head > high + room)) & (high > low)
-    found = np.flatnonzero(off.sum(axis=1) >= _COLUMNS)
+    found = np.flatnonzero(off.sum(axis=1) >= _MIN_STRAY_COLUMNS)
     if not len(found):
         return 0
     last = int(found[-1])
     jump = np.abs(values[last + 1] - values[last]) > room  # a motion comes back in steps, damage at once
-    return last + 1 if np.sum(off[last] & jump) >= _COLUMNS else 0
+    return last + 1 if np.sum(off[last] & jump) >= _MIN_STRAY_COLUMNS else 0

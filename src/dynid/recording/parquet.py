@@ -11,10 +11,10 @@ import numpy as np
 
 from dynid.errors import RecordingError
 from dynid.files import read_small
-from dynid.recording.source import Block, Fault, Values, need
+from dynid.recording.source import Fault, FileRows, Values, need
 from dynid.recording.unpacking import Measure, check_size
 
-_CHUNK = 65_536
+_ROWS_AT_ONCE = 65_536
 
 
 class Parquet:
@@ -73,14 +73,14 @@ class Parquet:
     def close(self) -> None:
         self._file.close()
 
-    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         start, measure = 1, Measure(self.path)
         columns = list(dict.fromkeys(names))
-        for batch in self._file.iter_batches(batch_size=min(rows or _CHUNK, _CHUNK), columns=columns):
+        for batch in self._file.iter_batches(batch_size=min(rows or _ROWS_AT_ONCE, _ROWS_AT_ONCE), columns=columns):
             measure.add(batch.nbytes)
             faults: dict[int, Fault] = {}
             values = {name: self._numbers(name, batch.column(name), faults) for name in names}
-            yield Block(values, np.arange(start, start + batch.num_rows), faults)
+            yield FileRows(values, np.arange(start, start + batch.num_rows), faults)
             start += batch.num_rows
 
     def _numbers(self, name: str, column: Any, faults: dict[int, Fault]) -> Values:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from dynid.errors import RecordingError
+from dynid.recording.column_guess import Guess, guess
 from dynid.recording.columns import Match
-from dynid.recording.guess import Guess, guess
 from dynid.recording.mapping import Mapping
 from dynid.recording.measured import TORQUES
 from dynid.recording.source import Source

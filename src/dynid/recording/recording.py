@@ -16,7 +16,7 @@ SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "refere
                      "motor_position": "motor_position", "sensed_torque": "sensed_torque",
                      "target_torque": "target_torque", "target_current": "target_current",
                      "external_torque": "external_torque"}
-_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
+_JOINT_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
             "target_torque", "target_current", "external_torque")
 
 
@@ -91,7 +91,7 @@ class Recording:
             raise RecordingError(f"{self.source}: time must be one column, got shape {np.shape(self.t)}")
         if np.ndim(self.q) != 2:
             raise RecordingError(f"{self.source}: positions must be (samples, joints), got shape {np.shape(self.q)}")
-        for name in _SIGNALS:
+        for name in _JOINT_SIGNALS:
             signal = getattr(self, name)
             if signal is None:
                 continue
@@ -113,7 +113,7 @@ class Recording:
 
     def __getitem__(self, rows: slice) -> Recording:
         """Return some rows of all signals as views, e.g. `recording[100:200]`."""
-        return replace(self, **{name: signal[rows] for name in ("t", *_SIGNALS, "wrench", "measured_position")
+        return replace(self, **{name: signal[rows] for name in ("t", *_JOINT_SIGNALS, "wrench", "measured_position")
                                 if (signal := getattr(self, name)) is not None})
 
     @property

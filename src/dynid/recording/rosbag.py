@@ -14,15 +14,15 @@ from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.bag_limits import check_bag, limit_unpacking
 from dynid.recording.mapping import Names
-from dynid.recording.source import Block, Fault, Values, need
+from dynid.recording.source import Fault, FileRows, Values, need
 from dynid.recording.topics import PART_OF, PARTS, TopicSeries, joints_of, series_of, stamp_of
 from dynid.recording.unpacking import Measure
 from dynid.signals import at_times
 
 _TYPE = "sensor_msgs/msg/JointState"
-_WRENCH = "geometry_msgs/msg/WrenchStamped"
-_LOOK = 200  # messages looked at to learn the joints of a topic
-_CHUNK = 20_000
+_WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
+_MESSAGES_FOR_JOINTS = 200  # messages looked at to learn the joints of a topic
+_MESSAGES_AT_ONCE = 20_000
 
 
 class Bag:
@@ -59,10 +59,13 @@ class Bag:
             self._connections = [item for item in self._reader.connections
                                  if item.topic == self.topic and item.msgtype == _TYPE]
             self._look()
-            self._others = {name: joints_of(message for _, message in islice(self._messages(name), _LOOK))
-                            for name in self._topics if name != self.topic}
+            self._others = {
+                name: joints_of(message for _, message in islice(self._messages(name), _MESSAGES_FOR_JOINTS))
+                for name in self._topics
+                if name != self.topic
+            }
             self._wrenches = sorted({item.topic for item in self._reader.connections
-                                     if item.msgtype == _WRENCH and item.msgcount})
+                                     if item.msgtype == _WRENCH_TYPE and item.msgcount})
         except BaseException:
             self.close()
             raise
@@ -111,7 +114,9 @@ class Bag:
 
     def _wrench(self, topic: str) -> tuple[Array, Array]:
         """Times, ns, and force and moment (messages, 6) of a topic, in the order of time."""
-        connections = [item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH]
+        connections = [
+            item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH_TYPE
+        ]
         times, values, measure = [], [], Measure(self.path)
         for connection, received, raw in self._reader.messages(connections=connections):
             measure.add(len(raw))
@@ -124,7 +129,7 @@ class Bag:
 
     def _look(self) -> None:
         """Which joints and which of position, velocity, effort the messages carry; and whether they are stamped."""
-        found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _LOOK))
+        found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
         self._found = found
@@ -152,7 +157,7 @@ class Bag:
     def close(self) -> None:
         self._reader.close()
 
-    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         sensors = [name for name in names if name in self._wrenches]
         elsewhere = self._elsewhere(name for name in names if name not in sensors)
         wanted = [(name, *name.split("/", 1)) for name in names
@@ -166,7 +171,7 @@ class Bag:
         others = 0
         reached: dict[TopicSeries, list[int]] = {series: [0, 0] for series, _, _ in elsewhere.values()}
 
-        def block() -> Block:
+        def block() -> FileRows:
             values: dict[str, Values] = {name: np.array(column, dtype=float) for name, column in columns.items()
                                          if "/" in name}
             for name in columns.keys() - values.keys():
@@ -175,7 +180,7 @@ class Bag:
             values.update({name: at_times(at, *found) for name, found in felt.items()})
             stamps = np.array(times, dtype=np.int64)
             values.update({name: series.at(stamps, part, joint) for name, (series, part, joint) in elsewhere.items()})
-            return self._reached(Block(values, np.array(numbers, dtype=np.int64), faults), stamps, reached)
+            return self._reached(FileRows(values, np.array(numbers, dtype=np.int64), faults), stamps, reached)
 
         for number, (received, message) in enumerate(self._messages(), start=1):
             places = {joint: i for i, joint in enumerate(message.name)}
@@ -198,7 +203,7 @@ class Bag:
                 columns["received"].append(received)
             times.append(stamp_of(message) if self._clock == "stamp" else received)
             numbers.append(number)
-            if len(numbers) == min(rows or _CHUNK, _CHUNK):
+            if len(numbers) == min(rows or _MESSAGES_AT_ONCE, _MESSAGES_AT_ONCE):
                 yield block()
                 columns, numbers, faults, times = {name: [] for name in columns}, [], {}, []
         if numbers:
@@ -224,7 +229,7 @@ class Bag:
             found |= {name: (series, *pair) for name, pair in columns.items()}
         return found
 
-    def _reached(self, block: Block, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> Block:
+    def _reached(self, block: FileRows, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> FileRows:
         """The rows of a block for which every other topic has messages; how many it has and lacks is counted."""
         good = np.ones(len(stamps), dtype=bool)
         for series, counts in reached.items():
@@ -234,5 +239,5 @@ class Bag:
         if np.all(good):
             return block
         place = np.cumsum(good) - 1
-        return Block({name: array[good] for name, array in block.values.items()}, block.rows[good],
+        return FileRows({name: array[good] for name, array in block.values.items()}, block.rows[good],
                      {int(place[row]): fault for row, fault in block.faults.items() if good[row]})

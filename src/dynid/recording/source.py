@@ -24,7 +24,7 @@ Fault = tuple[str | None, int, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class FileRows:
     """Consecutive rows of a file.
 
     values: (n,) or (n, k) for each field asked for. rows: number of each row in the file, counted from
@@ -39,9 +39,9 @@ class Block:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def cut(self, start: int, stop: int) -> Block:
+    def cut(self, start: int, stop: int) -> FileRows:
         """Rows start to stop of the block."""
-        return Block({name: array[start:stop] for name, array in self.values.items()}, self.rows[start:stop],
+        return FileRows({name: array[start:stop] for name, array in self.values.items()}, self.rows[start:stop],
                      {row - start: fault for row, fault in self.faults.items() if start <= row < stop})
 
 
@@ -75,7 +75,7 @@ class Source(Protocol):
         """A whole field, for constants kept beside the log."""
         ...
 
-    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         """The rows of these fields in blocks of any size; samples: how many rows there are, when that is known."""
         ...
 
@@ -111,7 +111,7 @@ def reason(problem: Exception) -> str:
     return " ".join(str(problem).split())[:200] or type(problem).__name__
 
 
-def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
     """The blocks of a source, with damage that is met on the way as a sentence."""
     with reading(source.path):
         yield from source.blocks(names, samples, rows)
@@ -122,7 +122,7 @@ def check_fields(source: Source, names: Iterable[str]) -> None:
     check_size(source.path, sum(8 * math.prod(source.fields[name]) for name in dict.fromkeys(names)))
 
 
-def join(blocks: Sequence[Block]) -> Block:
+def join(blocks: Sequence[FileRows]) -> FileRows:
     """Blocks that follow each other as one."""
     if len(blocks) == 1:
         return blocks[0]
@@ -131,13 +131,13 @@ def join(blocks: Sequence[Block]) -> Block:
     for block in blocks:
         faults.update({row + start: fault for row, fault in block.faults.items()})
         start += len(block)
-    return Block({name: np.concatenate([block.values[name] for block in blocks]) for name in blocks[0].values},
+    return FileRows({name: np.concatenate([block.values[name] for block in blocks]) for name in blocks[0].values},
                  np.concatenate([block.rows for block in blocks]), faults)
 
 
-def rechunk(blocks: Iterable[Block], rows: int | None) -> Iterator[Block]:
+def rechunk(blocks: Iterable[FileRows], rows: int | None) -> Iterator[FileRows]:
     """The same rows in blocks of exactly `rows` rows (the last may be shorter), or in one block."""
-    held: list[Block] = []
+    held: list[FileRows] = []
     count = 0
     for block in blocks:
         held.append(block)

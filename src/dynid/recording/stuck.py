@@ -9,7 +9,7 @@ import numpy as np
 from dynid.arrays import Array
 
 MIN_STUCK_SECONDS = 0.1  # s that a position has to stay the same
-_WINDOW = 0.04  # s before and after, over which the speed is taken
+_SPEED_WINDOW = 0.04  # s before and after, over which the speed is taken
 _COUNTS = 8.0  # encoder counts that the joint would have made meanwhile
 _SUDDEN = 3.0  # times the largest change of speed over such a window elsewhere
 
@@ -33,7 +33,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     if len(t) < 20:
         return ()
     step = float(np.median(np.diff(t)))
-    width, least = max(2, round(_WINDOW / step)), max(5, round(MIN_STUCK_SECONDS / step))
+    width, least = max(2, round(_SPEED_WINDOW / step)), max(5, round(MIN_STUCK_SECONDS / step))
     found = []
     for j in range(q.shape[1]):
         column = q[:, j]

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import RecordingError
-from dynid.recording.source import Block, Fault, Values, rechunk
+from dynid.recording.source import Fault, FileRows, Values, rechunk
 from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 
 _COMMENT = ("#", "%")
-_CHUNK = 20_000  # lines parsed at once without pyarrow
+_LINES_AT_ONCE = 20_000  # lines parsed at once without pyarrow
 _MOST_CELLS = 1_000_000  # characters of a row
-_LOOK = 20  # rows looked at to learn what columns hold
+_ROWS_FOR_TYPES = 20  # rows looked at to learn what columns hold
 _INTEGER = re.compile(r"\d{16,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ class Text:
         if not content:
             raise RecordingError(f"{path}: has a header but no rows")
         self._start = content[0][0]  # lines before the first row
-        rows = [line for _, line in content[:_LOOK]]  # what most of them have: the first ones may be damaged
+        rows = [line for _, line in content[:_ROWS_FOR_TYPES]]  # what most of them have: the first ones may be damaged
         self._dates = _most([self._dates_in(line) for line in rows])
         # Integers of 16 digits and more (time in ns since 1970) do not fit a double
         self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _INTEGER.fullmatch(cell.strip())}
@@ -94,7 +94,7 @@ class Text:
     def close(self) -> None:
         pass
 
-    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         indices = [self.names.index(name) for name in names]
         done, finished = yield from self._quick(indices, names, rows)
         if not finished:
@@ -102,7 +102,7 @@ class Text:
 
     # -- with pyarrow, as long as every cell is a number ------------------------------------------------
     def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
-            -> Generator[Block, None, tuple[int, bool]]:
+            -> Generator[FileRows, None, tuple[int, bool]]:
         """Rows up to a batch that is not all numbers, how many there were, and whether that is the whole file."""
         done = 0
         if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices):
@@ -130,7 +130,7 @@ class Text:
                         return done, False
                     columns = {i: _numbers(batch.column(place), np.int64 if i in self._integers else np.float64)
                                for place, i in enumerate(wanted)}
-                    yield Block({name: columns[i] for name, i in zip(names, indices, strict=True)},
+                    yield FileRows({name: columns[i] for name, i in zip(names, indices, strict=True)},
                                 np.arange(row + done, row + done + batch.num_rows))
                     done += batch.num_rows
         except pyarrow.ArrowInvalid:
@@ -138,7 +138,7 @@ class Text:
         return done, True
 
     # -- line by line: says which cell is wrong ---------------------------------------------------------
-    def _careful(self, indices: Sequence[int], names: Sequence[str], skip: int) -> Iterator[Block]:
+    def _careful(self, indices: Sequence[int], names: Sequence[str], skip: int) -> Iterator[FileRows]:
         lines: list[str] = []
         numbers: list[int] = []
         comments = 0
@@ -154,7 +154,7 @@ class Text:
                     continue
                 lines.append(line)
                 numbers.append(number)
-                if len(lines) == _CHUNK:
+                if len(lines) == _LINES_AT_ONCE:
                     yield self._parse(lines, numbers, indices, names)
                     lines, numbers = [], []
         if lines:
@@ -162,7 +162,7 @@ class Text:
         if comments:
             self.notes.append(f"{comments} comment lines between the rows were skipped")
 
-    def _parse(self, lines: list[str], numbers: list[int], indices: Sequence[int], names: Sequence[str]) -> Block:
+    def _parse(self, lines: list[str], numbers: list[int], indices: Sequence[int], names: Sequence[str]) -> FileRows:
         whole = [i for i, line in enumerate(lines) if self._complete(line)]
         plain = [i for i in indices if i not in self._dates | self._integers]
         try:
@@ -173,12 +173,12 @@ class Text:
             if len(table) != len(lines):
                 raise ValueError
             values: dict[str, Values] = dict(zip(names, table.T, strict=True))
-            return Block(values, np.array(numbers))
+            return FileRows(values, np.array(numbers))
         except ValueError:
             return self._parse_cells(lines, numbers, indices, names)
 
     def _parse_cells(self, lines: list[str], numbers: list[int], indices: Sequence[int],
-                     names: Sequence[str]) -> Block:
+                     names: Sequence[str]) -> FileRows:
         faults: dict[int, Fault] = {}
         values: dict[str, Values] = {
             name: np.zeros(len(lines), dtype="datetime64[us]" if i in self._dates
@@ -197,7 +197,7 @@ class Text:
                 except (ValueError, OverflowError):
                     faults.setdefault(row, (name, 0, f"contains '{cells[i].strip()}', which is not a number"
                                             if cells[i].strip() else "is empty"))
-        return Block(values, np.array(numbers), faults)
+        return FileRows(values, np.array(numbers), faults)
 
     def _cell(self, cell: str, column: int) -> Any:
         text = cell.strip()
@@ -292,7 +292,7 @@ class Flat:
     def close(self) -> None:
         pass
 
-    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[Block]:
+    def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         name = self.text.names[0]
         lines = None if rows is None else rows * self.width
         for block in rechunk(self.text.blocks([name], None, lines), lines):
@@ -305,7 +305,7 @@ class Flat:
                 have = self.width - rest
                 faults[count - 1] = (None, have - 1, f"the last sample has {have} of {self.width} numbers")
             numbers = np.append(block.values[name], np.zeros(rest)).reshape(count, self.width)
-            yield Block({"values": numbers}, block.rows[::self.width], faults)
+            yield FileRows({"values": numbers}, block.rows[::self.width], faults)
 
 
 _MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
@@ -348,7 +348,7 @@ def _most(found: Sequence[set[int]]) -> set[int]:
 
 def _delimiter(lines: Iterator[str]) -> str:
     """The character that is in most of the first lines equally often; white space otherwise."""
-    sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(_LOOK), lines, strict=False)]
+    sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(_ROWS_FOR_TYPES), lines, strict=False)]
     for candidate in ("\t", ";", ","):
         counts = [line.strip("\r\n").count(candidate) for line in sample]
         usual = _usual(counts)

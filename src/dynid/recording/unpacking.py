@@ -22,7 +22,7 @@ LIMIT_VARIABLE = "DYNID_MAX_UNPACKED_MB"  # environment variable that replaces b
 FREE_BYTES = 256 << 20  # that every file may unpack to: half an hour of seven joints at 1 kHz
 BYTES_PER_BYTE = 16  # a larger file may unpack to so many times its own size; real logs pack two to six times
 _TEXT_BYTES_PER_NUMBER_BYTE = 4
-_STEP = 1 << 16  # bytes unpacked at once
+_BYTES_AT_ONCE = 1 << 16  # bytes unpacked at once
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _COMPRESSED_TEXT: dict[bytes, Callable[[Any], Any]] = {
@@ -87,7 +87,7 @@ def unpacked(decompressor: Any, packed: bytes, measure: Measure) -> bytes:
     """Return what a decompressor of bz2, lz4 or zstd makes of the whole of some bytes, step by step."""
     parts = []
     while not decompressor.eof:
-        part = decompressor.decompress(packed, max_length=_STEP)
+        part = decompressor.decompress(packed, max_length=_BYTES_AT_ONCE)
         measure.add(len(part))
         parts.append(part)
         packed = b""

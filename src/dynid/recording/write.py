@@ -12,15 +12,15 @@ from dynid.escape import csv_line
 from dynid.files import write_whole
 from dynid.recording.recording import Recording
 
-_COLUMNS = {"q": "position", "dq": "velocity", "tau": "torque", "reference": "reference_position",
+_COLUMN_STEMS = {"q": "position", "dq": "velocity", "tau": "torque", "reference": "reference_position",
             "reference_velocity": "reference_velocity", "temperature": "temperature",
             "motor_position": "motor_position", "sensed_torque": "sensed_torque", "target_torque": "target_torque",
             "external_torque": "external_torque"}
-_KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torques", "reference": "target_positions",
+_ARRAY_KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torques", "reference": "target_positions",
          "reference_velocity": "target_velocities", "wrench": "wrench", "temperature": "temperatures",
          "motor_position": "motor_positions",
          "sensed_torque": "sensed_torques", "target_torque": "target_torques", "external_torque": "external_torques"}
-_WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
+_WRENCH_COLUMNS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
 def columns_of(recording: Recording) -> dict[str, Array]:
@@ -29,14 +29,14 @@ def columns_of(recording: Recording) -> dict[str, Array]:
     Positions are those of the joints that carry the encoders."""
     names = recording.joints or tuple(str(i + 1) for i in range(recording.dof))
     columns = {"time": recording.t}
-    for attribute, prefix in _COLUMNS.items():
+    for attribute, prefix in _COLUMN_STEMS.items():
         signal, whose = getattr(recording, attribute), names
         if attribute == "q" and recording.measured_position is not None:
             signal, whose = recording.measured_position, recording.measured
         if signal is not None:
             columns |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(whose)}
     if recording.wrench is not None:
-        columns |= {f"wrench_{axis}": recording.wrench[:, k] for k, axis in enumerate(_WRENCH)}
+        columns |= {f"wrench_{axis}": recording.wrench[:, k] for k, axis in enumerate(_WRENCH_COLUMNS)}
     return columns
 
 
@@ -54,7 +54,7 @@ def write_npz(recording: Recording, path: str | Path) -> Path:
     """Keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
     motor_positions, sensed_torques, target_torques, external_torques, joints; where other joints carry the encoders,
     positions are theirs."""
-    arrays = {key: signal for name, key in _KEYS.items() if (signal := getattr(recording, name)) is not None}
+    arrays = {key: signal for name, key in _ARRAY_KEYS.items() if (signal := getattr(recording, name)) is not None}
     if recording.measured_position is not None:
         arrays["positions"] = recording.measured_position
     elif recording.joints:

@@ -1,10 +1,10 @@
 """Equations, the fold of them into triangular factors, base parameters, and what residuals say afterwards."""
 
 from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.compression import fold
 from dynid.regression.equations import Equations, TorqueEquations
 from dynid.regression.factor import Factor, Stacked
 from dynid.regression.filtered import FilteredEquations, equations_of
-from dynid.regression.fold import fold
 from dynid.regression.known import Known
 from dynid.regression.regression import Block, Regression, Span
 

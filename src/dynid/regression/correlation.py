@@ -35,7 +35,7 @@ from dynid.threads import side_by_side
 _ENOUGH_ROWS = 262144  # rows of which correlation is learnt; more data is scaled up from these
 _MOST_ABSORBED = 0.9  # share of the noise that may be gone at a frequency before nothing can be said of it
 PARZEN_FREEDOM = 3.71  # degrees of freedom of a spectrum by a Parzen window, times lags over rows
-_REACH = 3  # how much longer autocovariances get when what was absorbed is put back
+_LAG_EXTENSION = 3  # how much longer autocovariances get when what was absorbed is put back
 _PIECES_AT_ONCE = 64  # whose sums are held together
 
 
@@ -106,7 +106,7 @@ def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -
 def _put_back(shape: Array, absorbed: Array) -> tuple[Array, float]:
     """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it; and the
     mean of this share over what was absorbed."""
-    reach = _REACH * len(shape)
+    reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
     mean = float(np.sum(gone * (1.0 - gone)) / gone.sum()) if gone.any() else 1.0

@@ -53,7 +53,7 @@ class Derived:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept(Derived):
+class CachedEquations(Derived):
     """Equations whose rows are evaluated once, in large pieces, and handed out in any others.
 
     The compression, covariances and validation all go over the same rows. A piece of decimated or filtered rows needs
@@ -65,7 +65,7 @@ class Kept(Derived):
     def of(equations: Equations) -> Equations:
         """The equations with their rows kept where all of them are small, else as they are."""
         rows = sum(len(piece.rows) for piece in equations.pieces())
-        return Kept(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
+        return CachedEquations(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
 
     def rows(self, piece: Piece) -> Rows:
         whole = self._segments[piece.log, piece.segment]

@@ -37,7 +37,8 @@ from dynid.regression.strided import add_strided
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
 _AT_ONCE = 512  # samples whose momentum and force are held at a time: they stay in cache until they are summed
-_SLOWEST = 0.1  # of the mean deviation of a row's noise: rows in which hardly anything moves count no more than this
+# Of the mean deviation of a row's noise: rows in which hardly anything moves count no more than this.
+_MIN_NOISE_SHARE = 0.1
 
 
 def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
@@ -179,7 +180,7 @@ class FilteredEquations:
         taps = filter_.taps[::-1] ** 2
         add_strided(squares, squares, np.zeros_like(taps), taps, filter_.step, 0, found)
         mean = float(np.mean(signals.dq ** 2, axis=0) @ noise ** 2) * float(taps.sum())
-        return np.asarray(1.0 / np.sqrt(np.maximum(found[0] / max(mean, 1e-300), _SLOWEST ** 2)))
+        return np.asarray(1.0 / np.sqrt(np.maximum(found[0] / max(mean, 1e-300), _MIN_NOISE_SHARE ** 2)))
 
 
 def signals_of(samples: Samples) -> FilteredSignals:

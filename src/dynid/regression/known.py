@@ -13,7 +13,7 @@ from dynid.lapack import null_space
 from dynid.regression.base import BaseParameters
 
 # Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
-_EXACT = 1e-12
+_EXACT_TOLERANCE = 1e-12
 MAX_KNOWN_VALUE = 1e12  # in SI units: more than a parameter of any robot, and far from overflow
 
 
@@ -38,7 +38,7 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
         if not (abs(one.value) <= MAX_KNOWN_VALUE and 0.0 <= one.std <= MAX_KNOWN_VALUE):
             raise ModelError(f"known parameter '{name}' needs a value and a standard deviation that is not negative, "
                              f"both at most {MAX_KNOWN_VALUE:g}, got {one.value} and {one.std}")
-        exact = one.std <= _EXACT * max(abs(one.value), 1.0)
+        exact = one.std <= _EXACT_TOLERANCE * max(abs(one.value), 1.0)
         found[name] = Known(float(one.value), 0.0 if exact else float(one.std))
     return found
 

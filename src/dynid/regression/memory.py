@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from dynid.arrays import Array, like
 from dynid.model import LinearModel
-from dynid.model.term import Motion
+from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 
 
@@ -19,10 +19,10 @@ class Remembers(Protocol):
     @property
     def channels(self) -> int: ...
 
-    def memory(self, motion: Motion) -> Array: ...
+    def memory(self, motion: MotionSegment) -> Array: ...
 
 
-_FOUND: WeakKeyDictionary[Samples, WeakKeyDictionary[Remembers, Array]] = WeakKeyDictionary()
+_FOUND_STATES: WeakKeyDictionary[Samples, WeakKeyDictionary[Remembers, Array]] = WeakKeyDictionary()
 _COMPUTING = Lock()
 
 
@@ -32,13 +32,13 @@ def memory_of(model: LinearModel, samples: Samples) -> Array | None:
     if not isinstance(model, Remembers) or not model.channels:
         return None
     with _COMPUTING:
-        own = _FOUND.setdefault(samples, WeakKeyDictionary())
+        own = _FOUND_STATES.setdefault(samples, WeakKeyDictionary())
         if model not in own:
             found = like(samples.q, (len(samples), model.channels))
             found[:] = 0.0
             for start, stop in samples.segments:
                 rows = slice(int(start), int(stop))
-                found[rows] = model.memory(Motion(samples.t[rows], samples.q[rows], samples.dq[rows],
+                found[rows] = model.memory(MotionSegment(samples.t[rows], samples.q[rows], samples.dq[rows],
                                                   samples.ddq[rows],
                                                   None if samples.temperature is None else samples.temperature[rows]))
             own[model] = found

@@ -20,7 +20,7 @@ _LEGEND_LETTERS = 62  # of names in one row
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotCurve:
     """One curve. x: numbers, or names for bars and points; y: as many, None where there is none. role: whose it is;
     what a document prints is hatched or an open circle, the truth of a simulation lies thick below the others."""
 
@@ -38,7 +38,7 @@ class Panel:
     title: str
     x: str
     y: str
-    curves: tuple[Curve, ...]
+    curves: tuple[PlotCurve, ...]
     logarithmic: bool = False
 
     def figure(self) -> Figure:
@@ -69,7 +69,7 @@ class Drawing:
     panels: tuple[Panel, ...]
 
 
-def _trace(curve: Curve, place: int) -> dict[str, Any]:
+def _trace(curve: PlotCurve, place: int) -> dict[str, Any]:
     color = {"ours": SERIES[place % len(SERIES)], "printed": GREY, "true": MEASURED}[curve.role]
     x = list(curve.x) if curve.x and isinstance(curve.x[0], str) else numbers(np.asarray(curve.x, dtype=float), 6)
     y = numbers(np.array([np.nan if value is None else value for value in curve.y], dtype=float))

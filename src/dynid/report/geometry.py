@@ -122,7 +122,7 @@ def plane_square(normal: Array, offset: float, middle: Array, half: float) -> Ar
 
 # -- bodies -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class Ellipsoid:
+class EllipsoidMesh:
     """centre (3,), and the surface: points (points, 3) and triangles (faces, 3), three of the points each."""
 
     centre: Array
@@ -130,7 +130,7 @@ class Ellipsoid:
     triangles: Ints
 
 
-def ellipsoid(body: Array, pose: Array, size: float) -> Ellipsoid | None:
+def ellipsoid(body: Array, pose: Array, size: float) -> EllipsoidMesh | None:
     """The solid ellipsoid of even density with a body's ten numbers, at its pose (4, 4); None without a mass.
 
     It stays within some sizes of the robot, so that one wild link does not shrink the rest of a picture.
@@ -143,7 +143,7 @@ def ellipsoid(body: Array, pose: Array, size: float) -> Ellipsoid | None:
     axes, turn = half_axes(body)
     axes = np.clip(axes, _SMALLEST * size, _LARGEST * size)
     sphere, triangles = unit_sphere()
-    return Ellipsoid(at, sphere @ (pose[:3, :3] @ turn * axes).T + at, triangles)
+    return EllipsoidMesh(at, sphere @ (pose[:3, :3] @ turn * axes).T + at, triangles)
 
 
 def mass_centre(body: Array) -> Array | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynid.html_tables import card, paragraph, table
 from dynid.robot.robot import Robot
 
-_HEADER = ("joint", "kind", "lower, rad or m", "upper", "velocity, 1/s", "effort, N m or N", "body", "mass, kg")
+_CARD_HEADER = ("joint", "kind", "lower, rad or m", "upper", "velocity, 1/s", "effort, N m or N", "body", "mass, kg")
 
 
 def robot_card(robot: Robot) -> str:
@@ -16,5 +16,5 @@ def robot_card(robot: Robot) -> str:
         mass = "" if body.inertia is None else f"{body.inertia[9]:.4g}"
         rows.append((joint.name, joint.kind, *limits, body.name, mass))
     gravity = ", ".join(f"{part:g}" for part in robot.gravity)
-    return card(f"{robot.name}: {robot.dof} joints", table(_HEADER, rows, words=(0, 1, 6)),
+    return card(f"{robot.name}: {robot.dof} joints", table(_CARD_HEADER, rows, words=(0, 1, 6)),
                 paragraph(f"Gravity {gravity} m/s². {robot.source}"), *map(paragraph, robot.warnings))

@@ -39,7 +39,7 @@ KINDS: tuple[str, ...] = get_args(JointKind)
 LIMITS: tuple[str, ...] = get_args(Limit)
 
 
-class Options(TypedDict, total=False):
+class TableOptions(TypedDict, total=False):
     """What a table leaves open; every entry may be left out."""
 
     name: str
@@ -55,13 +55,13 @@ class Options(TypedDict, total=False):
     source: str
 
 
-def from_dh(rows: Sequence[Row], **options: Unpack[Options]) -> Robot:
+def from_dh(rows: Sequence[Row], **options: Unpack[TableOptions]) -> Robot:
     """Serial robot from a standard DH table, rows (alpha, a, d, theta, kind); options as in `Options`."""
     return _serial(rows, STANDARD, options)
 
 
 def from_mdh(rows: Sequence[Row], *, notation: Literal["khalil", "craig"] = "khalil",
-             **options: Unpack[Options]) -> Robot:
+             **options: Unpack[TableOptions]) -> Robot:
     """Serial robot from a modified DH table, rows (alpha, d, theta, r, kind) (Ardiani, eq. 1.1-1.4).
 
     notation "craig" reads rows (alpha, a, theta, d, kind) instead: the same numbers under the other
@@ -72,15 +72,15 @@ def from_mdh(rows: Sequence[Row], *, notation: Literal["khalil", "craig"] = "kha
     return _serial(rows, KHALIL if notation == "khalil" else CRAIG, options)
 
 
-def _serial(rows: Sequence[Row], keys: tuple[str, ...], options: Options) -> Robot:
+def _serial(rows: Sequence[Row], keys: tuple[str, ...], options: TableOptions) -> Robot:
     name = options.get("name", "robot")
     robot = f"robot '{name}'"
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence | np.ndarray):
         raise RobotError(f"{robot}: a DH table is a list of rows, got {type(rows).__name__}")
-    unknown = [option for option in options if option not in Options.__annotations__]
+    unknown = [option for option in options if option not in TableOptions.__annotations__]
     if unknown:
         raise RobotError(f"{robot}: unknown option '{unknown[0]}'; the options are "
-                         f"{', '.join(Options.__annotations__)}")
+                         f"{', '.join(TableOptions.__annotations__)}")
     poses = [_poses(row, keys, f"{robot}, DH row {i}") for i, row in enumerate(rows, 1)]
     n = len(poses)
     joint_names = _names(options.get("joints"), "joint", n, robot)

@@ -20,7 +20,7 @@ from dynid.robot.pose import checked, from_xyz_rpy
 # Of masses, lengths and inertias in SI units: squares and products of such stay far from overflow.
 MAX_FIELD_VALUE = 1e12
 _ANGULAR = ("lower", "upper", "velocity", "acceleration")
-_PI = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
+_PI_PATTERN = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
 
 
 def known_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
@@ -40,7 +40,7 @@ def text_of(value: Any, what: str) -> str:
 def angle_of(value: Any, unit: float, what: str) -> float:
     """A number in the file's unit, or text with pi, as rad."""
     if isinstance(value, str):
-        match = _PI.fullmatch(value)
+        match = _PI_PATTERN.fullmatch(value)
         if match is None:
             raise RobotError(f"{what} must be a number or text such as \"pi/2\", got {value!r}")
         sign, factor, divisor = match.groups()

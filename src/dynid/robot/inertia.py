@@ -25,7 +25,7 @@ UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 # Where the six entries of a symmetric matrix stand: (row, column) of XX XY XZ YY YZ ZZ.
 _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
-_SINGULAR = 1e-12  # of the largest principal moment: a smaller one is none but for the rounding of eigenvalues
+_SINGULAR_MOMENT = 1e-12  # of the largest principal moment: a smaller one is none but for the rounding of eigenvalues
 EIGENVALUE_TOLERANCE = 1e-9  # of the largest eigenvalue of a pseudo-inertia: one that much below zero is rounding
 # Pinocchio's toDynamicParameters: M MX MY MZ XX XY YY XZ YZ ZZ, written as positions in our order.
 _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
@@ -227,7 +227,7 @@ def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iter
     small, middle, large = (float(m) for m in np.linalg.eigvalsh(central))
     moments = f"principal moments {small:.4g}, {middle:.4g}, {large:.4g} kg m^2"
     scale, excess = max(abs(small), abs(large)), large - middle - small
-    if small <= _SINGULAR * scale:
+    if small <= _SINGULAR_MOMENT * scale:
         yield Fault("not-positive-definite",
                     f"the inertia of link '{link}' {where} is not positive definite: {moments}", max(-small, 0.0))
     if excess > rounding * scale:

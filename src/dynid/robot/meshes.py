@@ -13,7 +13,7 @@ from dynid.errors import RobotError
 
 MAX_MESH_BYTES = 256 << 20  # bytes
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-_HEAD = 84  # bytes of a binary STL before its triangles
+_STL_HEADER_BYTES = 84  # bytes of a binary STL before its triangles
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,11 @@ class Mesh:
 def read_mesh(path: str | Path) -> Mesh:
     """The mesh of a file, by its ending; materials and normals are left aside."""
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
+    reader = _MESH_READERS.get(path.suffix.lower())
     if reader is None:
-        raise RobotError(f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_READERS)}; convert "
-                         "it to STL")
+        raise RobotError(
+            f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_MESH_READERS)}; convert it to STL"
+        )
     try:
         if path.stat().st_size > MAX_MESH_BYTES:
             raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
@@ -61,7 +62,7 @@ class MeshFiles:
         self._paths: dict[str, list[Path]] = {}
         for path in sorted(self.folder.rglob("*")):
             inside = path.resolve().is_relative_to(self.folder)
-            if inside and path.suffix.lower() in _READERS and path.is_file():
+            if inside and path.suffix.lower() in _MESH_READERS and path.is_file():
                 self._paths.setdefault(path.name.lower(), []).append(path)
 
     def find(self, name: str) -> Path | None:
@@ -91,10 +92,10 @@ def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
 
 def _read_stl(path: Path) -> Mesh:
     data = path.read_bytes()
-    count = int.from_bytes(data[80:84], "little") if len(data) >= _HEAD else -1
+    count = int.from_bytes(data[80:84], "little") if len(data) >= _STL_HEADER_BYTES else -1
     # Binary files may begin with the word "solid" too: their length says what they are.
-    if len(data) == _HEAD + count * _FACET.itemsize:
-        return _joined(np.frombuffer(data, _FACET, count, _HEAD)["corners"].reshape(-1, 3))
+    if len(data) == _STL_HEADER_BYTES + count * _FACET.itemsize:
+        return _joined(np.frombuffer(data, _FACET, count, _STL_HEADER_BYTES)["corners"].reshape(-1, 3))
     if not data.lstrip().startswith(b"solid"):
         raise ValueError(f"its header states {count} triangles, which does not match the data")
     words = data.decode("ascii", "replace").lower().split()
@@ -154,4 +155,4 @@ def _read_dae(path: Path) -> Mesh:
     return Mesh(np.vstack(points) * float(scene.assetInfo.unitmeter or 1.0), np.vstack(triangles))
 
 
-_READERS: dict[str, Callable[[Path], Mesh]] = {".stl": _read_stl, ".obj": _read_obj, ".dae": _read_dae}
+_MESH_READERS: dict[str, Callable[[Path], Mesh]] = {".stl": _read_stl, ".obj": _read_obj, ".dae": _read_dae}

@@ -28,7 +28,7 @@ from dynid.robot.base_kind import base_warnings
 from dynid.robot.mjcf_geoms import geoms_inertia
 from dynid.robot.mjcf_include import with_included
 from dynid.robot.mjcf_loops import Spot, held
-from dynid.robot.mjcf_text import MjcfText, Place
+from dynid.robot.mjcf_text import ElementPose, MjcfText
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import parse_xml
@@ -118,7 +118,7 @@ class _Tree:
         taken.add(name)
         return name
 
-    def site(self, place: Place, spot: Spot) -> None:
+    def site(self, place: ElementPose, spot: Spot) -> None:
         given = place.element.get("name")
         attributes = self.text.attributes(place.element, "site", f"site '{given}'", place.childclass)
         name = self.name("site", given)
@@ -127,7 +127,7 @@ class _Tree:
         if given:
             self.frames.append(Frame(name, spot.body, spot.pose @ pose))
 
-    def body(self, place: Place, parent: Spot, parent_name: str) -> None:
+    def body(self, place: ElementPose, parent: Spot, parent_name: str) -> None:
         """A body with all inside it."""
         text, element = self.text, place.element
         name = self.name("body", element.get("name"))
@@ -161,13 +161,13 @@ class _Tree:
             text.warnings.append(f"gravcomp of {where} is a feature of the simulator and is ignored")
         self.inside(element, childclass, self.spots["body", name], where)
 
-    def kind(self, place: Place) -> str:
+    def kind(self, place: ElementPose) -> str:
         if place.element.tag == "freejoint":
             return "free"
         named = f"joint '{place.element.get('name', '')}'"
         return self.text.attributes(place.element, "joint", named, place.childclass).get("type", "hinge")
 
-    def joint(self, place: Place, spot: Spot, body: str, last: bool) -> None:
+    def joint(self, place: ElementPose, spot: Spot, body: str, last: bool) -> None:
         """One joint of a body; all but the last move a body without mass whose frame is that of the next."""
         text = self.text
         name = self.name("joint", place.element.get("name"))
@@ -214,7 +214,7 @@ class _Tree:
         return (-np.inf if lower <= -MUJOCO_INFINITY else float(lower) * unit,
                 np.inf if upper >= MUJOCO_INFINITY else float(upper) * unit)
 
-    def inertia(self, inside: Sequence[Place], where: str, still: bool) -> Array | None:
+    def inertia(self, inside: Sequence[ElementPose], where: str, still: bool) -> Array | None:
         """Ten numbers of a body in its frame; None where it has no <inertial> and no geoms that give it one. still: it
         does not move, so that geoms need not say it."""
         text = self.text

@@ -9,16 +9,16 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.robot import inertia as ten
-from dynid.robot.mjcf_text import ORIENTATIONS, MjcfText, Place
+from dynid.robot.mjcf_text import ORIENTATIONS, ElementPose, MjcfText
 from dynid.robot.pose import turn_z_to
 
-_DENSITY = 1000.0  # kg/m^3 where a geom says neither mass nor density
+_DEFAULT_DENSITY = 1000.0  # kg/m^3 where a geom says neither mass nor density
 _EMPTY = ("plane", "hfield")  # no bodies
-_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
+_SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 _GROUPS = (0.0, 5.0)  # of geoms that count, where <compiler> does not say it
 
 
-def geoms_inertia(text: MjcfText, places: Sequence[Place], where: str, saved: str) -> Array | None:
+def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, saved: str) -> Array | None:
     """Ten numbers of a body in its frame from its geoms, None where none of them has mass.
 
     saved: how MuJoCo writes inertias out, for messages.
@@ -39,13 +39,13 @@ def geoms_inertia(text: MjcfText, places: Sequence[Place], where: str, saved: st
     return total
 
 
-def _of_geom(text: MjcfText, place: Place, attributes: dict[str, str], what: str, saved: str) -> Array | None:
+def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], what: str, saved: str) -> Array | None:
     kind = attributes.get("type", "sphere")
     key = "mass" if "mass" in attributes else "density"
-    given = text.positive(attributes, key, what) if key in attributes else _DENSITY
+    given = text.positive(attributes, key, what) if key in attributes else _DEFAULT_DENSITY
     if given == 0.0 or kind in _EMPTY:
         return None
-    if kind not in _SIZES or "mesh" in attributes:
+    if kind not in _SIZE_COUNTS or "mesh" in attributes:
         raise text.error(f"{what} is a {kind}, and its body has no <inertial>: mesh files are not opened, so the "
                          f"inertia cannot be computed from them; give the body an <inertial>, {saved}")
     if text.flag(attributes, "shellinertia", False, what):
@@ -72,11 +72,11 @@ def _placed(text: MjcfText, attributes: dict[str, str], kind: str, what: str) ->
         pose = turn_z_to(text.direction(along, "fromto", what))
         pose[:3, 3] = ends.mean(axis=0)
         half = 0.5 * float(np.linalg.norm(along))
-        size = np.array([given[0], half] if _SIZES[kind] == 2 else [given[0], given[0], half])
+        size = np.array([given[0], half] if _SIZE_COUNTS[kind] == 2 else [given[0], given[0], half])
     else:
-        pose, size = text.pose(attributes, what), given[:_SIZES[kind]]
-    if len(size) < _SIZES[kind] or np.any(size <= 0.0):
-        raise text.error(f"'size' of {what} needs {_SIZES[kind]} numbers above zero, got "
+        pose, size = text.pose(attributes, what), given[:_SIZE_COUNTS[kind]]
+    if len(size) < _SIZE_COUNTS[kind] or np.any(size <= 0.0):
+        raise text.error(f"'size' of {what} needs {_SIZE_COUNTS[kind]} numbers above zero, got "
                          f"\"{attributes.get('size', '')[:60]}\"")
     return pose, size
 

@@ -21,7 +21,7 @@ from dynid.robot.mjcf_text import ACTUATORS, MjcfText, from_quat
 from dynid.robot.pose import inverse, translation, turn_z_to
 from dynid.robot.robot import BASE, Frame, Robot
 
-_SAME = 1e-6  # m: two points as far from each other on one body as on the other
+_SAME_POINT = 1e-6  # m: two points as far from each other on one body as on the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ def _with_axes(closures: Sequence[Closure]) -> list[Closure]:
                 along = [b.pose[:3, 3] - a.pose[:3, 3] for a, b in
                          ((other.first, closure.first), (other.second, closure.second))]
                 lengths = [float(np.linalg.norm(one)) for one in along]
-                if min(lengths) > _SAME and abs(lengths[0] - lengths[1]) <= _SAME * max(lengths):
+                if min(lengths) > _SAME_POINT and abs(lengths[0] - lengths[1]) <= _SAME_POINT * max(lengths):
                     first, second = (
                         Frame(end.name, end.body, translation(*end.pose[:3, 3]) @ turn_z_to(one / length))
                         for end, one, length in zip((other.first, other.second), along, lengths, strict=True))

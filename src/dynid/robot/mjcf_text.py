@@ -16,16 +16,21 @@ from dynid.robot.pose import rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 MAX_XML_DEPTH = 200  # elements inside each other
-_REFUSED = {"include": "give the file itself, beside the files it includes", "replicate": "write out what it repeats",
-            "attach": "write out what it attaches", "composite": "write out its bodies", "flexcomp": "leave it out"}
+_REFUSED_ELEMENTS = {
+    "include": "give the file itself, beside the files it includes",
+    "replicate": "write out what it repeats",
+    "attach": "write out what it attaches",
+    "composite": "write out its bodies",
+    "flexcomp": "leave it out",
+}
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
-_TURNS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
+_AXIS_ROTATIONS = {"x": rotation_x, "y": rotation_y, "z": rotation_z}
 
 Attributes = Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ElementPose:
     """An element inside a body: the pose (4, 4) of the <frame> elements around it, and the class that holds there."""
 
     element: Element
@@ -69,9 +74,11 @@ class MjcfText:
         while stack:
             element, depth = stack.pop()
             tag = element.tag if isinstance(element.tag, str) else ""
-            if tag in _REFUSED:
-                raise self.error(f"<{tag}> is not supported; {_REFUSED[tag]}, as MuJoCo does when it saves a compiled "
-                                 "model (mj_saveLastXML)")
+            if tag in _REFUSED_ELEMENTS:
+                raise self.error(
+                    f"<{tag}> is not supported; {_REFUSED_ELEMENTS[tag]}, as MuJoCo does when it saves a compiled "
+                    "model (mj_saveLastXML)"
+                )
             if depth > MAX_XML_DEPTH:
                 raise self.error(f"<{tag}> is nested in more than {MAX_XML_DEPTH} other elements, which is not "
                                  "supported")
@@ -98,7 +105,7 @@ class MjcfText:
             raise self.error(f"{where} has the class '{name}', but no <default> has that class")
         return {**self.defaults[name].get(kind, {}), **element.attrib}
 
-    def contents(self, parent: Element, childclass: str, frame: Array | None = None) -> Iterator[Place]:
+    def contents(self, parent: Element, childclass: str, frame: Array | None = None) -> Iterator[ElementPose]:
         """Everything inside a body in the order of the file, with the <frame> elements opened."""
         pose = np.eye(4) if frame is None else frame
         for element in parent:
@@ -106,7 +113,7 @@ class MjcfText:
                 inner = pose @ self.pose(element.attrib, "a <frame>")
                 yield from self.contents(element, element.get("childclass", childclass), inner)
             else:
-                yield Place(element, pose, childclass)
+                yield ElementPose(element, pose, childclass)
 
     # -- numbers -----------------------------------------------------------------------------------
     def numbers(self, attributes: Attributes, key: str, count: int, where: str,
@@ -180,7 +187,7 @@ class MjcfText:
         """Lower case turns about axes that have turned already, upper case about those that stand."""
         pose = np.eye(4)
         for letter, angle in zip(self.sequence, angles, strict=True):
-            turn = _TURNS[letter.lower()](float(angle))
+            turn = _AXIS_ROTATIONS[letter.lower()](float(angle))
             pose = pose @ turn if letter.islower() else turn @ pose
         return pose
 

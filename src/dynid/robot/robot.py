@@ -180,7 +180,7 @@ class Robot:
     @staticmethod
     def load(source: str | Path) -> Robot:
         """From a built-in name, a URDF, MJCF or xacro file, or a .toml file."""
-        from dynid.robot.load import load
+        from dynid.robot.robot_files import load
         return load(source)
 
     @staticmethod
@@ -210,7 +210,7 @@ class Robot:
     @staticmethod
     def builtin(name: str) -> Robot:
         """One of the robots that come with dynid; `dynid robots` lists them."""
-        from dynid.robot.load import builtin
+        from dynid.robot.robot_files import builtin
         return builtin(name)
 
     # -- what it is ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from dynid.errors import RobotError
 
-_SIMPLE = "simpletransmission"
+_SIMPLE_TRANSMISSION = "simpletransmission"
 
 
 def reductions(root: Element, file: str) -> dict[str, float]:
@@ -19,7 +19,7 @@ def reductions(root: Element, file: str) -> dict[str, float]:
     for transmission in root.iter("transmission"):
         kind = transmission.findtext("type") or transmission.findtext("plugin") or ""
         joints = transmission.findall("joint")
-        if not kind.strip().lower().endswith(_SIMPLE) or len(joints) != 1 or not joints[0].get("name"):
+        if not kind.strip().lower().endswith(_SIMPLE_TRANSMISSION) or len(joints) != 1 or not joints[0].get("name"):
             continue
         name = str(joints[0].get("name"))
         text = next((item.text for place in (joints[0], *transmission.findall("actuator"))

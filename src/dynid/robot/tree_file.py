@@ -80,16 +80,16 @@ from dynid.robot.pose import inverse, turn_z_to
 from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Robot, checked_sizes
 from dynid.robot.roles import with_roles
 
-_TOP = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
+_TOP_KEYS = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
         "values")
-_JOINT = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", "held",
+_JOINT_KEYS = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", "held",
           "measured", "driven", *LIMITS)
 _FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")
 
 
 def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
     """The robot of a file's table; folder: where a URDF that it names lies."""
-    known_keys(table, _TOP, f"robot file '{file}'")
+    known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     unit = angle_unit(table, file)
     try:
         tree, mimics = (_urdf_tree(table, file, folder) if table["convention"] == "urdf"
@@ -141,7 +141,7 @@ def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -
     bodies: list[Body] = []
     for i, row in enumerate(rows, 1):
         where = f"[[joint]] {i} of robot file '{file}'"
-        known_keys(row, _JOINT, where)
+        known_keys(row, _JOINT_KEYS, where)
         joints.append(_joint(row, i, [body.name for body in bodies], where, unit))
         bodies.append(_body(row, i, where))
     gravity = vector_of(table.get("gravity", [0.0, 0.0, -9.81]), 3, f"gravity of robot file '{file}'")

@@ -51,7 +51,7 @@ from dynid.robot.robot import (
 from dynid.robot.transmissions import reductions
 from dynid.robot.urdf_text import parse_urdf
 
-_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
+_SHAPE_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "capsule": ("radius", "length"),
                                       "sphere": ("radius",)}
 
 
@@ -202,8 +202,8 @@ class _Reader:
         for element in geometry:
             if element.tag == "box":
                 size = self.attribute(element, "size", where, 3)
-            elif element.tag in _SIZES:
-                size = [self.attribute(element, key, where)[0] for key in _SIZES[element.tag]]
+            elif element.tag in _SHAPE_SIZES:
+                size = [self.attribute(element, key, where)[0] for key in _SHAPE_SIZES[element.tag]]
             else:
                 continue
             if min(size) < 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RobotError
-from dynid.robot.mjcf_text import MjcfText, Place
+from dynid.robot.mjcf_text import ElementPose, MjcfText
 from dynid.robot.pose import from_xyz_rpy
 from dynid.robot.robot import BASE, Robot
 from dynid.robot.urdf_text import parse_urdf, parse_xml
@@ -177,7 +177,7 @@ class _Geoms:
         self.bodies.add(name)
         return name
 
-    def geom(self, place: Place, link: str) -> Visual | None:
+    def geom(self, place: ElementPose, link: str) -> Visual | None:
         text, where = self.text, f"a <geom> of body '{link}'"
         attributes = text.attributes(place.element, "geom", where, place.childclass)
         kind = attributes.get("type", "mesh" if "mesh" in attributes else "sphere")

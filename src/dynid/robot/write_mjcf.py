@@ -17,7 +17,7 @@ from dynid.robot.loops import Closure
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, Frame, Joint, JointFields, Robot, joint_fields
 
-_OWN = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
+_MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
 MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
 
 
@@ -31,7 +31,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     is not physically consistent. tell: called with a sentence for each thing that a reader of the file should know.
     """
     values = robot.values if values is None else values
-    places = joint_fields(robot.dof, _OWN) if fields is None else fields
+    places = joint_fields(robot.dof, _MJCF_ATTRIBUTES) if fields is None else fields
     follow, closures = [*_equalities(robot), *_driven(robot)], _closures(robot)
     whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
     places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}

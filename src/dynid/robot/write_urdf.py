@@ -33,10 +33,11 @@ _VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
 _START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")
 _ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
           (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
 _SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_OWN = {"Fv": "damping", "Fc": "friction"}  # what a robot's own `values` are called, and where they stand in a URDF
+# What a robot's own `values` are called, and where they stand in a URDF.
+_URDF_ATTRIBUTES = {"Fv": "damping", "Fc": "friction"}
 
 
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
@@ -50,7 +51,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
     friction. unchecked: write also bodies that are not physically consistent. tell: called with a sentence for each
     thing that a reader of the file should know.
     """
-    wanted = _placed(values or {}, joint_fields(robot.dof, _OWN) if fields is None else fields)
+    wanted = _placed(values or {}, joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields)
     if isinstance(text, bytes):
         encoding = encoding_of(text)
         try:
@@ -68,7 +69,7 @@ def _placed(values: Mapping[str, float], fields: JointFields) -> _Values:
 def encoding_of(text: str | bytes) -> str:
     """The encoding that an XML file has by its mark or its declaration; UTF-8 without either."""
     data = text[:200].encode("ascii", "replace") if isinstance(text, str) else text
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return encoding
     declared = _DECLARED.match(data.lstrip())

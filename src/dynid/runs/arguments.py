@@ -17,7 +17,7 @@ from dynid.runs.settings import RunSettings, read_table
 
 Kind = Literal["settings", "robot", "log"]
 WINDOW = ("start", "stop")  # settings of [log] that are of one log, not of a format
-_ROBOTS = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
+_ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
 
 
 def kind_of(source: str | Path) -> Kind:
@@ -26,7 +26,7 @@ def kind_of(source: str | Path) -> Kind:
     path = Path(source)
     if path.suffix.lower() == ".toml":
         return "settings" if "robot" in read_table(path) else "robot"
-    return "log" if os.path.exists(path) and path.suffix.lower() not in _ROBOTS else "robot"
+    return "log" if os.path.exists(path) and path.suffix.lower() not in _ROBOT_SUFFIXES else "robot"
 
 
 def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any] | None = None,
@@ -38,8 +38,8 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     model.python is the user's own and may.
     """
     if logs:
-        if kind_of(source) == "log" and any(Path(log).suffix.lower() in _ROBOTS for log in logs):
-            robots = [log for log in logs if Path(log).suffix.lower() in _ROBOTS]
+        if kind_of(source) == "log" and any(Path(log).suffix.lower() in _ROBOT_SUFFIXES for log in logs):
+            robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES]
             others = [source, *(log for log in logs if log not in robots)]
             raise DynidError(f"'{source}' is a log and '{robots[0]}' a robot: the robot comes first",
                              f"dynid identify {shlex.join([robots[0], *others])}")

@@ -18,8 +18,8 @@ from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
-from dynid.validate.compare import EstimateComparison
-from dynid.validate.compare import compare as compare_estimates
+from dynid.validate.comparison import EstimateComparison
+from dynid.validate.comparison import compare as compare_estimates
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,13 @@ from typing import Any
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
-from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
+from dynid.estimate.torque_errors import with_torque_errors
 from dynid.progress import Progress, Tell
 from dynid.report import ReportData
+from dynid.runs.identification import Run, judge, own_logs, simulated
 from dynid.runs.loading import load_problem
 from dynid.runs.models import make_robot
-from dynid.runs.run import Run, judge, own_logs, simulated
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
 from dynid.validate.counted import moving_errors
@@ -63,7 +63,7 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
     if not estimates:
         raise NotPossibleError("no method gave an estimate: " + "; ".join(
             f"{name}: {reason}" for name, reason in failures.items()))
-    first, estimates = found[0], [in_torques(estimate, loaded.problem) for estimate in estimates]
+    first, estimates = found[0], [with_torque_errors(estimate, loaded.problem) for estimate in estimates]
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 tell.part(0.75, 0.95))
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)

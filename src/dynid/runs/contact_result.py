@@ -24,7 +24,7 @@ from dynid.runs.models import make_robot
 from dynid.runs.results import load
 
 CONTACTS_FILE, SERIES_FILE, REPORT = "contacts.json", "wrench.csv", "report.html"
-_AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
+_WRENCH_AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> Conta
 def _write_series(log: ContactLog, path: Path) -> None:
     """Time, wrench, deviations, statistic and whether touched, a line a sample."""
     rows = log.rows
-    head = ["time", *_AXES, *(f"std_{name}" for name in _AXES), "statistic", "touched"]
+    head = ["time", *_WRENCH_AXES, *(f"std_{name}" for name in _WRENCH_AXES), "statistic", "touched"]
     table = np.column_stack([rows.t, rows.wrench, rows.std, rows.statistic, rows.touched])
     with write_whole(path) as file:
         file.write(",".join(head) + "\n")

@@ -44,12 +44,13 @@ from dynid.runs.settings import RunSettings
 from dynid.validate.data_excitation import deviations
 
 ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
-_DEAF = 1e6  # noise of a torque that is not measured, in that of the others
-_SLOW = 0.5  # of the limit of velocity
+_UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
+_SLOW_SPEED = 0.5  # of the limit of velocity
 _GRID = 2000
-_WORTH = 1.5  # a deviation that gets so many times smaller: a log of the old kind would give the square root of two
-_NAMED = 6  # parameters in a sentence
-_LONG = 30.0  # s after which a search without a limit of time counts as half done
+# A deviation that gets so many times smaller: a log of the old kind would give the square root of two.
+_MIN_STD_RATIO = 1.5
+_MAX_NAMED_PARAMETERS = 6  # parameters in a sentence
+_HALF_DONE_AFTER = 30.0  # s after which a search without a limit of time counts as half done
 _INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
 
 
@@ -133,7 +134,7 @@ def _told(request: MotionRequest, tell: Progress) -> Search:
     name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
     def say(after: float, best: float) -> None:
-        share = after / search.budget if search.budget else after / (after + _LONG)
+        share = after / search.budget if search.budget else after / (after + _HALF_DONE_AFTER)
         tell(f"best {name} {best:.5g} after {after:.0f} s", share)
         if search.progress is not None:
             search.progress(after, best)
@@ -211,7 +212,7 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
 def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
     """Joints with friction to identify that move far below their limit of velocity, or one way only, in a sentence."""
     slow = [f"{name} ({top:.2g} of {limit:.3g})" for name, (top, limit, both) in top_speeds(found).items()
-            if np.isfinite(limit) and top < _SLOW * limit]
+            if np.isfinite(limit) and top < _SLOW_SPEED * limit]
     if not slow:
         return ()
     return (f"friction at high speed is not excited for {', '.join(slow)} rad/s or m/s: a shorter --duration or more "
@@ -253,7 +254,7 @@ def improvements(data: MotionData) -> list[Improvement]:
     each = [Improvement(name, unit, float(before) if yes else None, float(after)) for name, unit, before, after, yes in
             zip(found.base.names, found.base.units, data.before, found.deviations, known, strict=True)
             if np.isfinite(after)]
-    return sorted((one for one in each if one.times is None or one.times > _WORTH),
+    return sorted((one for one in each if one.times is None or one.times > _MIN_STD_RATIO),
                   key=lambda one: -np.inf if one.times is None else -one.times)
 
 
@@ -264,8 +265,8 @@ def improvement_sentence(data: MotionData) -> str:
         return ("the earlier logs determine as much as this motion can: no standard error would decrease by more than "
                 "a third")
     words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
-             f" ({one.times:.2g} times less)") for one in found[:_NAMED]]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+             f" ({one.times:.2g} times less)") for one in found[:_MAX_NAMED_PARAMETERS]]
+    more = f" and {len(found) - _MAX_NAMED_PARAMETERS} more" if len(found) > _MAX_NAMED_PARAMETERS else ""
     return f"together with the earlier logs it reduces the standard error of {', '.join(words)}{more}"
 
 
@@ -335,7 +336,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
             scale[same] = np.maximum(np.abs(estimate.values[same]), max(0.1 * typical, 1e-12))
     silent = np.array(fold.rows) == 0
     if silent.any():  # a joint without torque tells nothing
-        noise = np.where(silent, _DEAF * noise[~silent].max(), noise)
+        noise = np.where(silent, _UNMEASURED_NOISE * noise[~silent].max(), noise)
     factors = tuple(replace(factor, r=factor.r * ratio)
                     for factor, ratio in zip(fold.factors, noise / spread, strict=True))
     names = tuple(name for name, yes in zip(fold.joints, silent, strict=True) if yes)

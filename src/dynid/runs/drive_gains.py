@@ -17,16 +17,16 @@ from dynid.progress import Tell
 from dynid.quantities import MASS, check_quantity
 from dynid.recording import Recording, Samples
 from dynid.recording.drive_gains import DriveGains, gains_from_log
+from dynid.recording.log_reading import read
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, per_joint
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import prepare
-from dynid.recording.read import read
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.runs.logs import LogEntry, LogSettings, log_settings
 from dynid.runs.models import first_model
 from dynid.runs.settings import PayloadSettings, RunSettings
 
-_APART = 3.0  # deviations between two ways to a gain, above which they contradict each other
+_CONTRADICTION_STD = 3.0  # deviations between two ways to a gain, above which they contradict each other
 
 
 def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
@@ -192,7 +192,7 @@ def _contradictions(ways: Sequence[DriveGains]) -> list[Finding]:
         for other in ways[k + 1:]:
             both = one.identified & other.identified
             apart = np.abs(one.values - other.values) / np.maximum(np.hypot(one.std, other.std), 1e-300)
-            wrong = np.flatnonzero(both & (apart > _APART))
+            wrong = np.flatnonzero(both & (apart > _CONTRADICTION_STD))
             if len(wrong):
                 names = tuple(one.joints[j] for j in wrong)
                 ratio = tuple(float(one.values[j] / other.values[j]) for j in wrong)

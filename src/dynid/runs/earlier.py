@@ -9,7 +9,7 @@ from dynid.estimate import Estimate
 from dynid.estimate.choice import AUTO
 from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.earlier import METHOD, Weight, with_prior
-from dynid.runs.loading import Loaded
+from dynid.runs.loading import LoadedProblem
 from dynid.runs.settings import ModelSettings, RunSettings
 
 
@@ -29,7 +29,7 @@ def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
     return settings.model_copy(update={"model": model, "method": METHOD}), earlier
 
 
-def with_earlier(loaded: Loaded, earlier: Estimate) -> tuple[Loaded, Weight]:
+def with_earlier(loaded: LoadedProblem, earlier: Estimate) -> tuple[LoadedProblem, Weight]:
     """The folded problem of a run with an earlier estimate beside its data, and how much that counts."""
     problem, weight = with_prior(loaded.problem, earlier)
     cutoff = loaded.cutoff

@@ -16,8 +16,8 @@ from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
 from dynid.runs.arguments import run_settings
+from dynid.runs.identification import Run, run
 from dynid.runs.results import load as load_result
-from dynid.runs.run import Run, run
 
 PathLike = str | os.PathLike[str]
 

@@ -11,7 +11,7 @@ from dynid.datasets import LogFacts
 from dynid.dynamics.following import chain_of
 from dynid.model import Model, make_terms
 from dynid.model.held import held_values
-from dynid.recording.read import read
+from dynid.recording.log_reading import read
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
 from dynid.robot.check import inertia_problems

@@ -19,7 +19,7 @@ from dynid.recording.check import find_jumps
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
-from dynid.recording.prepare import AT_REST, check_usable, prepare
+from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
 from dynid.runs.logs import LogEntry, log_settings, log_sources
@@ -57,7 +57,7 @@ def left_out_finding(failure: Failure) -> Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedProblem:
     """The problem of a run, with its settings and robot as the data completed them.
 
     Attributes:
@@ -118,7 +118,7 @@ def open_dataset(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
 
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,
-                 workers: Workers | None = None, store: Path | None = None) -> Loaded:
+                 workers: Workers | None = None, store: Path | None = None) -> LoadedProblem:
     """Return the problem of a run's logs, with all choices made that the settings leave open.
 
     workers: where logs are read and compressed. store: folder in which compressed logs are kept for the next run.
@@ -141,7 +141,7 @@ def _asks_for_gains(settings: RunSettings) -> bool:
     return any(isinstance(gain := table.get("drive_gain"), str) and gain in (FROM_LOG, KNOWN_LOAD) for table in tables)
 
 
-def _loaded(chosen: Choices) -> Loaded:
+def _loaded(chosen: Choices) -> LoadedProblem:
     settings = chosen.settings
     problem = Problem.of(make_model(settings, chosen.robot), chosen.dataset, known=settings.known,
                          blocks=settings.blocks, controller=control_law(settings))
@@ -149,7 +149,7 @@ def _loaded(chosen: Choices) -> Loaded:
     left_out = folded.left_out if folded is not None else ()
     entries = folded.entries if folded is not None else ()
     facts = tuple(entry.facts for entry in entries if entry.facts is not None) or chosen.dataset.facts
-    return Loaded(problem, settings, chosen.robot, chosen.cutoff, left_out, chosen.gravity, chosen.friction,
+    return LoadedProblem(problem, settings, chosen.robot, chosen.cutoff, left_out, chosen.gravity, chosen.friction,
                   chosen.notes, facts)
 
 

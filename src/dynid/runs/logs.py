@@ -15,10 +15,10 @@ from dynid.datasets import LogSource
 from dynid.errors import RecordingError
 from dynid.recording.layout import shared_file
 from dynid.recording.log_files import LogFile, find_logs
+from dynid.recording.log_reading import window_of
 from dynid.recording.mapping import Mapping
 from dynid.recording.names import distinct
 from dynid.recording.presets import overlaid
-from dynid.recording.read import window_of
 
 if TYPE_CHECKING:
     from dynid.runs.settings import RunSettings

@@ -20,9 +20,13 @@ from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
 AUTO, NONE = "auto", "none"  # as friction: chosen from the data, and none at all
 USUAL = ("viscous", "coulomb", "offset")
-_CHOSEN = ("no friction was specified, so it is chosen from the logs; specify it with --friction viscous,coulomb or "
-           "--friction none")
-_TAKEN = "no friction was specified; viscous friction, Coulomb friction and an offset are used, because "
+_CHOSEN_FRICTION_NOTE = (
+    "no friction was specified, so it is chosen from the logs; specify it with --friction viscous,coulomb or "
+    "--friction none"
+)
+_DEFAULT_FRICTION_NOTE = (
+    "no friction was specified; viscous friction, Coulomb friction and an offset are used, because "
+)
 
 
 def make_robot(settings: RunSettings) -> Robot:
@@ -127,10 +131,10 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
     why = _not_chosen(settings, robot, samples)
     if not why:
         try:
-            return *choose_friction(settings, robot, plain), _CHOSEN
+            return *choose_friction(settings, robot, plain), _CHOSEN_FRICTION_NOTE
         except NotPossibleError as problem:
             why = problem.reason
-    return unnamed, None, _TAKEN + why
+    return unnamed, None, _DEFAULT_FRICTION_NOTE + why
 
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:

@@ -14,7 +14,7 @@ from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.files import free_paths, write_json
 from dynid.payloads.controllers import Entry, entries
-from dynid.payloads.payload import payload
+from dynid.payloads.estimation import payload
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.sensor import fused, sensor_payload
 from dynid.payloads.ways import WAYS, Way

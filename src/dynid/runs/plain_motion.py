@@ -38,7 +38,7 @@ from dynid.runs.design_motion import checked_posture, data_of, limits_for, noise
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_DRAWS = 8  # motions with the tool held, of which the one that tells most is taken
+_MOTION_DRAWS = 8  # motions with the tool held, of which the one that tells most is taken
 _ONE_WAY = 5.0  # s, of a friction sweep at its slowest speeds
 
 
@@ -88,7 +88,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
             posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in way.posture)}; choose "
                             "another posture with --home",)
         draws = [null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)
-                 for k in range(_DRAWS)]
+                 for k in range(_MOTION_DRAWS)]
         tell("checking the best motion with the tool fixed")
         found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)
     else:

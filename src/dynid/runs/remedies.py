@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.recording.guess import GUESSED
+from dynid.recording.column_guess import GUESSED
 
 if TYPE_CHECKING:
-    from dynid.runs.run import Run
+    from dynid.runs.identification import Run
 
 
 def remedy(finding: Finding, run: Run) -> str:

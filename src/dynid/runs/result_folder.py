@@ -29,7 +29,7 @@ from dynid.version import __version__
 
 Found = TypeVar("Found")
 MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
-_NEW = ".dynid-new-"
+_NEW_FOLDER_PREFIX = ".dynid-new-"
 _ABANDONED = 600.0  # s, where there are no locks: a save takes seconds, so an older unfinished one was killed
 _READINGS = 5  # of a result that other runs replace while it is read
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
@@ -50,7 +50,7 @@ def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
             place = folder.parent if whole else folder
             with _alone(place) if place != folder.parent else nullcontext():
                 _remove_abandoned(place)
-                new = Path(tempfile.mkdtemp(dir=place, prefix=_NEW))
+                new = Path(tempfile.mkdtemp(dir=place, prefix=_NEW_FOLDER_PREFIX))
                 in_use.callback(shutil.rmtree, new, ignore_errors=True)
                 in_use.enter_context(_alone(new))
         yield new
@@ -240,7 +240,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _remove_abandoned(place: Path) -> None:
     """Remove what saves that were killed left here: folders that nobody holds the lock of."""
-    for path in place.glob(_NEW + "*"):
+    for path in place.glob(_NEW_FOLDER_PREFIX + "*"):
         with suppress(OSError), _alone(path, wait=False) as free:
             old = time.time() - path.stat().st_mtime > _ABANDONED
             if not path.is_symlink() and (free or (free is None and old)):

@@ -17,11 +17,11 @@ from dynid.model import Model
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
 from dynid.robot.plain_urdf import plain_urdf
+from dynid.runs.identification import Run
 from dynid.runs.improvement import improve_command
 from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
-from dynid.runs.run import Run
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
 from dynid.version import __version__

@@ -15,12 +15,12 @@ from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.arguments import settings_for_other_logs
+from dynid.runs.identification import simulated
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
-from dynid.runs.run import simulated
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
-from dynid.validate.worthless import worse_than_nothing
+from dynid.validate.useless_model import negative_r2
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class ValidatedResult:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong: logs left out, and those that are met no better than by no model at all."""
-        return (*self.left_out, *(finding for fit in self.fits for finding in worse_than_nothing(fit)))
+        return (*self.left_out, *(finding for fit in self.fits for finding in negative_r2(fit)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -34,12 +34,12 @@ from dynid.simulation import (
 )
 
 CONTROLLERS = ("computed-torque", "compensated-pd", "pd", "poles", "task-space", "impedance")
-_RIGID = "the controller assumes rigid joints, although they are flexible"
+_RIGID_CONTROLLER_NOTE = "the controller assumes rigid joints, although they are flexible"
 WRITERS = {".csv": write_csv, ".npz": write_npz}
 
 
 @dataclass(frozen=True)
-class LoopOptions:
+class VirtualLoopOptions:
     """controller: one of `CONTROLLERS`, with closed-loop poles at `bandwidth` (rad/s) and `damping`, of the joints or,
     in space, of the tool, which is the robot's flange; it believes the robot's file where that gives all inertias.
     rate: of controller and log, Hz."""
@@ -76,7 +76,7 @@ class VirtualLog:
         return np.sqrt(np.mean((followed - log.reference) ** 2, axis=0))
 
 
-def simulate_log(robot: Robot, trajectory: str | Path, loop: LoopOptions, *, friction: tuple[str, ...] = (),
+def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions, *, friction: tuple[str, ...] = (),
                  rotor: bool = False, truth: str | Path | None = None, seed: int = 0, trust: bool = False,
                  **sensors: Any) -> VirtualLog:
     """A virtual robot follows a motion that `dynid excite` wrote.
@@ -113,7 +113,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
         if not isinstance(links, Model) or links.robot.joint_names != robot.joint_names:
             raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ")
         if isinstance(estimate.model, FlexibleModel):
-            return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID,)
+            return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID_CONTROLLER_NOTE,)
         belief = known_values(links.parameters)
         return links, estimate.full, estimate.full if belief is None else belief, ()
     model = terms_model(robot, friction, rotor)
@@ -131,7 +131,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
     return model, theta, theta, notes
 
 
-def _controller(loop: LoopOptions, model: Model, belief: Array, q: Array) -> Controller:
+def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
     """The law asked for, cut at the robot's torque limits. belief (parameters,); q (ticks, dof): where it moves."""
     kind, bandwidth, damping, limit = loop.controller, loop.bandwidth, loop.damping, model.robot.limit("effort")
     if kind == "computed-torque":
@@ -148,7 +148,7 @@ def _controller(loop: LoopOptions, model: Model, belief: Array, q: Array) -> Con
     raise DynidError(f"there is no controller '{kind}'; there are {', '.join(CONTROLLERS)}")
 
 
-def _tool_law(loop: LoopOptions, model: Model, belief: Array, q: Array) -> Controller:
+def _tool_law(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
     """A law of the tool's pose, or of its position where the robot has fewer than six joints; an impedance is that of
     the tool's inertia at the first posture (dof,) with the loop's poles."""
     frame, task = mounting_frame(model.robot), "pose" if model.dof >= 6 else "position"

@@ -46,7 +46,7 @@ class Law(NamedTuple):
     beside: bool
 
 
-class Space(NamedTuple):
+class RunBuffers(NamedTuple):
     """Working space of one run. signs (elements,): what is held over a step where elements stick, else (0,).
     answers (elements, n): accelerations M^-1 w that unit forces of those elements make. linked (n + 3, n) or (0, n):
     of the bodies alone, for friction from load (see `load_friction`). first (states,): derivative at a tick. guess
@@ -67,7 +67,7 @@ class Space(NamedTuple):
     outside: Array
 
 
-class Memory(NamedTuple):
+class LawState(NamedTuple):
     """State of a control law from tick to tick: position and speed seen, the older speed it uses, integral of the
     error and torque in force, all (n,); torques on their way (delay + 1, n) and speeds seen before (lags, n)."""
 
@@ -80,22 +80,34 @@ class Memory(NamedTuple):
     past: Array
 
 
-def memory(law: Law) -> Memory:
+def memory(law: Law) -> LawState:
     n = len(law.kp)
-    return Memory(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((law.delay + 1, n)),
+    return LawState(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((law.delay + 1, n)),
                   np.zeros((int(law.speed_lag) + 2, n)))
 
 
-def space(plant: Plant) -> Space:
+def space(plant: Plant) -> RunBuffers:
     n, states = plant.dof, plant.states
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
-    return Space(plant.rows.copy(), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((7, states)), np.zeros(states),
-                 np.zeros(sticking), np.zeros((sticking, n)), np.zeros((n + 3 if len(plant.load) else 0, n)),
-                 np.zeros(states), np.zeros(1), np.zeros(1), np.zeros(plant.wrenches.shape[1:]))
+    return RunBuffers(
+        plant.rows.copy(),
+        np.zeros((n, n)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros((7, states)),
+        np.zeros(states),
+        np.zeros(sticking),
+        np.zeros((sticking, n)),
+        np.zeros((n + 3 if len(plant.load) else 0, n)),
+        np.zeros(states),
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros(plant.wrenches.shape[1:]),
+    )
 
 
 @njit(**BORROWING)
-def act(plant: Plant, share: float, work: Space) -> None:
+def act(plant: Plant, share: float, work: RunBuffers) -> None:
     """Puts the wrenches from outside into `work`, as they are a share of the period after its tick."""
     tick = int(work.clock[0])
     later = min(tick + 1, len(plant.wrenches) - 1)
@@ -105,7 +117,7 @@ def act(plant: Plant, share: float, work: Space) -> None:
 
 
 @njit(**BORROWING)
-def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bool:
+def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) -> bool:
     """dy of the state y under motor torques tau; False where the inertia matrix is singular."""
     n = len(plant.parent)
     matrix, bias, net = work.matrix, work.bias, work.net
@@ -161,7 +173,7 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: Space) -> bo
 
 
 @njit(**ONCE)
-def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: Space) -> bool:
+def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> bool:
     """As `derivative`, and first decides the dry friction of the next step of h, where elements stick."""
     for e in range(len(work.signs)):
         work.signs[e] = 0.0
@@ -174,7 +186,7 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
 
 
 @njit(**INNER_BORROWING)
-def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
+def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
     """Dry friction `work.signs` of elements that stick, and dy with it, from dy without it.
 
     It stays the same over the step: the force p / h within its bounds that brings v = w.dq nearest to rest at the end
@@ -211,7 +223,7 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: Space) -> None:
 
 
 @njit(**ONCE)
-def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: Space) -> int:
+def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: RunBuffers) -> int:
     """y after `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
     sticking = len(work.signs) > 0
@@ -249,7 +261,7 @@ _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 52
 
 @njit(**ONCE)
 def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
-                     work: Space) -> int:
+                     work: RunBuffers) -> int:
     """y after `span` seconds by Dormand and Prince's 5(4) pair, trying first the step that held last time."""
     k, trial, guess, states = work.stages, work.trial, work.guess, len(y)
     for i in range(states):
@@ -289,7 +301,7 @@ def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: flo
 
 @njit(**ONCE)
 def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed: Array, qr: Array, dqr: Array,
-            ddqr: Array, integral: Array, out: Array, work: Space) -> None:
+            ddqr: Array, integral: Array, out: Array, work: RunBuffers) -> None:
     """The law's torque (n,) at one tick, from the position and speed it sees and the reference; `integral` goes on."""
     n = len(seen)
     for i in range(n):
@@ -320,8 +332,8 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
 
 @njit(**BORROWING)
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
-        steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: Memory,
-        work: Space) -> tuple[int, int]:
+        steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: LawState,
+        work: RunBuffers) -> tuple[int, int]:
     """Run the closed loop over all ticks of the reference (ticks, n): how it ended and at which tick.
 
     steps: RK4 steps a tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,

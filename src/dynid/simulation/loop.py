@@ -16,7 +16,7 @@ from dynid.dynamics.wrench import series
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import LinearModel, complete
 from dynid.simulation import kernels
-from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Law, Space
+from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR, Law, RunBuffers
 from dynid.simulation.plant import Plant
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors, lagged, see
@@ -30,7 +30,7 @@ NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, E
                  np.zeros((1, 0, 6)))
 
 
-class Body(Protocol):
+class SteppedMachine(Protocol):
     """A machine that a loop can step: at(tick), derivative(tau, y, dy) and advance(tau, y, dy, period) -> how it
     ended."""
 
@@ -46,7 +46,7 @@ class Body(Protocol):
 class CompiledBody:
     """A plant stepped by the kernels."""
 
-    def __init__(self, plant: Plant, work: Space, steps: int, tolerance: float, period: float) -> None:
+    def __init__(self, plant: Plant, work: RunBuffers, steps: int, tolerance: float, period: float) -> None:
         self.plant, self.work, self.steps, self.tolerance = plant, work, steps, tolerance
         self.step = period / max(steps, 1)
         self.dof = plant.dof
@@ -122,7 +122,7 @@ def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) ->
     return torques
 
 
-def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, work: Space) -> Command:
+def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, work: RunBuffers) -> Command:
     """A compiled law as a Python function of tick, position and speed seen."""
     integral, out = np.zeros(dof), np.zeros(dof)
     period = 1.0 / reference.rate
@@ -151,8 +151,19 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
     return torque
 
 
-def run(body: Body, command: Command, delay: int, lag: float, sensors: Sensors, reference: Reference, y: Array,
-        fastest: Array, seat: tuple[int, int], out: Array, measured: Array) -> tuple[int, int]:
+def run(
+    body: SteppedMachine,
+    command: Command,
+    delay: int,
+    lag: float,
+    sensors: Sensors,
+    reference: Reference,
+    y: Array,
+    fastest: Array,
+    seat: tuple[int, int],
+    out: Array,
+    measured: Array,
+) -> tuple[int, int]:
     """As `kernels.run`; seat: where in the state the measured position and velocity begin."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))

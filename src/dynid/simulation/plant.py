@@ -189,7 +189,7 @@ def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
     return pack(tree_of(robot), numbers) if followers is None else chain_rows(robot, followers, numbers)
 
 
-_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
+_SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
 
 
 def _load(elements: tuple[Element, ...], dof: int) -> Array:
@@ -197,7 +197,7 @@ def _load(elements: tuple[Element, ...], dof: int) -> Array:
     found = [one for one in elements if isinstance(one, Load)]
     rows = np.tile([0.0, 0.0, TANH, 1.0], (dof if found else 0, 1))
     for one in found:
-        rows[one.joint] = one.motoring, one.generating, _KINDS[one.sign.kind], one.sign.width
+        rows[one.joint] = one.motoring, one.generating, _SIGN_KINDS[one.sign.kind], one.sign.width
     return rows
 
 
@@ -218,7 +218,7 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
     """Rows (m, 7 + dof) of dry friction."""
-    rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _KINDS[one.sign.kind],
+    rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _SIGN_KINDS[one.sign.kind],
              0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward, one.static,
              *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
     return np.array(rows, dtype=float).reshape(-1, DIRECTION + dof)

@@ -48,7 +48,7 @@ from dynid.simulation.sensors import Sensors
 from dynid.threads import pool, thread_count
 
 _SWING = 0.5  # of a radian that a flexible joint may swing in one step
-_FINEST = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
+_MIN_STEP = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Se
     if run.flexible is None or run.step is not None or not can_compile(model):
         return run
     rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))
-    return run if rate == 0.0 else replace(run, step=max(min(0.25 / reference.rate, _SWING / rate), _FINEST))
+    return run if rate == 0.0 else replace(run, step=max(min(0.25 / reference.rate, _SWING / rate), _MIN_STEP))
 
 
 def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:
@@ -287,8 +287,8 @@ def _steps(run: Settings, rate: float) -> int:
         if run.step != "adaptive":
             raise ModelError(f"the step of a simulation is a time in seconds or 'adaptive', got '{run.step}'")
         return 0
-    if not run.step >= _FINEST:
-        raise ModelError(f"the step of a simulation must be at least {_FINEST} s, got {run.step}")
+    if not run.step >= _MIN_STEP:
+        raise ModelError(f"the step of a simulation must be at least {_MIN_STEP} s, got {run.step}")
     return max(1, round(1.0 / (rate * run.step)))
 
 

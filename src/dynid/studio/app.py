@@ -22,18 +22,18 @@ from starlette.routing import Route
 
 from dynid.errors import DynidError
 from dynid.studio.errors import Refusal
-from dynid.studio.events import Events, event
+from dynid.studio.events import EventHub, event
 from dynid.studio.jobs import Jobs
 from dynid.studio.security import REPORT_POLICY, Authentication, AuthenticationMiddleware, refusal
 from dynid.studio.worker_process import WorkerProcess
-from dynid.studio.workspace import RUN, Caps, Workspace, digest
+from dynid.studio.workspace import RUN, Caps, StudioFolder, digest
 from dynid.version import __version__
 
 PAGE = Path(__file__).parent / "page"
 READING = ("log", "columns")  # tasks that read logs, which may take long and can be stopped
 TASKS = ("catalogue", "robot", "pose", *READING)  # that the page may ask for
 _BODY = 1 << 20  # bytes of a request in JSON
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _MESH = re.compile(r"[0-9a-f]{32}")
 _SHOWN_IN_PLACE = {".html": "text/html", ".json": "application/json"}
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".html": "text/html",
@@ -50,9 +50,9 @@ class Studio:
     """
 
     def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
-        self.workspace = Workspace(folder, caps)
+        self.workspace = StudioFolder(folder, caps)
         self.run = None if run is None else run.resolve()
-        self.events = Events()
+        self.events = EventHub()
         space = self.workspace
         self.tasks, self.worker, self.reader = (
             WorkerProcess(space.folder, self.run, space.temporary) for _ in range(3))
@@ -339,7 +339,7 @@ async def body_of(request: Request) -> dict[str, Any]:
 def page_file(name: str) -> Response:
     """A file of the page."""
     path = PAGE / name
-    if not _NAME.fullmatch(name) or not path.is_file():
+    if not _FILE_NAME.fullmatch(name) or not path.is_file():
         raise Refusal(404, f"the page has no file {name[:80]}")
     return FileResponse(path, media_type=_TYPES.get(path.suffix, "application/octet-stream"))
 

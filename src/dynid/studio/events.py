@@ -11,7 +11,7 @@ _PING = 15.0  # s between signs of life
 _WAITING = 200  # events kept for a page that does not read; then it starts anew
 
 
-class Events:
+class EventHub:
     """The pages that listen, and what they are told."""
 
     def __init__(self) -> None:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dynid.studio.errors import Refusal
-from dynid.studio.events import Events
+from dynid.studio.events import EventHub
 from dynid.studio.worker_process import WorkerProcess
-from dynid.studio.workspace import Workspace
+from dynid.studio.workspace import StudioFolder
 
 KINDS = ("run", "compare", "motion", "live", "payload", "code")
 _SILENT = 0.1  # s between two events of one job's progress
 
 
 @dataclass(frozen=True)
-class Job:
+class StudioJob:
     """A job: share of it that is done, 0 to 1 or None where it has no end; result: the id of what it made."""
 
     id: str
@@ -42,20 +42,22 @@ class Job:
 class Jobs:
     """The present job or the last one. changed: is called when a job made a result."""
 
-    def __init__(self, worker: WorkerProcess, events: Events, space: Workspace, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, worker: WorkerProcess, events: EventHub, space: StudioFolder, changed: Callable[[], None]
+    ) -> None:
         self.worker, self.events, self.space, self.changed = worker, events, space, changed
-        self.current: Job | None = None
+        self.current: StudioJob | None = None
         self._task: asyncio.Task[None] | None = None
         self._began, self._sent = 0.0, 0.0
 
-    def start(self, kind: str, identity: str, params: Mapping[str, Any]) -> Job:
+    def start(self, kind: str, identity: str, params: Mapping[str, Any]) -> StudioJob:
         """Begin a job; refused while another one runs."""
         if kind not in KINDS:
             raise Refusal(404, f"there is no job '{kind[:40]}'; there are {', '.join(KINDS)}")
         if self.running:
             raise Refusal(409, "another job is running; stop it, or wait for its end", where="job")
         self.space.begin_result(identity)
-        self.current, self._began, self._sent = Job(identity, kind), time.monotonic(), 0.0
+        self.current, self._began, self._sent = StudioJob(identity, kind), time.monotonic(), 0.0
         self._tell(self.current)
         self._task = asyncio.create_task(self._carry_out(kind, {**params, "id": identity}))
         return self.current
@@ -64,7 +66,7 @@ class Jobs:
     def running(self) -> bool:
         return self.current is not None and self.current.state == "running"
 
-    async def stop(self) -> Job | None:
+    async def stop(self) -> StudioJob | None:
         """End the present job at once; what it was writing is not kept."""
         task = self._task
         if self.running and task is not None:
@@ -101,7 +103,7 @@ class Jobs:
         job = replace(self.current, **{key: message[key] for key in ("share", "sentence", "data") if key in message})
         self._tell(job, quietly="data" not in message and job.sentence == self.current.sentence)
 
-    def _tell(self, job: Job, quietly: bool = False) -> None:
+    def _tell(self, job: StudioJob, quietly: bool = False) -> None:
         now = time.monotonic()
         self.current = replace(job, seconds=now - self._began)
         if not quietly or now - self._sent > _SILENT:

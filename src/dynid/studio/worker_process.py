@@ -19,7 +19,7 @@ from typing import Any
 from dynid.studio.errors import Refusal
 
 Heard = Callable[[dict[str, Any]], None]
-_LINE = 1 << 20  # bytes of a message at most
+_MAX_MESSAGE_BYTES = 1 << 20  # bytes of a message at most
 _UNPACKED_MB = "2048"  # that a log may unpack to, see docs/logs.md; the user's own setting goes before it
 _ENDED = "the computing process ended unexpectedly; it may have run out of memory, or was ended"
 
@@ -44,10 +44,24 @@ class WorkerProcess:
             if self._process is None or self._process.returncode is not None:
                 arguments = [str(self.folder), *([] if self.trusted is None else [str(self.trusted)])]
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-P", "-m", "dynid.studio.worker", *arguments, limit=_LINE, cwd=self.folder,
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-                    umask=0o077, env={"DYNID_MAX_UNPACKED_MB": _UNPACKED_MB, **os.environ,
-                                      "TMPDIR": str(self.temporary), "OPENBLAS_NUM_THREADS": "1"})
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "dynid.studio.worker",
+                    *arguments,
+                    limit=_MAX_MESSAGE_BYTES,
+                    cwd=self.folder,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    start_new_session=True,
+                    umask=0o077,
+                    env={
+                        "DYNID_MAX_UNPACKED_MB": _UNPACKED_MB,
+                        **os.environ,
+                        "TMPDIR": str(self.temporary),
+                        "OPENBLAS_NUM_THREADS": "1",
+                    },
+                )
             return self._process
 
     async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:

@@ -46,7 +46,7 @@ EMPTY: Mapping[str, Any] = {
     "log": {}, "prepare": {}, "controller": None, "simulation": {"run": True, "horizon": 0.5}, "essential": None,
     "gravity": None, "only": [], "lock": {}, "known": {}, "payloads": {}, "blocks": 10, "stream_rows": None}
 PATH_PART_PATTERN = re.compile(r"[\w(][\w.+ ()@=,-]{0,119}")
-_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
+_RESULT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
 FILE_NAME_PATTERN = re.compile(r"[\w(][\w.+ ()-]{0,119}")
 
 
@@ -58,7 +58,7 @@ class Caps:
     total: int = 4 << 30
 
 
-class Workspace:
+class StudioFolder:
     """A studio's folder. caps: on what is uploaded."""
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
@@ -100,7 +100,7 @@ class Workspace:
 
     def settle_result(self, identity: str) -> None:
         """Remove a result whose writing was noted where it is not whole, and the note."""
-        if _ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
+        if _RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
             shutil.rmtree(self.results / identity, ignore_errors=True)
         (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
 
@@ -227,7 +227,7 @@ class Workspace:
     def result(self, identity: str) -> Path:
         """The folder of a result."""
         folder = self.results / identity
-        if not _ID.fullmatch(identity) or not (folder / FACTS).is_file():
+        if not _RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
             raise Refusal(404, f"there is no result {identity[:40]}")
         return folder
 

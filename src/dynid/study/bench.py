@@ -25,7 +25,7 @@ _TORQUE_SHARE = 0.01  # of the effective torque, as noise where the study names 
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class BenchEntry:
     """One contestant from one start. start: None for the method's own default."""
 
     label: str
@@ -49,7 +49,7 @@ class Bench:
     position_noise: Array
     torque_noise: Array
     factor: Array
-    entries: tuple[Entry, ...]
+    entries: tuple[BenchEntry, ...]
     seed: int
 
     @property
@@ -102,7 +102,7 @@ def _truth(study: Study, model: Model) -> Array:
     return model.parameters.vector(values)
 
 
-def _entries(study: Study) -> list[Entry]:
+def _entries(study: Study) -> list[BenchEntry]:
     entries = []
     for one in study.methods:
         prepare = {**study.prepare, **one.prepare}
@@ -111,7 +111,7 @@ def _entries(study: Study) -> list[Entry]:
             label = one.label or one.name
             if start is not None and len(one.starts) > 1:
                 label += f" from {start}" if isinstance(start, str) else f" from {100 * start:g} % off"
-            entries.append(Entry(label, one.name, dict(one.options), start, prepare))
+            entries.append(BenchEntry(label, one.name, dict(one.options), start, prepare))
     return entries
 
 

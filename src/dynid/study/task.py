@@ -13,7 +13,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.simulation import VirtualRobot
 from dynid.study.bench import Bench
 

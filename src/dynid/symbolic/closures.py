@@ -22,11 +22,11 @@ from dynid.robot.robot import Frame
 from dynid.symbolic.derivative import Derivatives
 from dynid.symbolic.frames import Chain, clean
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.motion import Place, places
+from dynid.symbolic.motion import FramePose, places
 from dynid.symbolic.trace import evaluated
 from dynid.symbolic.vectors import Matrix, Vector, add, dot, numbers
 
-_NOTHING = 1e-12  # of a derivative, relative to the largest
+_ZERO_DERIVATIVE = 1e-12  # of a derivative, relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +110,14 @@ def paths_apart(chain: Chain, first: int, second: int) -> tuple[list[int], list[
     return one, other
 
 
-def carried_out(frames: Mapping[int, Place] | Sequence[Place], path: Sequence[int], point: Vector) -> Vector:
+def carried_out(frames: Mapping[int, FramePose] | Sequence[FramePose], path: Sequence[int], point: Vector) -> Vector:
     """A point of the last body of a path in the frame before the first."""
     for k in reversed(path):
         point = add(frames[k].origin, frames[k].rotation.up(point))
     return point
 
 
-def _equations(graph: Graph, chain: Chain, frames: Sequence[Place], closure: Closure) -> Vector:
+def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure: Closure) -> Vector:
     """What is zero where a closure is closed, m or of direction cosines."""
     (first, pose1), (second, pose2) = end_of(chain, closure.first), end_of(chain, closure.second)
     path1, path2 = paths_apart(chain, first, second)
@@ -140,7 +140,7 @@ def _without_nothing(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Mat
     """The same with zero for what is zero in all postures but for rounding."""
     flat = [x for row in rows for x in row]
     sizes = np.array([np.max(np.abs(x)) for x in evaluated(graph, flat, at)])
-    kept = iter(sizes > _NOTHING * sizes.max())
+    kept = iter(sizes > _ZERO_DERIVATIVE * sizes.max())
     return [[x if next(kept) else graph.zero for x in row] for row in rows]
 
 

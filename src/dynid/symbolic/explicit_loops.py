@@ -21,11 +21,11 @@ from dynid.robot.followers import DependentJoints
 from dynid.symbolic.closures import carried_out, end_of, own_joints, paths_apart, tree_positions
 from dynid.symbolic.frames import Chain
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.motion import Place, place_at, place_turned, turned_on
+from dynid.symbolic.motion import FramePose, place_at, place_turned, turned_on
 from dynid.symbolic.trace import evaluated
 from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers
 
-_SAME = 1e-9  # rad or m: from what the loops solved in numbers give
+_SAME_SOLUTION = 1e-9  # rad or m: from what the loops solved in numbers give
 _MEET = 1e-9  # m: axes that pass each other so near meet
 
 
@@ -65,7 +65,7 @@ class _Search:
     followers: DependentJoints
     postures: Array
     joints: Vector  # positions of the tree's joints, symbols for those that follow
-    frames: dict[int, Place] = field(default_factory=dict)
+    frames: dict[int, FramePose] = field(default_factory=dict)
     found: dict[int, Value | tuple[Value, Value]] = field(default_factory=dict)  # by coordinate that follows
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class _Search:
         expected = (np.sin(true), np.cos(true)) if isinstance(value, tuple) else (true,)
         found = evaluated(self.graph, list(value) if isinstance(value, tuple) else [value],
                           {"q": self.postures[:, :self.dof]})
-        if not all(np.max(np.abs(a - b)) < _SAME for a, b in zip(found, expected, strict=True)):
+        if not all(np.max(np.abs(a - b)) < _SAME_SOLUTION for a, b in zip(found, expected, strict=True)):
             return False
         self.found[k] = value
         for j, row in enumerate(self.followers.coupling):

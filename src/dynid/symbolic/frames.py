@@ -21,7 +21,7 @@ from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 from dynid.robot.pose import inverse, rotation_z, translation
 
-_NOTHING = 1e-12  # m or of a direction cosine
+_ZERO_TOLERANCE = 1e-12  # m or of a direction cosine
 FAR_FRAME_RATIO = 3.0  # times the longest step between joints
 
 
@@ -63,7 +63,7 @@ class Chain:
         whole = np.zeros((size, size))
         for i, link in enumerate(self.links):
             own = slice(10 * i, 10 * i + 10)
-            whole[own, own] = _SECOND @ ten.change_frame(link.place)
+            whole[own, own] = _SECOND_FROM_INERTIA @ ten.change_frame(link.place)
         return clean(whole)
 
 
@@ -78,7 +78,9 @@ class Chain:
         for i, link in reversed(list(enumerate(self.links))):
             given = [10 * i + k for k in ((0, 1, 2, 3, 4, 5) if link.sliding else (5, 8, 9)) if 10 * i + k not in kept]
             if link.parent != BASE:
-                moved = (_SECOND @ ten.change_frame(link.fixed) @ _BACK)[:, [k - 10 * i for k in given]]
+                moved = (_SECOND_FROM_INERTIA @ ten.change_frame(link.fixed) @ _INERTIA_FROM_SECOND)[
+                    :, [k - 10 * i for k in given]
+                ]
                 whole[10 * link.parent:10 * link.parent + 10] += moved @ whole[given]
             whole[given] = 0.0
         return clean(whole)
@@ -94,8 +96,8 @@ def _second_from_inertia() -> Array:
     return matrix
 
 
-_SECOND = _second_from_inertia()
-_BACK = np.linalg.inv(_SECOND)
+_SECOND_FROM_INERTIA = _second_from_inertia()
+_INERTIA_FROM_SECOND = np.linalg.inv(_SECOND_FROM_INERTIA)
 
 
 def chain(robot: Robot) -> Chain:
@@ -137,16 +139,16 @@ def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
     joint only the direction counts, and near is zero."""
     z, origin = pose[:3, 2], np.zeros(3) if sliding else pose[:3, 3]
     tilt = math.hypot(z[0], z[1])
-    if tilt > _NOTHING:
+    if tilt > _ZERO_TOLERANCE:
         theta = math.atan2(z[0], -z[1])
     else:
-        theta = math.atan2(origin[1], origin[0]) if math.hypot(origin[0], origin[1]) > _NOTHING else 0.0
+        theta = math.atan2(origin[1], origin[0]) if math.hypot(origin[0], origin[1]) > _ZERO_TOLERANCE else 0.0
     if not -0.5 * math.pi < theta <= 0.5 * math.pi:  # the other of the two, with alpha or a below zero
         theta -= math.copysign(math.pi, theta)
     theta = _right_angle(theta)
     back = rotation_z(-theta)[:3, :3]
     turned = back @ z
-    near = 0.0 if tilt <= _NOTHING else float((back @ origin)[1] / turned[1])
+    near = 0.0 if tilt <= _ZERO_TOLERANCE else float((back @ origin)[1] / turned[1])
     alpha = np.array([[1.0, 0.0, 0.0], [0.0, turned[2], turned[1]], [0.0, -turned[1], turned[2]]])
     rest = alpha.T @ back @ pose[:3, :3]
     return theta, near, _right_angle(math.atan2(rest[1, 0], rest[0, 0]))
@@ -155,7 +157,7 @@ def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
 def _right_angle(angle: float) -> float:
     """An angle in (-pi, pi], exact at multiples of 90 degrees."""
     quarters = angle / (0.5 * math.pi)
-    if abs(quarters - round(quarters)) < _NOTHING:
+    if abs(quarters - round(quarters)) < _ZERO_TOLERANCE:
         return (round(quarters) + 1) % 4 * 0.5 * math.pi - 0.5 * math.pi
     return math.remainder(angle, 2.0 * math.pi)
 
@@ -163,5 +165,5 @@ def _right_angle(angle: float) -> float:
 def clean(matrix: Array) -> Array:
     """Entries that differ from zero or one by rounding, without it."""
     size = np.abs(matrix)
-    whole = np.where(np.abs(size - 1.0) < _NOTHING, 1.0, np.where(size < _NOTHING, 0.0, size))
+    whole = np.where(np.abs(size - 1.0) < _ZERO_TOLERANCE, 1.0, np.where(size < _ZERO_TOLERANCE, 0.0, size))
     return np.asarray(np.copysign(whole, matrix))

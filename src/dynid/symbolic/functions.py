@@ -15,7 +15,7 @@ from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
 from dynid.symbolic.accelerations import accelerations
 from dynid.symbolic.graph import Graph, Operations, Value
-from dynid.symbolic.numbers import Layout
+from dynid.symbolic.numbers import ModelLayout
 from dynid.symbolic.regroup import regrouped
 from dynid.symbolic.trace import traced_step
 from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, transposed
@@ -160,9 +160,20 @@ def _matrix(name: str, rows: Matrix) -> Output:
 
 
 Recipe = Callable[[Writer], list[Output]]
-_MOTION = {"inverse_dynamics": "q dq ddq p", "regressor": "q dq ddq", "inertia": "q p", "coriolis": "q dq p",
-           "coriolis_matrix": "q dq p", "gravity": "q p", "friction": "q dq p", "forward_dynamics": "q dq tau p",
-           "momentum": "q dq p", "energy": "q dq p", "following": "q", "step": "q_before dq_before memory_before q dq"}
+_FUNCTION_ARGUMENTS = {
+    "inverse_dynamics": "q dq ddq p",
+    "regressor": "q dq ddq",
+    "inertia": "q p",
+    "coriolis": "q dq p",
+    "coriolis_matrix": "q dq p",
+    "gravity": "q p",
+    "friction": "q dq p",
+    "forward_dynamics": "q dq tau p",
+    "momentum": "q dq p",
+    "energy": "q dq p",
+    "following": "q",
+    "step": "q_before dq_before memory_before q dq",
+}
 _REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
 RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
     inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, forward_dynamics, momentum,
@@ -170,7 +181,7 @@ RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
 OF_FRAME = ("kinematics", "jacobian")
 
 
-def make(name: str, plan: Layout, base: BaseParameters, values: Array | None = None, frame: str = "") -> Function:
+def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | None = None, frame: str = "") -> Function:
     """A function by its name. values: of the base's numbers, where they are to be folded in; frame: of `kinematics` and
     `jacobian`."""
     graph = Graph()
@@ -196,7 +207,7 @@ def make(name: str, plan: Layout, base: BaseParameters, values: Array | None = N
     return Function(name, about.splitlines()[0], given, tuple(kept), graph)
 
 
-def _with_loops(graph: Graph, plan: Layout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
+def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
     """The values with the joints that loops determine in closed form, if they are not given."""
     if not plan.solved:
         return graph, list(values)
@@ -213,9 +224,9 @@ def _with_loops(graph: Graph, plan: Layout, values: Sequence[Value]) -> tuple[Gr
     return graph, graph.rewritten(values, made)
 
 
-def _inputs(name: str, plan: Layout) -> str:
+def _inputs(name: str, plan: ModelLayout) -> str:
     """Names of a function's inputs."""
-    inputs = _MOTION[name]
+    inputs = _FUNCTION_ARGUMENTS[name]
     if name == "friction" and plan.loaded:
         inputs = "q dq ddq p"
     if name in _REMEMBERING and plan.remembers:

@@ -20,8 +20,8 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "atan": math.atan, "exp": math.exp, "sqrt": math.sqrt,
     "abs": abs, "sign": lambda x: float((x > 0.0) - (x < 0.0)), "pow": math.pow, "max": max, "min": min,
     "atan2": math.atan2, "greater": lambda x, y: float(x > y), "where": lambda c, x, y: x if c != 0.0 else y}
-_ODD = {"sin", "tanh", "atan", "sign"}
-_EVEN = {"cos", "abs"}
+_ODD_FUNCTIONS = {"sin", "tanh", "atan", "sign"}
+_EVEN_FUNCTIONS = {"cos", "abs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +216,10 @@ class Graph:
             return self.value(FUNCTIONS[function](*numbers))
         if function == "where" and numbers[0] is not None:
             return values[1] if numbers[0] != 0.0 else values[2]
-        if function in _ODD | _EVEN:
+        if function in _ODD_FUNCTIONS | _EVEN_FUNCTIONS:
             inner = Value(self, values[0].node)
             made = Value(self, self._keep(Node(function, (inner.node,))))
-            return -made if function in _ODD and values[0].negative else made
+            return -made if function in _ODD_FUNCTIONS and values[0].negative else made
         return Value(self, self._keep(Node(function, tuple(x.node for x in values),
                                            negative=tuple(x.negative for x in values))))
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 from dynid.robot import BASE
 from dynid.symbolic.frames import Chain
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.motion import FORCES, NUMBERS, Place, State, summed, torques, unit_forces, unit_moments
+from dynid.symbolic.motion import FORCES, NUMBERS, BodyState, FramePose, summed, torques, unit_forces, unit_moments
 from dynid.symbolic.vectors import Matrix, Vector, add, apply, cross, dot, transposed
 
 
-def composites(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence[Sequence[Value]]) -> list[Vector]:
+def composites(
+    graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]
+) -> list[Vector]:
     """Ten numbers of each body with all that it carries, in its own frame.
 
     From frame to frame with h' = R h: S is R S R' + r h'' + h' r' + m r r', h is h' + m r.
@@ -26,16 +28,16 @@ def composites(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequ
             first, r = place.rotation.up(whole[i][6:9]), place.origin
             half = [h + 0.5 * mass * x if mass != graph.zero else h for h, x in zip(first, r, strict=True)]
             moved = []
-            for value, (j, k) in zip(second, _PAIRS, strict=True):
+            for value, (j, k) in zip(second, _SYMMETRIC_PAIRS, strict=True):
                 moved.append(value + (r[j] * half[k] + r[k] * half[j]))
             whole[parent] = add(whole[parent], [*moved, *(h + mass * x for h, x in zip(first, r, strict=True)), mass])
     return whole
 
 
-_PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+_SYMMETRIC_PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
-def inertia(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence[Sequence[Value]]) -> Matrix:
+def inertia(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Matrix:
     """The joints' inertia matrix: column i is what unit acceleration of joint i asks of the composite bodies."""
     count = len(chain.links)
     matrix = [[graph.zero] * count for _ in range(count)]
@@ -58,7 +60,7 @@ def inertia(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequenc
     return matrix
 
 
-def regressor(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Sequence[State],
+def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
               kept: Sequence[int]) -> Matrix:
     """Rows of joints, columns of the kept numbers (10 body + number): torque for one unit of each.
 
@@ -88,7 +90,7 @@ def regressor(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Seque
     return matrix
 
 
-def coriolis(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Sequence[State], dq: Sequence[Value],
+def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState], dq: Sequence[Value],
              bodies: Sequence[Sequence[Value]]) -> Matrix:
     """The matrix of Christoffel symbols, C_kj = integral of x_k . d/dt x_j over the mass, x_j the velocity that unit
     rate of joint j gives a point.
@@ -99,11 +101,11 @@ def coriolis(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Sequen
     count, still = len(chain.links), [graph.zero] * 3
     columns = []
     for j in range(count):
-        fields: list[State] = []
+        fields: list[BodyState] = []
         axes: dict[int, tuple[Vector, Vector]] = {}
         for i, link in enumerate(chain.links):
             w = motion[i].w
-            field = State(still, still, [still] * 3, still, (graph.zero,) * 3)
+            field = BodyState(still, still, [still] * 3, still, (graph.zero,) * 3)
             if i == j:
                 z, dz = [graph.zero, graph.zero, graph.one], [w[1], -w[0], graph.zero]
                 field = _field(graph, z, dz, w, still) if not link.sliding else replace(field, a=dz)
@@ -124,7 +126,7 @@ def coriolis(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Sequen
     return transposed(columns)
 
 
-def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> State:
+def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodyState:
     """A field A + B r with B = [dz]x + w z' - (z . w) 1."""
     along = dot(z, w)
     u = [[w[r] * z[c] for c in range(3)] for r in range(3)]
@@ -132,10 +134,10 @@ def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> State:
         u[r][r] = u[r][r] - along
     for r, c, k in ((2, 1, 0), (0, 2, 1), (1, 0, 2)):
         u[r][c], u[c][r] = u[r][c] + dz[k], u[c][r] - dz[k]
-    return State(w, dz, u, a, (u[2][2] - u[1][1], u[0][0] - u[2][2], u[1][1] - u[0][0]))
+    return BodyState(w, dz, u, a, (u[2][2] - u[1][1], u[0][0] - u[2][2], u[1][1] - u[0][0]))
 
 
-def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[Place], dq: Sequence[Value],
+def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value],
                   bodies: Sequence[Sequence[Value]]) -> Vector:
     """Derivative of the kinetic energy by the positions, C' dq.
 
@@ -157,7 +159,7 @@ def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[Place], dq: Seque
         rates.append((w, v))
         zero = graph.zero
         u = [[zero, -w[2], w[1]], [w[2], zero, -w[0]], [-w[1], w[0], zero]]
-        field = State(w, w, u, v, (zero, zero, zero))
+        field = BodyState(w, w, u, v, (zero, zero, zero))
         linear.append(summed(bodies[i], unit_forces(graph, field)))
         turning.append(summed(bodies[i], unit_moments(graph, field)))
     slopes = [graph.zero] * count
@@ -176,7 +178,7 @@ def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[Place], dq: Seque
     return slopes
 
 
-def weight(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence[Sequence[Value]]) -> Vector:
+def weight(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Vector:
     """Torques against gravity: with h the first moments of all that a joint carries and a the upward acceleration in
     its frame, (h x a) . z for a turning joint and m a . z for a sliding one."""
     first, mass = _first_moments(chain, frames, bodies)
@@ -190,7 +192,7 @@ def weight(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence
     return found
 
 
-def _first_moments(chain: Chain, frames: Sequence[Place],
+def _first_moments(chain: Chain, frames: Sequence[FramePose],
                    bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], Vector]:
     """First moments (3) and mass of each body with all that it carries, in its own frame."""
     first, mass = [list(body[6:9]) for body in bodies], [body[9] for body in bodies]
@@ -202,12 +204,12 @@ def _first_moments(chain: Chain, frames: Sequence[Place],
     return first, mass
 
 
-def _moved(place: Place, first: Vector, mass: Value) -> Vector:
+def _moved(place: FramePose, first: Vector, mass: Value) -> Vector:
     """First moments in the frame before."""
     return [h + mass * r for h, r in zip(place.rotation.up(first), place.origin, strict=True)]
 
 
-def potential(graph: Graph, chain: Chain, frames: Sequence[Place], bodies: Sequence[Sequence[Value]]) -> Value:
+def potential(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Value:
     """Potential energy of gravity, - g . (sum of first moments), in the frame that stands still."""
     first, mass = _first_moments(chain, frames, bodies)
     total = [graph.zero] * 3

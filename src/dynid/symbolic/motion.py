@@ -22,35 +22,35 @@ FORCES = slice(6, 10)  # those that have a force beside a moment
 
 
 @dataclass(frozen=True)
-class Place:
+class FramePose:
     """A body's frame in the one before: rotation, and origin (3)."""
 
     rotation: Rotation
     origin: Vector
 
 
-def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[Place]:
+def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[FramePose]:
     """The frames of all bodies at the positions q; apart: joints whose sine and cosine may come from elsewhere, so that
     offsets are not added to their angles."""
     return [place_at(graph, link, q[i], apart=i in apart) for i, link in enumerate(chain.links)]
 
 
-def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> Place:
+def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> FramePose:
     """The frame of a body at the position q of its joint."""
     if link.sliding:
         along = [graph.value(float(x)) * q for x in link.rotation[:, 2]]
-        return Place(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
+        return FramePose(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
     if apart or _quarters(link.offset) is not None:
         return place_turned(graph, link, graph.apply("sin", q), graph.apply("cos", q))
     angle = q + link.offset
-    return Place(Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle)),
+    return FramePose(Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle)),
                  numbers(graph, link.origin))
 
 
-def place_turned(graph: Graph, link: Link, s: Value, c: Value) -> Place:
+def place_turned(graph: Graph, link: Link, s: Value, c: Value) -> FramePose:
     """The frame of a body whose joint has turned by an angle with sine s and cosine c."""
     s, c = turned_on(s, c, link.offset)
-    return Place(Rotation(graph, link.rotation, c, s), numbers(graph, link.origin))
+    return FramePose(Rotation(graph, link.rotation, c, s), numbers(graph, link.origin))
 
 
 def turned_on(s: Value, c: Value, offset: float) -> tuple[Value, Value]:
@@ -70,7 +70,7 @@ def _quarters(offset: float) -> int | None:
 
 
 @dataclass(frozen=True)
-class State:
+class BodyState:
     """Of a body, in its frame: turn rate w and its derivative dw (3), U (3, 3), acceleration a of its origin (3), and
     the differences U_zz - U_yy, U_xx - U_zz, U_yy - U_xx."""
 
@@ -81,19 +81,19 @@ class State:
     differences: tuple[Value, Value, Value]
 
 
-def states(graph: Graph, chain: Chain, frames: Sequence[Place], dq: Sequence[Value], ddq: Sequence[Value],
-           gravity: Sequence[float]) -> list[State]:
+def states(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value], ddq: Sequence[Value],
+           gravity: Sequence[float]) -> list[BodyState]:
     """Motion of all bodies; gravity is an acceleration of the base the other way."""
     still = [graph.zero] * 3
-    base = State(still, still, [still] * 3, [graph.value(-float(x)) for x in gravity], (graph.zero,) * 3)
-    found: list[State] = []
+    base = BodyState(still, still, [still] * 3, [graph.value(-float(x)) for x in gravity], (graph.zero,) * 3)
+    found: list[BodyState] = []
     for i, link in enumerate(chain.links):
         before = base if link.parent == BASE else found[link.parent]
         found.append((_sliding if link.sliding else _turning)(graph, frames[i], before, dq[i], ddq[i]))
     return found
 
 
-def _turning(graph: Graph, place: Place, before: State, dq: Value, ddq: Value) -> State:
+def _turning(graph: Graph, place: FramePose, before: BodyState, dq: Value, ddq: Value) -> BodyState:
     down = place.rotation.down
     w = down(before.w)
     # U_before z of this joint's axis, turned: acceleration of points on the axis, which both bodies share.
@@ -108,10 +108,10 @@ def _turning(graph: Graph, place: Place, before: State, dq: Value, ddq: Value) -
     xx_zz = x_x - z_z  # U_xx - U_zz, as U_xx = -(wy wy + wz wz) and U_zz = -(wx wx + wy wy)
     xx, yy = xx_zz + zz, -(x_x + z_z)
     u = [[xx, x_y - dwz, xz], [x_y + dwz, yy, yz], [x_z - dwy, y_z + dwx, zz]]
-    return State([wx, wy, wz], [dwx, dwy, dwz], u, a, (zz - yy, xx_zz, yy - xx))
+    return BodyState([wx, wy, wz], [dwx, dwy, dwz], u, a, (zz - yy, xx_zz, yy - xx))
 
 
-def _sliding(graph: Graph, place: Place, before: State, dq: Value, ddq: Value) -> State:
+def _sliding(graph: Graph, place: FramePose, before: BodyState, dq: Value, ddq: Value) -> BodyState:
     down = place.rotation.down
     w, dw = down(before.w), down(before.dw)
     columns = [down(apply(before.u, place.rotation.up([graph.one if k == c else graph.zero for k in range(3)])))
@@ -120,10 +120,10 @@ def _sliding(graph: Graph, place: Place, before: State, dq: Value, ddq: Value) -
     a = down(add(before.a, apply(before.u, place.origin)))
     twice = dq + dq  # 2 w x z dq
     a = [a[0] + w[1] * twice, a[1] - w[0] * twice, a[2] + ddq]
-    return State(w, dw, u, a, (u[2][2] - u[1][1], u[0][0] - u[2][2], u[1][1] - u[0][0]))
+    return BodyState(w, dw, u, a, (u[2][2] - u[1][1], u[0][0] - u[2][2], u[1][1] - u[0][0]))
 
 
-def unit_moments(graph: Graph, state: State) -> list[Vector]:
+def unit_moments(graph: Graph, state: BodyState) -> list[Vector]:
     """Moment (3) of a body for one unit of each of its ten numbers."""
     u, a, zero = state.u, state.a, graph.zero
     d_zy, d_xz, d_yx = state.differences
@@ -132,7 +132,7 @@ def unit_moments(graph: Graph, state: State) -> list[Vector]:
             [zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero], [zero, zero, zero]]
 
 
-def unit_forces(graph: Graph, state: State) -> list[Vector]:
+def unit_forces(graph: Graph, state: BodyState) -> list[Vector]:
     """Force (3) of a body for one unit of each of its ten numbers."""
     still = [graph.zero] * 3
     return [still] * 6 + [[row[c] for row in state.u] for c in range(3)] + [list(state.a)]
@@ -146,7 +146,7 @@ def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
     return total
 
 
-def torques(graph: Graph, chain: Chain, frames: Sequence[Place], motion: Sequence[State],
+def torques(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
             bodies: Sequence[Sequence[Value]]) -> Vector:
     """Joint torques of bodies with the given ten numbers each, in a motion."""
     forces = [summed(body, unit_forces(graph, state)) for body, state in zip(bodies, motion, strict=True)]

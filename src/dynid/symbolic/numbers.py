@@ -31,15 +31,15 @@ from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]
 _STEEP = 4  # accelerations of joints that follow go with the third power of rates, their rounding with one more
-_POSTURES = 24  # of loops, in which what is found for them is checked
+_CHECKED_POSTURES = 24  # of loops, in which what is found for them is checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
-_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
+_INERTIA_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 _MOST_JOINTS = 60  # the text of a model grows with the square of it
 _MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ModelLayout:
     """A model as code generation sees it.
 
     tree: the robot with every joint, mimic ones too; coupling (tree joints, joints) and offset (tree joints,): where
@@ -73,7 +73,7 @@ class Layout:
     def closed_postures(self) -> Array:
         """Coordinates (samples, dof + follow) in which the loops are closed, the first those of their posture."""
         begin = chain_of(self.robot).begin[None, :self.dof]
-        others = begin + 0.5 * (random_postures(self.robot, _POSTURES, np.random.default_rng(0)) - begin)
+        others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
         return np.hstack([q, self.following_at(q)])
 
@@ -163,7 +163,7 @@ class Layout:
         return numbers
 
 
-def layout(model: Model, following: Following = "auto") -> Layout:
+def layout(model: Model, following: Following = "auto") -> ModelLayout:
     """The frames and numbers of a model. following: whether joints that loops determine are "given", "solved" in closed
     form, or the latter where there is one."""
     robot = model.robot
@@ -178,7 +178,7 @@ def layout(model: Model, following: Following = "auto") -> Layout:
     frames = chain(tree)
     moments = frames.second_moments()
     names = [Parameter(f"{name}{i + 1}", unit, i, tree.bodies[i].name) for i in range(tree.dof)
-             for name, unit in zip(NAMES, _UNITS, strict=True)]
+             for name, unit in zip(NAMES, _INERTIA_UNITS, strict=True)]
     rows = [np.zeros((10 * tree.dof, len(model.parameters)))]
     others: list[tuple[Term, tuple[int, ...]]] = []
     for term, columns in model.parts:
@@ -192,11 +192,11 @@ def layout(model: Model, following: Following = "auto") -> Layout:
         unit[np.arange(len(columns)), columns] = 1.0
         rows.append(unit)
         others.append((term, tuple(range(start, start + len(columns)))))
-    plan = Layout(model, tree, frames, coupling, offset, Parameters(tuple(names)), np.vstack(rows), tuple(others))
+    plan = ModelLayout(model, tree, frames, coupling, offset, Parameters(tuple(names)), np.vstack(rows), tuple(others))
     return _closed(plan, following) if plan.follow else plan
 
 
-def _closed(plan: Layout, following: Following) -> Layout:
+def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
     """The layout of a closed chain, its loops solved where that is asked for or possible."""
     assert plan.robot.followers is not None and plan.robot.followers.loops is not None
     names = plan.robot.followers.loops.names
@@ -272,7 +272,7 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
+def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
     """The numbers to work with, as combinations of all of them, chosen for few `operations`."""
     def found(early: Sequence[int]) -> BaseParameters:
         return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
@@ -293,13 +293,13 @@ def kept_numbers(plan: Layout, operations: Callable[[BaseParameters], int]) -> B
     return best
 
 
-def _handed(plan: Layout, places: Sequence[int]) -> list[int]:
+def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
     """Those of some places that `Chain.handed_over` would give to the body before."""
     return [place for place in places
             if place % 10 in ((0, 1, 2, 3, 4, 5) if plan.chain.links[place // 10].sliding else (5, 8, 9))]
 
 
-def _reduced(plan: Layout, factor: Array, numbers: Parameters, first: Sequence[int],
+def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Sequence[int],
              kept: Sequence[int]) -> BaseParameters:
     """The numbers that are left of some (columns of factor): those of `first` before all others, `kept` not handed
     over. What is handed over is so exactly, only the rest of the dependence is found in numbers. Virtual bodies have

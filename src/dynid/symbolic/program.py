@@ -17,7 +17,7 @@ from dynid.regression.base import BaseParameters
 from dynid.robot import Robot
 from dynid.symbolic.functions import OF_FRAME, RECIPES, Function, make
 from dynid.symbolic.graph import Operations
-from dynid.symbolic.numbers import Following, Layout, checked_model, kept_numbers, layout, sorted_by_place
+from dynid.symbolic.numbers import Following, ModelLayout, checked_model, kept_numbers, layout, sorted_by_place
 
 Mode = Literal["fixed", "base", "full"]
 ONLINE = "online"
@@ -37,7 +37,7 @@ class Program:
     name: str
     mode: Mode
     functions: tuple[Function, ...]
-    plan: Layout
+    plan: ModelLayout
     numbers: BaseParameters
     values: Array | None = None
     provenance: str = ""
@@ -180,7 +180,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
                              "generate with parameters 'base' or 'full'")
 
 
-def _cost(plan: Layout, base: BaseParameters) -> int:
+def _cost(plan: ModelLayout, base: BaseParameters) -> int:
     return make("inverse_dynamics", plan, base).operations.total
 
 

@@ -24,7 +24,7 @@ from dynid.symbolic.graph import Graph, Value
 TRACED_FUNCTIONS = {np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.arctan: "atan", np.exp: "exp", np.sqrt: "sqrt",
           np.absolute: "abs", np.sign: "sign", np.maximum: "max", np.minimum: "min", np.greater: "greater",
           np.arctan2: "atan2"}
-_PLAIN: dict[Any, Callable[..., Value]] = {
+_TRACED_UFUNCS: dict[Any, Callable[..., Value]] = {
     np.add: lambda x, y: x + y, np.subtract: lambda x, y: x - y, np.multiply: lambda x, y: x * y,
     np.divide: lambda x, y: x / y, np.power: lambda x, y: x ** y, np.negative: lambda x: -x, np.positive: lambda x: x,
     np.square: lambda x: x * x}
@@ -69,8 +69,8 @@ class Traced(NDArrayOperatorsMixin):
         if ufunc in TRACED_FUNCTIONS:
             name = TRACED_FUNCTIONS[ufunc]
             return self._each(lambda *x: self.graph.apply(name, *x), given)
-        if ufunc in _PLAIN:
-            return self._each(_PLAIN[ufunc], given)
+        if ufunc in _TRACED_UFUNCS:
+            return self._each(_TRACED_UFUNCS[ufunc], given)
         return NotImplemented
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:

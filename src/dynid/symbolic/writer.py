@@ -11,7 +11,7 @@ from dynid.regression.base import BaseParameters
 from dynid.symbolic import matrices, motion
 from dynid.symbolic.closures import own_joints, tree_positions
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.numbers import Layout
+from dynid.symbolic.numbers import ModelLayout
 from dynid.symbolic.trace import traced_entries
 from dynid.symbolic.vectors import Matrix, Vector, add, apply, dot, numbers, transposed
 
@@ -21,7 +21,7 @@ class Writer:
     """What the recipes below work with: a graph, the model's layout, the joints' symbols and the numbers."""
 
     graph: Graph
-    plan: Layout
+    plan: ModelLayout
     base: BaseParameters
     p: tuple[Value, ...]  # of the base's numbers
 
@@ -56,7 +56,7 @@ class Writer:
         return self.graph.symbols("q_follow", self.plan.follow)
 
     @cached_property
-    def frames(self) -> list[motion.Place]:
+    def frames(self) -> list[motion.FramePose]:
         followers, q = self.plan.robot.followers, self.q
         if followers is None:
             return motion.places(self.graph, self.plan.chain, q)
@@ -104,7 +104,7 @@ class Writer:
         """Torques of all joints of the tree as those of the robot's joints."""
         return apply(transposed(self.rates), torques)
 
-    def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.State]:
+    def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.BodyState]:
         gravity = [float(x) for x in self.plan.chain.gravity] if weight else [0.0] * 3
         return motion.states(self.graph, self.plan.chain, self.frames, self.tree(dq), self.tree_accelerations(dq, ddq),
                              gravity)

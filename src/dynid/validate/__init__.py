@@ -2,7 +2,8 @@
 verdict."""
 
 from dynid.validate.breakaway import Breakaway, breakaway
-from dynid.validate.compare import compare
+from dynid.validate.comparison import compare
+from dynid.validate.conclusion import Verdict, verdict
 from dynid.validate.cross_validation import CrossValidation, cross_validate
 from dynid.validate.cutoff_dependence import CutoffDependence, cutoff_dependence
 from dynid.validate.deflection import Deflection, deflections
@@ -19,7 +20,7 @@ from dynid.validate.physical import (
     positive_inertia_share,
     wrench_comparison,
 )
-from dynid.validate.reconstruct import Reconstruction, reconstruct
+from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_tests import JointTests, Whiteness, residual_tests
 from dynid.validate.simulation_check import (
     ResimulatedLog,
@@ -28,8 +29,7 @@ from dynid.validate.simulation_check import (
     simulation_checks,
     torque_driven,
 )
-from dynid.validate.tracking import Tracking, trackings
-from dynid.validate.verdict import Verdict, verdict
+from dynid.validate.tracking import Tracking, tracking_errors
 
 __all__ = [
     "Breakaway", "CrossValidation", "CutoffDependence", "Deflection", "FreeFall", "Gravity",
@@ -37,6 +37,6 @@ __all__ = [
     "Tracking", "Verdict", "Whiteness", "WrenchComparison", "breakaway", "closed_loop", "compare",
     "compare_sets", "cross_validate",
     "cutoff_dependence", "deflections", "estimate_gravity", "free_fall", "physics", "positive_inertia_line",
-    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "trackings",
+    "positive_inertia_share", "reconstruct", "residual_tests", "simulation_checks", "torque_driven", "tracking_errors",
     "verdict", "wrench_comparison",
 ]

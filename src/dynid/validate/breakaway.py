@@ -16,9 +16,9 @@ from dynid.recording import Recording, Samples
 from dynid.signals import at_times
 from dynid.validate.friction_shape import friction_at, velocity_friction
 
-_REST = 0.15  # s that a joint stands before a start, at least
+_MIN_REST_TIME = 0.15  # s that a joint stands before a start, at least
 _BEFORE, _AFTER = 0.02, 0.015  # s before a start from which friction is carried on to it, and behind it
-_STILL = 6.0  # deviations of the positions' noise within which a joint stands
+_REST_NOISE_STD = 6.0  # deviations of the positions' noise within which a joint stands
 MIN_STARTS = 3  # starts
 
 
@@ -95,9 +95,9 @@ def _at_begin(t: Array, x: Array) -> float:
 def _starts(t: Array, q: Array) -> list[_Start]:
     """Each start of a joint from rest."""
     rate = 1.0 / float(np.median(np.diff(t)))
-    rows, before, after = (max(round(span * rate), 3) for span in (_REST, _BEFORE, _AFTER))
+    rows, before, after = (max(round(span * rate), 3) for span in (_MIN_REST_TIME, _BEFORE, _AFTER))
     noise = float(np.median(np.abs(np.diff(q, 2)))) / (0.6745 * np.sqrt(6.0))
-    still = max(_STILL * noise, 1e-9 * float(np.ptp(q)))
+    still = max(_REST_NOISE_STD * noise, 1e-9 * float(np.ptp(q)))
     found = []
     for since, k in departures(np.ascontiguousarray(q[:len(q) - after]), still, rows).tolist():
         way = float(np.sign(q[k] - q[since]))

@@ -19,7 +19,7 @@ from dynid.recording.excerpt import stretches
 from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Equations, Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals, pieces_within
-from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
+from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 from dynid.validate.words import joint_label, listed
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
@@ -28,7 +28,7 @@ BLOCKS = 8  # stretches of time that are left out in turn
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
 # What is left after the best candidate over what is left after another, from which they cannot be told.
 INDISTINGUISHABLE_RATIO = 0.9
-_SAME = 0.97  # the same, from which the simpler one is taken
+_SAME_EXPLANATION = 0.97  # the same, from which the simpler one is taken
 _GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
@@ -148,7 +148,7 @@ class CandidateFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SampledRows:
     """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
 
     signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and acceleration that a gap in the
@@ -237,7 +237,9 @@ class RowChoice:
         return found
 
 
-def take_rows(choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None) -> Rows:
+def take_rows(
+    choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None
+) -> SampledRows:
     """Return the chosen rows. series: the residuals of each log. entries: of the equations at the rows taken of each
     piece (k, rows); they are computed where they are not given."""
     if entries is None:
@@ -247,7 +249,7 @@ def take_rows(choice: RowChoice, series: Sequence[Residuals], entries: Mapping[P
                     if any(piece.log == k for piece in choice.pieces)])
 
 
-def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> Rows:
+def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> SampledRows:
     """The chosen rows of one log."""
     samples, layout = choice.equations.logs[log], choice.equations.layout
     gaps = _GAP * np.ptp(samples.q, axis=0)
@@ -261,8 +263,20 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
-    return Rows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted, predicted,
-                series.keep[rows])
+    return SampledRows(
+        q,
+        dq,
+        ddq,
+        signs,
+        turns,
+        jerks,
+        rate,
+        course,
+        columns,
+        series.measured[rows] - predicted,
+        predicted,
+        series.keep[rows],
+    )
 
 
 def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
@@ -282,7 +296,7 @@ def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
     return decimate_piece(motion, samples.decimation, np.array(piece.rows), low, piece.segment)
 
 
-def _joined(parts: Sequence[Rows]) -> Rows:
+def _joined(parts: Sequence[SampledRows]) -> SampledRows:
     """The rows of several logs one after the other."""
     if len(parts) == 1:
         return parts[0]
@@ -291,11 +305,23 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         return np.concatenate([getattr(part, name) for part in parts])
 
     columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
-    return Rows(stack("q"), stack("dq"), stack("ddq"), stack("signs"), stack("turns"), stack("jerks"), stack("rate"),
-                stack("course"), columns, stack("residual"), stack("predicted"), stack("keep"))
+    return SampledRows(
+        stack("q"),
+        stack("dq"),
+        stack("ddq"),
+        stack("signs"),
+        stack("turns"),
+        stack("jerks"),
+        stack("rate"),
+        stack("course"),
+        columns,
+        stack("residual"),
+        stack("predicted"),
+        stack("keep"),
+    )
 
 
-def fit_candidates(rows: Rows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
+def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
     """All candidates for joint j, the likeliest first: of those that explain as much as the best, the simplest, with
     those that explain about as much as its rivals.
 
@@ -359,7 +385,7 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     order, least = [*CANDIDATES], 1.0 - found[0].of_own
     alike = [f for f in found
              if f.of_own > 0.5 * found[0].of_own and least >= INDISTINGUISHABLE_RATIO * (1.0 - f.of_own)]
-    best = min((f for f in alike if least >= _SAME * (1.0 - f.of_own)), default=found[0],
+    best = min((f for f in alike if least >= _SAME_EXPLANATION * (1.0 - f.of_own)), default=found[0],
                key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
@@ -373,7 +399,7 @@ def _load(predicted: Array, dq: Array, sign: Array) -> Array:
     return np.asarray(np.abs(predicted - own[:, 1:] @ value[1:]) * sign)
 
 
-def _columns(rows: Rows, j: int, use: Ints, names: Sequence[str], turning: bool
+def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning: bool
              ) -> dict[tuple[str, str | None], Array]:
     """The candidates for joint j, by name and neighbour, each (m, columns)."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))

@@ -21,7 +21,7 @@ from dynid.recording.preparation.selection import moving_speeds
 from dynid.threads import one_blas_thread
 from dynid.validate.words import span
 
-_ROWS = 65536  # at once: long against any filter, short against memory
+_ROWS_AT_ONCE = 65536  # at once: long against any filter, short against memory
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def _sums(estimate: Estimate, samples: Samples) -> Array:
     margin = 0 if samples.decimation is None else reach(samples.decimation)
     found = np.zeros((samples.dof, 5))
     for first, last in samples.segments:
-        for start in range(int(first), int(last), _ROWS):
-            stop = min(start + _ROWS, int(last))
+        for start in range(int(first), int(last), _ROWS_AT_ONCE):
+            stop = min(start + _ROWS_AT_ONCE, int(last))
             wide = slice(max(start - margin, int(first)), min(stop + margin, int(last)))
             hat = estimate.predict(samples.q[wide], samples.dq[wide], samples.ddq[wide])
             tau, raw, low = samples.tau[wide], samples.measured_tau[wide], hat

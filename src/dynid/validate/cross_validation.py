@@ -16,9 +16,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.block_cross_validation import block_errors, cross_validate_blocks, fit_without
 from dynid.estimate.choice import AUTO
-from dynid.estimate.in_torques import in_torques
-from dynid.estimate.left_out import block_errors, fit_without, leave_out_each
+from dynid.estimate.torque_errors import with_torque_errors
 from dynid.plain import plain
 from dynid.regression import Regression
 
@@ -87,8 +87,8 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
     if method == AUTO:
         method, options = estimate.method, estimate.provenance.get("options", {})
     if found is None or found.method != method:
-        found = leave_out_each(problem, method, options, estimate)
-    own = np.array([in_torques(fit, problem).diagnostics.relative_error for fit in found.fits])
+        found = cross_validate_blocks(problem, method, options, estimate)
+    own = np.array([with_torque_errors(fit, problem).diagnostics.relative_error for fit in found.fits])
     values = np.array([np.where(fit.identified, fit.values, np.nan) for fit in found.fits])
     jackknife, stated, ratio = _spread(values, estimate)
     regression = problem.regression

@@ -31,12 +31,12 @@ Kind = Literal["wider", "faster", "harder", "more"]
 
 LONGER_LOG = "a longer log would help more than a larger motion"
 
-_ROWS = 96  # recorded rows that are taken again
-_WEAK = 0.3  # deviation as a share of the parameter's size, above which it is weak
-_NEGLIGIBLE = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
-_SMALL = 0.2  # share of the usual size of its kind below which a parameter counts as small
+_REPEATED_ROWS = 96  # recorded rows that are taken again
+_WEAK_RELATIVE_STD = 0.3  # deviation as a share of the parameter's size, above which it is weak
+_NEGLIGIBLE_PERCENT = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
+_SMALL_PARAMETER = 0.2  # share of the usual size of its kind below which a parameter counts as small
 _HELPS = 1.5  # a motion helps when it makes the deviation so many times smaller
-_SINGULAR = 1e-10  # singular values below this share of the largest are rounding
+_SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are rounding
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     std = estimate.std if same else now
     size = _sizes(problem, values, known, std)
     doubt = np.where(known, 100.0 * np.where(known, std, 0.0) * torque_share, np.nan)
-    weak = known & (std > _WEAK * size) & (doubt > _NEGLIGIBLE) & (problem.base.ridge == 0)
+    weak = known & (std > _WEAK_RELATIVE_STD * size) & (doubt > _NEGLIGIBLE_PERCENT) & (problem.base.ridge == 0)
     poor = estimate.poorly_determined if same else np.zeros(len(names), dtype=np.bool_)
     motions = joint_motions(problem.model, problem.data, regression.joints)
     wanted = np.flatnonzero(weak | ~known)
@@ -153,9 +153,9 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
 def deviations(r: Array) -> Array:
     """One-sigma deviation of every parameter from a weighted factor; huge, not infinite, where it says nothing."""
     norms = np.linalg.norm(r, axis=0)
-    scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR)
+    scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
     _, singular, v = np.linalg.svd(r / scale, full_matrices=False)
-    singular = np.maximum(singular, _SINGULAR * max(float(singular[0]), 1e-300))
+    singular = np.maximum(singular, _SINGULAR_SHARE * max(float(singular[0]), 1e-300))
     return np.sqrt(np.sum((v / singular[:, None]) ** 2, axis=0)) / scale
 
 
@@ -166,12 +166,12 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
     size = np.where(known, np.abs(values), 0.0)
     kinds = np.array([problem.base.units[i] + ("+" if problem.model.parameters.items[c].body else "")
                       for i, c in enumerate(problem.base.independent)])
-    sure = known & (std < _WEAK * np.abs(values))
+    sure = known & (std < _WEAK_RELATIVE_STD * np.abs(values))
     for kind in np.unique(kinds):
         typical = np.abs(values[sure & (kinds == kind)])
         if len(typical):
             own = kinds == kind
-            size[own] = np.maximum(size[own], _SMALL * float(np.median(typical)))
+            size[own] = np.maximum(size[own], _SMALL_PARAMETER * float(np.median(typical)))
     if problem.nominal is not None:
         size = np.maximum(size, np.abs(problem.base.matrix @ problem.nominal))
     return size
@@ -222,9 +222,9 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
         joints: tuple[int, ...] = (k,)
         thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1],
                              default=(0, np.inf))
-        if wide < best / 2.0 and best > _WEAK * size[i]:
+        if wide < best / 2.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = (thorough,), "more", wide
-        if float(everything[place]) < best / 10.0 and best > _WEAK * size[i]:
+        if float(everything[place]) < best / 10.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
         if best * _HELPS < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
             found[int(i)] = Remedy(joints, kind, best / float(now[i]), _advice(joints, kind, motions, problem, int(i)))
@@ -233,7 +233,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
 
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
     """q, dq, ddq (rows, dof) of some rows spread over all logs."""
-    each = max(8, _ROWS // len(samples))
+    each = max(8, _REPEATED_ROWS // len(samples))
 
     def some(name: str) -> Array:
         return np.concatenate([getattr(s, name)[np.linspace(0, len(s) - 1, min(each, len(s))).astype(int)]

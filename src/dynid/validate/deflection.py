@@ -20,11 +20,11 @@ from dynid.estimate import Estimate
 from dynid.model import FlexibleModel
 from dynid.plain import finite
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import filtered_again
+from dynid.recording.sample_preparation import filtered_again
 from dynid.regression.correlation import correlated_covariance
 from dynid.signals import at_times
 
-_SLOW = 0.05  # share of the fastest bending below which it has no clear direction
+_SLOW_DEFLECTION = 0.05  # share of the fastest bending below which it has no clear direction
 MIN_DEFLECTION_ROWS = 50  # rows
 
 Origin = Literal["sensor", "model"]
@@ -123,7 +123,7 @@ def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], kee
     """Stiffness, damping and hysteresis of one joint by least squares, residuals correlated in time."""
     bend, rate, torque = signals
     top = float(np.percentile(np.abs(rate[keep]), 99))
-    direction = np.clip(rate / max(_SLOW * top, 1e-300), -1.0, 1.0)
+    direction = np.clip(rate / max(_SLOW_DEFLECTION * top, 1e-300), -1.0, 1.0)
     columns = np.array([bend, rate, direction, np.ones(len(bend))])
     scale = np.maximum(np.linalg.norm(columns[:, keep], axis=1), 1e-300)
     values, *_ = np.linalg.lstsq((columns[:, keep] / scale[:, None]).T, torque[keep], rcond=1e-12)

@@ -12,10 +12,10 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.model import complete
 from dynid.regression.residuals import Residuals
-from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.reconstruction import Reconstruction
 
-_POINTS = 81  # of a curve, from one end to the other
-_BINS = 24  # of velocities on either side
+_CURVE_POINTS = 81  # of a curve, from one end to the other
+_VELOCITY_BINS = 24  # of velocities on either side
 MIN_BIN_ROWS = 5  # rows of a bin that is shown
 
 
@@ -49,10 +49,10 @@ def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]
             continue
         top = float(np.abs(speeds).max())
         # Close together about rest, where friction turns.
-        half = top * np.linspace(0.0, 1.0, _POINTS // 2 + 1)[1:] ** 2
+        half = top * np.linspace(0.0, 1.0, _CURVE_POINTS // 2 + 1)[1:] ** 2
         grid = np.concatenate([-half[::-1], half])
         torque, deviation = friction_at(estimate, j, own[j], grid)
-        edges = top * np.linspace(0.0, 1.0, _BINS + 1) ** 2
+        edges = top * np.linspace(0.0, 1.0, _VELOCITY_BINS + 1) ** 2
         edges = np.concatenate([-edges[:0:-1], edges])
         data = left + friction_at(estimate, j, own[j], speeds)[0]
         found.append(FrictionShape(name, grid, torque, deviation, *_binned(speeds, data, edges)))

@@ -26,12 +26,12 @@ from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
 
-_STEPS = 12  # of Gauss-Newton; it takes four or five
-_EXPLAINED = 0.8  # share of the torque that the nominal model has to explain to be believed
+_GAUSS_NEWTON_STEPS = 12  # of Gauss-Newton; it takes four or five
+_MIN_NOMINAL_SHARE = 0.8  # share of the torque that the nominal model has to explain to be believed
 _BY_GRAVITY = 0.1  # and share that only its gravity explains
-_ROWS = 2000  # recorded rows that the nominal model is held against
-_KNOWN = 0.1  # deviation of a gain up to which it counts as known
-_APART = 1e-6  # share of the scaled torque that no parameter imitates, below which the gain cannot be known
+_NOMINAL_ROWS = 2000  # recorded rows that the nominal model is held against
+_KNOWN_GAIN_STD = 0.1  # deviation of a gain up to which it counts as known
+_MIN_GAIN_SHARE = 1e-6  # share of the scaled torque that no parameter imitates, below which the gain cannot be known
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Gain:
     @property
     def by_nominal(self) -> float | None:
         """Gain by the nominal model's gravity, where that explains the torque; else None."""
-        reliable = (self.nominal_share or 0.0) > _EXPLAINED and (self.gravity or 0.0) > _BY_GRAVITY
+        reliable = (self.nominal_share or 0.0) > _MIN_NOMINAL_SHARE and (self.gravity or 0.0) > _BY_GRAVITY
         return self.nominal if reliable else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
 
     def one(j: int) -> Gain:
         gain, std, improvement = _against_others(regression, weights, j)
-        if std is None or std * inflation > _KNOWN:
+        if std is None or std * inflation > _KNOWN_GAIN_STD:
             gain, std, improvement = None, None, 0.0
         return Gain(regression.joints[j], gain, None if std is None else std * inflation, improvement, *nominal[j])
 
@@ -92,7 +92,7 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
     top = triangular(np.column_stack([rest.r[:, order], rest.rho]))[:-1]
     mine = np.hstack([np.zeros((len(own.r), len(unseen))), weights[j] * own.r])
     # Parameters that the joint does not see meet the first rows exactly, if these determine them: the others matter.
-    met = np.abs(np.diag(top)[:len(unseen)]) > _APART * np.linalg.norm(top[:, :len(unseen)], axis=0)
+    met = np.abs(np.diag(top)[:len(unseen)]) > _MIN_GAIN_SHARE * np.linalg.norm(top[:, :len(unseen)], axis=0)
     first = len(unseen) if met.all() else 0
     top, mine = top[first:, first:], mine[:, first:]
     alone = sum((w * f.r[-1, -1]) ** 2 for w, f in zip(weights, regression.factors, strict=True))
@@ -124,14 +124,14 @@ def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float |
     it."""
     target = np.concatenate([top[:, -1], mine[:, -1]])
     misfit, beta = _solve(top, mine, gain)
-    for _ in range(_STEPS):
+    for _ in range(_GAUSS_NEWTON_STEPS):
         matrix = np.vstack([top[:, :-1], gain * mine[:, :-1]])
         scaled = np.concatenate([np.zeros(len(top)), mine[:, :-1] @ beta])  # d(g Y beta) / dg
         size = float(np.linalg.norm(scaled))
         r = triangular(np.column_stack([matrix, scaled, target - matrix @ beta]))
         b = matrix.shape[1]
         left = float(r[b, b])  # what of the scaled torque no parameter imitates
-        if size <= 0 or left < _APART * size:
+        if size <= 0 or left < _MIN_GAIN_SHARE * size:
             return gain, misfit, None
         step = float(r[b, b + 1] / left)
         new_misfit, new_beta = _solve(top, mine, gain + step)
@@ -158,7 +158,7 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
         return [unknown] * model.dof
     bodies = np.array([0.0 if out else value for value, out in zip(values, free, strict=True)], dtype=float)
     part = max(problem.data, key=len)
-    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
+    rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
     motion, still = (part.q[rows], part.dq[rows], part.ddq[rows]), np.zeros((len(rows), model.dof))
     whole_model = complete(model)
     gravity = whole_model.inverse_dynamics(bodies, motion[0], still, still)

@@ -18,7 +18,7 @@ from dynid.findings import Finding
 from dynid.plain import finite
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.data_excitation import DataExcitation
-from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.words import joints_listed, listed
 
 Grade = Literal["good", "usable", "not usable"]

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from dynid.consistency import Violation
 
 SECONDS = 10.0
-_CHUNK = 0.5  # s of a fall that are simulated at a time, so that what came before a divergence is kept
-_RATE = 500.0  # Hz: rows of a fall
-_STEPS = (1e-3, 2e-4, 5e-5)  # s: of the integrator, the next one when energy seems to grow
-_GROWTH = 1e-3  # share of the energy in play by which integration may let it grow
-_POSTURES = 200  # among which a fall begins where gravity pulls hardest
+_FALL_PIECE = 0.5  # s of a fall that are simulated at a time, so that what came before a divergence is kept
+_FALL_RATE = 500.0  # Hz: rows of a fall
+_INTEGRATOR_STEPS = (1e-3, 2e-4, 5e-5)  # s: of the integrator, the next one when energy seems to grow
+_MAX_ENERGY_GROWTH = 1e-3  # share of the energy in play by which integration may let it grow
+_FALL_POSTURES = 200  # among which a fall begins where gravity pulls hardest
 _FASTEST = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
 POSTURES = 2000  # in which the inertia matrix of an estimate is tested
 _FORCE_ROWS = 1500  # of a log along which forces are compared
@@ -99,7 +99,9 @@ class FreeFall:
     @property
     def stable(self) -> bool:
         """Whether it fell to the end without its energy growing by more than integration explains."""
-        return not self.diverged and self.growth <= _GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
+        return (
+            not self.diverged and self.growth <= _MAX_ENERGY_GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
+        )
 
     @property
     def sentence(self) -> str:
@@ -132,7 +134,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
         values[own.parameters.of_group("friction", "offset", "other")] = 0.0
     bodies = own.body_numbers(values)
     if start is None:
-        postures = random_postures(own.robot, _POSTURES, seed)
+        postures = random_postures(own.robot, _FALL_POSTURES, seed)
         pull = np.linalg.norm(dynamics.gravity(own.robot, bodies, postures), axis=1)
         posture = postures[int(np.argmax(pull))]
     else:
@@ -140,7 +142,7 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():
             raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}")
     found: FreeFall | None = None
-    for step in _STEPS:
+    for step in _INTEGRATOR_STEPS:
         found = _fall(own, values, bodies, posture, seconds, friction, step)
         if found.stable:
             break
@@ -154,16 +156,16 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
     from dynid.simulation.plant import make_plant
 
-    rows = max(2, round(_CHUNK * _RATE))
+    rows = max(2, round(_FALL_PIECE * _FALL_RATE))
     still = np.zeros((rows + 1, model.dof))
-    reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _RATE)
-    unheeded = Reference(reference.q, np.full_like(still, 0.1 * _FASTEST), still, _RATE)  # its speed is the limit
+    reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _FALL_RATE)
+    unheeded = Reference(reference.q, np.full_like(still, 0.1 * _FASTEST), still, _FALL_RATE)  # its speed is the limit
     state, parts, diverged = np.array([posture, np.zeros(model.dof)]), [], ""
     try:
-        widths = dry_elements(model, theta, reference, min(step, 1.0 / _RATE))[1]
+        widths = dry_elements(model, theta, reference, min(step, 1.0 / _FALL_RATE))[1]
         smooth: dict[str, Any] = {"smooth": widths} if len(widths) else {}
-        for k in range(max(1, round(seconds / _CHUNK))):
-            unheeded = replace(unheeded, start=k * _CHUNK)
+        for k in range(max(1, round(seconds / _FALL_PIECE))):
+            unheeded = replace(unheeded, start=k * _FALL_PIECE)
             part = simulate(model, theta, TorqueDriven(still), unheeded, step=step, start=state, **smooth)
             parts.append(np.stack([part.q, part.dq])[:, :-1])
             state = np.stack([part.q[-1], part.dq[-1]])
@@ -175,11 +177,11 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     # What terms of other kinds than friction do is counted as stored: whether it comes back only they know.
     others = np.where(model.parameters.of_group("other"), theta, 0.0)
     power = np.sum(model.inverse_dynamics(others, q, dq, np.zeros_like(q)) * dq, axis=1)
-    stored = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1])) / _RATE])
+    stored = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1])) / _FALL_RATE])
     kinetic = 0.5 * np.einsum("ti,tij,tj->t", dq, model.inertia_matrix(theta, q), dq)
     potential = (dynamics.potential_energy(model.robot, bodies, q) + q ** 2 @ (0.5 * plant.spring)
                  + q @ plant.constant + stored)
-    return FreeFall(np.arange(len(q)) / _RATE, q, dq, kinetic, potential, friction, step, seconds, diverged)
+    return FreeFall(np.arange(len(q)) / _FALL_RATE, q, dq, kinetic, potential, friction, step, seconds, diverged)
 
 
 # -- forces inside ----------------------------------------------------------------------------------

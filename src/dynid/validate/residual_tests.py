@@ -24,19 +24,19 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, RowChoice, Rows, fit_candidates, take_rows
+from dynid.validate.candidates import CandidateFit, RowChoice, SampledRows, fit_candidates, take_rows
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
-from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.words import joint_label, sentence
 
 Shape = Literal["normal", "outliers", "two-humps"]
 
-_LAGS = 20  # of the portmanteau statistic
+_PORTMANTEAU_LAGS = 20  # of the portmanteau statistic
 _ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
-_UNLIKELY = 1e-3  # probability below which whiteness is refused
+_WHITENESS_LEVEL = 1e-3  # probability below which whiteness is refused
 COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
-_FOLLOWED = 0.2  # share of the residual a candidate has to explain to be named
+_MIN_EXPLAINED = 0.2  # share of the residual a candidate has to explain to be named
 _NEARLY_ALL = 0.8  # share of what the joint's own equations leave that names it as well
 _STRENGTH = 12.0  # and its F statistic
 _RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
@@ -140,7 +140,7 @@ class ResidualTests:
     """Tests of all joints' residuals. rows: that they were made with."""
 
     joints: tuple[JointTests, ...]
-    rows: Rows = field(repr=False)
+    rows: SampledRows = field(repr=False)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -150,7 +150,7 @@ class ResidualTests:
         return {"joints": [joint.to_dict() for joint in self.joints]}
 
 
-def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikely: float = _UNLIKELY,
+def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = _WHITENESS_LEVEL,
                    coloured: float = COLOURED) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
@@ -204,7 +204,7 @@ def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     relevant = _RELEVANT * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
         relevant *= worth_of_delay(fit.coefficient or 0.0, held)
-    followed = fit.left_out > _FOLLOWED or (certain and fit.of_own > _NEARLY_ALL)
+    followed = fit.left_out > _MIN_EXPLAINED or (certain and fit.of_own > _NEARLY_ALL)
     return followed and fit.strength > _STRENGTH and fit.torque > relevant * torque and fit.blocks >= _AGREED
 
 
@@ -231,15 +231,21 @@ def _chi_square_tail(degrees: int, statistic: float) -> float:
     return min(chance, 1.0)
 
 
-def whiteness(series: Sequence[Residuals], j: int, step: int, lags: int = _LAGS, unlikely: float = _UNLIKELY,
-              coloured: float = COLOURED) -> Whiteness | None:
+def whiteness(
+    series: Sequence[Residuals],
+    j: int,
+    step: int,
+    lags: int = _PORTMANTEAU_LAGS,
+    unlikely: float = _WHITENESS_LEVEL,
+    coloured: float = COLOURED,
+) -> Whiteness | None:
     """Whiteness of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
     longest = max(len(part.t) for part in series)
     rows = int(sum(part.keep[:, j].sum() for part in series))
     degrees = min(lags, longest // step - 1, rows // (3 * step))
     if degrees < 2:
         return None
-    reach = min(longest - 1, max(degrees, _ORDER, _LAGS) * step)
+    reach = min(longest - 1, max(degrees, _ORDER, _PORTMANTEAU_LAGS) * step)
     rho = autocorrelation(series, j, reach)
     if rho is None:
         return None

@@ -11,21 +11,21 @@ from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.model import FlexibleModel, complete
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import filtered_again
+from dynid.recording.sample_preparation import filtered_again
 from dynid.signals import at_times
 
 _SECONDS = 1.0  # of a stretch whose spectrum is taken
 _LOWEST = 4.0  # Hz: below, friction and slow errors of the model
 _HIGHEST = 0.13  # share of the sampling rate
 _USUAL = 60.0  # Hz: up to there is always looked, as joints of robots swing below
-_WIDER = 2.0  # times the cut-off up to which is looked
+_MAX_CUTOFF_RATIO = 2.0  # times the cut-off up to which is looked
 _FILTER = 3.0  # times as far the filter reaches
 _ABOVE = 3.0  # times the power of its neighbourhood that a peak has
 _OCTAVES = 1.5  # on each side of a peak that are its neighbourhood
 _COHERENT = 0.85  # share of the torque's power at the peak that the position explains
-_STRETCHES = 8  # at least, so that coherence by chance stays below that
+_MIN_WINDOWS = 8  # at least, so that coherence by chance stays below that
 _FEWEST_LINES = 16  # samples of a stretch: fewer have no spectrum to find a peak in
-_PIECE = 4096  # samples of which torques are predicted at once
+_SAMPLES_AT_ONCE = 4096  # samples of which torques are predicted at once
 _ENOUGH = 131072  # rows that are looked at
 
 
@@ -48,7 +48,7 @@ def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence
         return ()
     samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
     cutoff = float(samples.settings.get("cutoff") or 0.0)
-    highest = min(max(_WIDER * cutoff, _USUAL), _HIGHEST * samples.rate)
+    highest = min(max(_MAX_CUTOFF_RATIO * cutoff, _USUAL), _HIGHEST * samples.rate)
     part = _stretch(samples)
     if part is None or not cutoff or samples.settings.get("thin", 1) != 1:
         return ()
@@ -57,8 +57,12 @@ def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence
     wide = replace(part, settings={**part.settings, "cutoff": _FILTER * highest, "method": "butterworth"})
     q, dq, ddq = filtered_again(wide, position)
     torque = filtered_again(wide, np.asarray(part.measured_tau))[0]
-    left = torque - np.concatenate([model.inverse_dynamics(estimate.full, *(x[k:k + _PIECE] for x in (q, dq, ddq)))
-                                    for k in range(0, len(part), _PIECE)])
+    left = torque - np.concatenate(
+        [
+            model.inverse_dynamics(estimate.full, *(x[k : k + _SAMPLES_AT_ONCE] for x in (q, dq, ddq)))
+            for k in range(0, len(part), _SAMPLES_AT_ONCE)
+        ]
+    )
     found = [_peak(name, left[:, j], position[:, j], part.rate, highest) for j, name in enumerate(model.joint_names)
              if name not in part.unmeasured and np.any(part.keep[:, j])]
     return tuple(one for one in found if one is not None)
@@ -68,7 +72,7 @@ def _stretch(samples: Samples) -> Samples | None:
     """The longest stretch of samples without a gap, not more of it than is enough; None where it is too short."""
     start, stop = (int(x) for x in samples.segments[int(np.argmax(np.diff(samples.segments, axis=1)))])
     rows = slice(start, min(stop, start + _ENOUGH))
-    if rows.stop - start < 0.5 * (_STRETCHES + 1) * _SECONDS * samples.rate:
+    if rows.stop - start < 0.5 * (_MIN_WINDOWS + 1) * _SECONDS * samples.rate:
         return None
     return samples[rows]
 

@@ -6,18 +6,18 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.robust import tukey
-from dynid.validate.candidates import Rows
+from dynid.validate.candidates import SampledRows
 
-_STRETCHES = 10  # of time, even ones predicted from odd ones and the other way round
-_BETTER = 0.01  # share by which the typical residual has to shrink
+_ROBUST_BLOCKS = 10  # of time, even ones predicted from odd ones and the other way round
+_MIN_ROBUST_GAIN = 0.01  # share by which the typical residual has to shrink
 MIN_BETTER_SHARE = 0.7  # share of the stretches in which it has to
-_STEPS = 12  # of reweighting
+_REWEIGHTING_STEPS = 12  # of reweighting
 OUTLIER_DEVIATIONS = 4.0  # robust deviations of an outlier
-_SLOW = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
-_NORMAL = 0.6745  # median absolute deviation of a normal distribution of deviation one
+_REVERSAL_SPEED = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
+_NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution of deviation one
 
 
-def robust_predicts_better(rows: Rows, j: int) -> bool:
+def robust_predicts_better(rows: SampledRows, j: int) -> bool:
     """Whether joint j's own equations, fitted with weights that forget outliers, predict stretches of time left out
     better than by least squares.
 
@@ -27,11 +27,11 @@ def robust_predicts_better(rows: Rows, j: int) -> bool:
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
-    far = size > OUTLIER_DEVIATIONS * np.median(size) / _NORMAL if len(size) else np.zeros(0, dtype=bool)
-    if not far.any() or np.median(speed[far]) < _SLOW * np.percentile(speed, 95):
+    far = size > OUTLIER_DEVIATIONS * np.median(size) / _NORMAL_MAD if len(size) else np.zeros(0, dtype=bool)
+    if not far.any() or np.median(speed[far]) < _REVERSAL_SPEED * np.percentile(speed, 95):
         return False
     columns, tau = rows.columns[j][use], rows.measured[use, j]
-    stretch = np.arange(len(tau)) * _STRETCHES // max(len(tau), 1)
+    stretch = np.arange(len(tau)) * _ROBUST_BLOCKS // max(len(tau), 1)
     ratios: list[float] = []
     for part in (0, 1):
         own = stretch % 2 == part
@@ -43,7 +43,7 @@ def robust_predicts_better(rows: Rows, j: int) -> bool:
             if rest[0] > 0:
                 ratios.append(rest[1] / rest[0])
     return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= MIN_BETTER_SHARE \
-        and float(np.median(ratios)) < 1.0 - _BETTER
+        and float(np.median(ratios)) < 1.0 - _MIN_ROBUST_GAIN
 
 
 def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
@@ -58,9 +58,11 @@ def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
 
     plain = value = solve(np.ones(len(tau)))
     loss = tukey()
-    for step in range(_STEPS):
+    for step in range(_REWEIGHTING_STEPS):
         rest = tau - wide @ value
-        scale = max(float(np.median(np.abs(rest))) / _NORMAL, 1e-12 * float(np.abs(tau).max()) + 1e-300)
-        value = solve(1.0 / np.maximum(np.abs(rest), 0.1 * scale) if step < _STEPS // 2 else loss.weight(rest / scale))
+        scale = max(float(np.median(np.abs(rest))) / _NORMAL_MAD, 1e-12 * float(np.abs(tau).max()) + 1e-300)
+        value = solve(
+            1.0 / np.maximum(np.abs(rest), 0.1 * scale) if step < _REWEIGHTING_STEPS // 2 else loss.weight(rest / scale)
+        )
     scale_back = np.where(size > 0, size, 1.0)
     return plain / scale_back, value / scale_back

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 Mode = Literal["torque-driven", "closed-loop"]
 
 HORIZON = 0.5  # s
-_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
-_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
+_MAX_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
+_MAX_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
 _BEGIN = 100  # steps that take as long as the beginning of a window
 _INTERPRETED = 2_000  # the same for a model that runs in a Python loop
-_FIRST = 20  # rows that give the state in which a log begins
-_POSTURES = 300  # of a log at which the inertia matrix is looked at
-_SINGULAR = 1e-12  # smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding
+_START_ROWS = 20  # rows that give the state in which a log begins
+_INERTIA_POSTURES = 300  # of a log at which the inertia matrix is looked at
+# Smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding.
+_SINGULAR_INERTIA = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,12 +133,12 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
     raised. Of a long log, as many windows are simulated as take about half a second.
     """
-    steps = _STEPS if can_compile(estimate.model) else _INTERPRETED
+    steps = _MAX_STEPS if can_compile(estimate.model) else _INTERPRETED
     found = []
     for parts, recording in logs:
         source = parts[0].source
         try:
-            per_window = horizon * max(parts[0].rate, 1.0 / _STEP) + _BEGIN
+            per_window = horizon * max(parts[0].rate, 1.0 / _MAX_STEP) + _BEGIN
             log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
             found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
         except (ModelError, NotPossibleError) as error:
@@ -168,10 +169,10 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
 
     The inertia matrix is that of the torques, so base parameters alone tell.
     """
-    few = q[:: max(1, len(q) // _POSTURES)]
+    few = q[:: max(1, len(q) // _INERTIA_POSTURES)]
     model = complete(estimate.model)
     shares, directions = least_inertia(model.inertia_matrix(estimate.full, few))
-    bad = float(np.mean(shares <= _SINGULAR))
+    bad = float(np.mean(shares <= _SINGULAR_INERTIA))
     if not bad:
         return
     share = "all" if bad == 1.0 else f"{max(100.0 * bad, 0.1):.2g} %"
@@ -193,7 +194,7 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
     reference = Reference.from_recording(recording)
     _refuse_indefinite(estimate, recording.q)
     run = simulate(estimate.model, estimate.full, controller, reference, start=_start(recording),
-                   step=min(_STEP, 1.0 / reference.rate) if step is None else step)
+                   step=min(_MAX_STEP, 1.0 / reference.rate) if step is None else step)
     q, tau = (at_times(recording.t, run.t, x) for x in (run.q, run.tau))
     return ResimulatedLog("closed-loop", recording.t, recording.q, q, recording.tau, tau,
                         np.array([[0, len(recording)]]), _names(recording.joints, recording.dof))
@@ -267,15 +268,15 @@ def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | 
     torque = part.tau[rows].copy()
     torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
     return simulate(estimate.model, estimate.full, TorqueDriven(torque), path,
-                    step=min(_STEP, 1.0 / part.rate) if step is None else step).q
+                    step=min(_MAX_STEP, 1.0 / part.rate) if step is None else step).q
 
 
 def _start(recording: Recording) -> Array | None:
     """Position and velocity (2, dof) of a log that begins off its reference, as in the middle of a motion: a parabola
     through the first few rows. None where it begins on it, as far as the scatter of these rows tells, or is too short.
     """
-    t, q = recording.t[:_FIRST] - recording.t[0], recording.q[:_FIRST]
-    if len(t) < _FIRST or recording.reference is None:
+    t, q = recording.t[:_START_ROWS] - recording.t[0], recording.q[:_START_ROWS]
+    if len(t) < _START_ROWS or recording.reference is None:
         return None
     parabola = np.polynomial.polynomial.polyfit(t, q, 2)
     scatter = np.std(q - np.polynomial.polynomial.polyvander(t, 2) @ parabola, axis=0)

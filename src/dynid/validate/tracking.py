@@ -80,7 +80,7 @@ class Tracking:
                 "external_torque_rms_per_joint": None if (outside := self.external_rms) is None else plain(outside)}
 
 
-def trackings(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
+def tracking_errors(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
     """Return the tracking error of every log that holds commanded positions."""
     return tuple(_tracking(one) for one in recordings if one.reference is not None and len(one) > 2)
 

@@ -20,9 +20,9 @@ from dynid.workers.job import LOST, TRIES, Job
 
 Found = TypeVar("Found")
 
-_PATIENCE = 30  # s, for a cluster to answer
-_LOOK = 0.02  # s between two looks at a cluster
-_WINDOW = 1000  # items that are out at once
+_ANSWER_TIMEOUT = 30  # s, for a cluster to answer
+_POLL_INTERVAL = 0.02  # s between two looks at a cluster
+_MAX_PENDING_ITEMS = 1000  # items that are out at once
 _BATCH = 200  # reports that are fetched at once
 
 
@@ -53,7 +53,7 @@ class Cluster:
             return _done({k: report for k, (report, _) in out.items()}, ordered)
 
         while left < len(items):
-            while sent < min(len(items), left + _WINDOW):
+            while sent < min(len(items), left + _MAX_PENDING_ITEMS):
                 out[sent] = self._submit(items[sent])
                 sent += 1
             places = self._wait(ready)
@@ -81,9 +81,9 @@ class Cluster:
         """What a look at the cluster gives, once it is something."""
         silent = 0.0
         while not (found := look()):
-            time.sleep(_LOOK)
-            silent = silent + _LOOK if self._client.status != "running" else 0.0
-            if self._client.status in ("closing", "closed") or silent > _PATIENCE:
+            time.sleep(_POLL_INTERVAL)
+            silent = silent + _POLL_INTERVAL if self._client.status != "running" else 0.0
+            if self._client.status in ("closing", "closed") or silent > _ANSWER_TIMEOUT:
                 raise self._gone()
         return found
 
@@ -100,7 +100,7 @@ class Cluster:
             found.clear()
         for k in futures.keys() - found.keys():
             try:
-                found[k] = futures[k].result(timeout=_PATIENCE)
+                found[k] = futures[k].result(timeout=_ANSWER_TIMEOUT)
             except KilledWorker:
                 if items is None:
                     raise NotPossibleError(LOST.format(tries=TRIES)) from None
@@ -136,7 +136,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
         security = Security(tls_ca_file=authority, tls_client_cert=certificate, tls_client_key=key,
                             require_encryption=True)
     try:
-        return Client(address, timeout=_PATIENCE, set_as_default=False, security=security)
+        return Client(address, timeout=_ANSWER_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # two of Dask, without certificates
         words = " ".join(str(error).split()) or type(error).__name__
         raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}") from None
@@ -174,7 +174,7 @@ def _summed(job: Job[Any, Any, Any], one: Any, other: Any) -> Any:
 def _check_cluster(client: Any, address: str) -> None:
     """Raise where a cluster has no workers, or these another dynid than this one."""
     try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
+        client.wait_for_workers(1, timeout=_ANSWER_TIMEOUT)
         versions = set(client.run(_version).values())
     except TimeoutError:
         raise NotPossibleError(f"the Dask scheduler at {address} has no workers; start some with 'dask worker "

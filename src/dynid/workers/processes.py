@@ -17,16 +17,16 @@ from dynid.threads import one_blas_thread
 from dynid.workers.job import LOST, TRIES, Job
 
 _AHEAD = 8  # items a worker that may be done before an earlier one is: more would pile up here
-_PATIENCE = 30  # s, for a process to end
+_EXIT_TIMEOUT = 30  # s, for a process to end
 
 
 @dataclass(eq=False)
-class Part:
+class PartialSum:
     """A part of the sum: its bytes once it is made, and what it is made of before."""
 
     packed: bytes | None = None
-    made_of: tuple[Part, Part] | None = None
-    needed_by: Part | None = None
+    made_of: tuple[PartialSum, PartialSum] | None = None
+    needed_by: PartialSum | None = None
 
 
 @dataclass(eq=False)
@@ -34,7 +34,7 @@ class _Task:
     """An item by its place, or a sum; how often a worker was lost with it."""
 
     place: int = -1
-    part: Part = field(default_factory=Part)
+    part: PartialSum = field(default_factory=PartialSum)
     tries: int = 0
 
 
@@ -51,7 +51,7 @@ class Processes:
         self._again: deque[_Task] = deque()
         self._items: Sequence[Any] = ()
         self._next = self._end = 0
-        self._done: dict[int, tuple[Any, Part]] = {}
+        self._done: dict[int, tuple[Any, PartialSum]] = {}
 
     def __enter__(self) -> Processes:
         return self
@@ -63,7 +63,7 @@ class Processes:
         for line, process in self._idle:
             _end(line, process)
 
-    def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Part]]:
+    def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, PartialSum]]:
         """Place, report and part of every item."""
         self._items = items
         for taken in range(len(items)):
@@ -73,20 +73,20 @@ class Processes:
             place = taken if ordered else next(iter(self._done))
             yield place, *self._done.pop(place)
 
-    def add(self, one: Part, other: Part) -> Part:
+    def add(self, one: PartialSum, other: PartialSum) -> PartialSum:
         """The sum of two parts, made by a worker once both are there."""
-        found = Part(made_of=(one, other))
+        found = PartialSum(made_of=(one, other))
         one.needed_by = other.needed_by = found
         self._queue(found)
         return found
 
-    def value(self, handle: Part) -> Any:
+    def value(self, handle: PartialSum) -> Any:
         """A part; waits for it."""
         while handle.packed is None:
             self._step()
         return pickle.loads(handle.packed)
 
-    def _queue(self, part: Part) -> None:
+    def _queue(self, part: PartialSum) -> None:
         if part.made_of is not None and all(one.packed is not None for one in part.made_of):
             self._sums.append(_Task(part=part))
 
@@ -158,7 +158,7 @@ class Processes:
 
 def _end(line: Connection, process: BaseProcess) -> None:
     line.close()  # a worker ends when nobody is at the other end
-    process.join(timeout=_PATIENCE)
+    process.join(timeout=_EXIT_TIMEOUT)
 
 
 def _serve(line: Connection, job: Job[Any, Any, Any]) -> None:

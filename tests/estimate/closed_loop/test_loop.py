@@ -16,7 +16,7 @@ from dynid.estimate.closed_loop.motion import at_samples, friction_sign_unclear
 from dynid.estimate.closed_loop.torque_slopes import torque_slopes
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import Cascade, Poles, Reference, Simulation, VirtualRobot
 

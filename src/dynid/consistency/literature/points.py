@@ -14,7 +14,7 @@ from dynid.consistency.literature.shared import as_fit
 from dynid.regression import BaseParameters, Stacked
 from dynid.robot import inertia as ten
 
-_SPREAD = 1e-3  # pull to equal masses, of a nominal body that points can make up in many ways
+_EQUAL_MASS_PENALTY = 1e-3  # pull to equal masses, of a nominal body that points can make up in many ways
 DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box where nothing is known of a link
 
 
@@ -32,7 +32,7 @@ def nominal_points(matrix: Array, numbers: Array) -> Array:
     from scipy.optimize import nnls
 
     size = np.maximum(np.abs(matrix).max(axis=1), 1e-12)
-    tall = np.vstack([matrix / size[:, None], _SPREAD * np.eye(matrix.shape[1])])
+    tall = np.vstack([matrix / size[:, None], _EQUAL_MASS_PENALTY * np.eye(matrix.shape[1])])
     return np.asarray(nnls(tall, np.concatenate([numbers / size, np.zeros(matrix.shape[1])]))[0])
 
 

@@ -31,14 +31,14 @@ from dynid.simulation.kernels import Law
 
 DEFAULT_BANDWIDTH = 40.0  # Hz, of the loop that is simulated where no controller was given
 _SHARE_OF_RATE = 0.15  # of the sampling rate (Hz), the fastest such loop in rad/s
-_CLOSE = 2.0  # within this factor of the apparent inertia, the machine's gains are simulated unchanged
+_SIMILAR_INERTIA = 2.0  # within this factor of the apparent inertia, the machine's gains are simulated unchanged
 _BEARABLE = 1.0  # share of a speed that one tick of its feedback may take away
 
 LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> the law to simulate them with
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SimulatedRun:
     """The simulated closed loop of every log: motions, and how the law followed from the parameters."""
 
     motions: tuple[Simulation, ...]
@@ -87,21 +87,21 @@ class Loop:
                                    "better values", "inertia-not-positive")
         return found
 
-    def run(self, theta: Array) -> Run:
+    def run(self, theta: Array) -> SimulatedRun:
         """The closed loop of every log with parameters theta (parameters,) along the references as they stand, for
         instruments: any robot close to the log gives them, so a law that was only assumed may be replaced by one that
         holds the robot better."""
         return self._closest(theta, self._stable_law, lambda log, law: log.reference)
 
-    def run_following(self, theta: Array) -> Run:
+    def run_following(self, theta: Array) -> SimulatedRun:
         """The closed loop of every log with parameters theta (parameters,) under the law as it is; along references
         computed from positions as these parameters need them (`following_reference`)."""
         return self._closest(theta, lambda theta, law: law, lambda log, law: self.following_reference(log, theta, law))
 
     def _closest(self, theta: Array, adapted: Callable[[Array, ControlLaw], ControlLaw],
-                 reference_of: Callable[[Log, ControlLaw], Reference]) -> Run:
+                 reference_of: Callable[[Log, ControlLaw], Reference]) -> SimulatedRun:
         """The run, of those with the laws that may be tried, which follows the log best."""
-        found: list[tuple[float, Run]] = []
+        found: list[tuple[float, SimulatedRun]] = []
         failed: list[NotPossibleError] = []
         laws = self._laws(theta)
         for law_of in laws:
@@ -112,7 +112,7 @@ class Loop:
             except NotPossibleError as error:
                 failed.append(error)
                 continue
-            found.append((tracking(self.logs, motions) if len(laws) > 1 else 0.0, Run(motions, law_of)))
+            found.append((tracking(self.logs, motions) if len(laws) > 1 else 0.0, SimulatedRun(motions, law_of)))
         if not found:
             raise failed[-1]
         return min(found, key=lambda one: one[0])[1]
@@ -128,7 +128,7 @@ class Loop:
         if self.apparent_inertia is None:
             return (self.machine_law,)
         ratio = self.inertia(theta) / self.apparent_inertia
-        close = np.all((ratio > 1.0 / _CLOSE) & (ratio < _CLOSE))
+        close = np.all((ratio > 1.0 / _SIMILAR_INERTIA) & (ratio < _SIMILAR_INERTIA))
         return (self.machine_law,) if close else (self.machine_law, self.rescaled_law)
 
     def _stable_law(self, theta: Array, law: ControlLaw) -> ControlLaw:

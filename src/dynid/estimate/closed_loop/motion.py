@@ -14,7 +14,7 @@ from dynid.recording import Samples
 from dynid.signals import at_times
 from dynid.simulation import Reference, Simulation, dry_elements
 
-_SLOW = 0.01  # share of the top speed below which dry friction has no clear sign
+_SLOW_SPEED = 0.01  # share of the top speed below which dry friction has no clear sign
 _WIDTHS = 3.0  # widths of a smooth sign within which it is not clear
 
 
@@ -50,7 +50,7 @@ def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Arr
     for dq in speeds:
         for direction, width in zip(directions, widths, strict=True):
             speed = np.abs(dq @ direction)
-            slow = speed < max(_SLOW * float(speed.max()), _WIDTHS * float(width))
+            slow = speed < max(_SLOW_SPEED * float(speed.max()), _WIDTHS * float(width))
             out[:, direction != 0.0] |= slow[:, None]
     return out
 

@@ -10,7 +10,7 @@ from dynid.findings import Note
 from dynid.recording import Recording, Samples
 from dynid.simulation import ControlLaw, Reference
 
-_OUTSIDE = 1.5  # ticks by which samples may stand outside their reference
+_MAX_TICKS_OUTSIDE = 1.5  # ticks by which samples may stand outside their reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def measured_motion(samples: Samples) -> Reference:
 
 def _covering(part: Samples, reference: Reference) -> Reference:
     """The reference, refused where it does not last over all samples."""
-    more = _OUTSIDE / reference.rate
+    more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from "
                          f"{reference.t[0]:.4g} s to "

@@ -8,18 +8,18 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.estimate.closed_loop.loop import Loop, Run
+from dynid.estimate.closed_loop.loop import Loop, SimulatedRun
 from dynid.estimate.consistent import consistent_weighted
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
 from dynid.model import LinearModel, Model, Parameter, Parameters, RigidBodies, RotorInertia, complete
 from dynid.model.kinds import ROTOR
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, numbered_joints
 from dynid.simulation import ControlLaw, joint_inertia, simulate
 
 
-def first_run(problem: Problem, loop: Loop, start: str) -> Run:
+def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
     """The simulations that the first iteration takes its motion from."""
     if start == "regular":
         return run_unit_inertias(loop)
@@ -43,7 +43,7 @@ def _filtered(problem: Problem) -> Array:
     return (consistent_weighted(smooth) if problem.model.parameters.bodies else weighted_least_squares(smooth)).full
 
 
-def run_unit_inertias(loop: Loop) -> Run:
+def run_unit_inertias(loop: Loop) -> SimulatedRun:
     """Joints of unit inertia in a loop with the machine's poles, the regular start (Janot, Vandanjon, Gautier,
     eq. 48-50)."""
     ones = np.ones(loop.model.dof)
@@ -54,10 +54,10 @@ def run_unit_inertias(loop: Loop) -> Run:
     def law_of(theta: Array) -> ControlLaw:
         return law
 
-    return Run(tuple(simulate(unit, ones, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+    return SimulatedRun(tuple(simulate(unit, ones, law, log.reference, step=loop.step) for log in loop.logs), law_of)
 
 
-def run_unit_links(loop: Loop) -> Run:
+def run_unit_links(loop: Loop) -> SimulatedRun:
     """Links of unit inertia about their own joint's axis, or of unit mass where it slides, and of nothing else, in a
     loop with the machine's poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51).
 
@@ -73,7 +73,7 @@ def run_unit_links(loop: Loop) -> Run:
     def law_of(theta: Array) -> ControlLaw:
         return law
 
-    return Run(tuple(simulate(links, theta, law, log.reference, step=loop.step) for log in loop.logs), law_of)
+    return SimulatedRun(tuple(simulate(links, theta, law, log.reference, step=loop.step) for log in loop.logs), law_of)
 
 
 def unit_links(robot: Robot) -> Array:

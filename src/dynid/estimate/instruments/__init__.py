@@ -13,9 +13,9 @@ Z is the regressor along a motion without noise. Two precautions, both needed wh
   its dry columns are smoothed over a short window. Any such change keeps Z a valid instrument.
 """
 
-from dynid.estimate.instruments.bent import bent
 from dynid.estimate.instruments.covariance import spectral_covariance, spectral_freedom
 from dynid.estimate.instruments.equations import Instrumented
+from dynid.estimate.instruments.joint_deflection import with_joint_deflection
 from dynid.estimate.instruments.measured import Measured
 from dynid.estimate.instruments.projection import Projected, project
 from dynid.estimate.instruments.residuals import LowRate, at_low_rate, low_decimation, low_rate, low_rate_scale
@@ -23,7 +23,24 @@ from dynid.estimate.instruments.shift import instrument_shift
 from dynid.estimate.instruments.transfer import filtered_references, plain_references
 from dynid.estimate.instruments.windows import WINDOW, smoothed_velocity, soften, taper
 
-__all__ = ["WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "bent", "filtered_references",
-           "instrument_shift", "low_decimation", "low_rate", "low_rate_scale", "plain_references", "project",
-           "smoothed_velocity", "soften", "spectral_covariance",
-           "spectral_freedom", "taper"]
+__all__ = [
+           "WINDOW",
+           "Instrumented",
+           "LowRate",
+           "Measured",
+           "Projected",
+           "at_low_rate",
+           "filtered_references",
+           "instrument_shift",
+           "low_decimation",
+           "low_rate",
+           "low_rate_scale",
+           "plain_references",
+           "project",
+           "smoothed_velocity",
+           "soften",
+           "spectral_covariance",
+           "spectral_freedom",
+           "taper",
+           "with_joint_deflection",
+]

@@ -23,7 +23,7 @@ from dynid.regression.equations import Layout
 
 MOST_BLOCKS = 32
 SMALLEST, LARGEST = 64, 512  # samples of a chunk; a short one early, so that there are blocks soon
-_ONE = np.zeros(0)  # shares of samples that all count alike
+_EQUAL_SHARES = np.zeros(0)  # shares of samples that all count alike
 
 
 def factor_width(layout: Layout) -> int:
@@ -94,7 +94,7 @@ class Memory:
         while at < m:
             count = min(m - at, self.room)
             fold_rows(self.factor, self.squares, self.counts, x, self._space, self._which, entries, keep,
-                      self.starts, at, at + count, _ONE)
+                      self.starts, at, at + count, _EQUAL_SHARES)
             self.took(count, None)
             at += count
         self.settle()

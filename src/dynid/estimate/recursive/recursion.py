@@ -29,11 +29,11 @@ RING = 4096  # innovations kept
 FIRST_WEIGHTS = 256  # samples after which noise is learnt for the first time
 ROWS_PER_PARAMETER = 4  # rows for each parameter that weights are learnt from at least: fewer are fitted too well
 _NO_HISTORY, _NOTHING = np.zeros((0, 1)), np.zeros(0)
-_STRETCHES = 20  # between restarts that are kept
+_MAX_SEGMENTS = 20  # between restarts that are kept
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class RestartSegment:
     """The data between one restart and the next: samples start..stop, their fold, and the estimate (base,) before."""
 
     start: int
@@ -64,7 +64,7 @@ class Recursion:
         self.beta, self.norms = np.zeros(b), np.zeros(b)
         self.padded = np.zeros((self.width, stride(self.width)))
         self.restarts: list[int] = []
-        self.stretches: list[Stretch] = []  # those that have ended, the last few
+        self.stretches: list[RestartSegment] = []  # those that have ended, the last few
         self.before = np.zeros(b)  # the estimate at the last restart
         self.tally, self.ring, self.spread = np.zeros((3, dof)), np.zeros((RING, dof)), np.zeros((2, dof))
         self.resting = False  # forgetting waits
@@ -162,7 +162,7 @@ class Recursion:
 
     def begin_anew(self, prior: Prior) -> None:
         """All that is known becomes this prior; the data since then are a new stream."""
-        self.stretches = self.since_restarts()[-_STRETCHES:]
+        self.stretches = self.since_restarts()[-_MAX_SEGMENTS:]
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
         self.memory.clear()
@@ -233,12 +233,12 @@ class Recursion:
         share = math.exp(0.5 * self.memory.log)
         return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
 
-    def since_restarts(self) -> list[Stretch]:
+    def since_restarts(self) -> list[RestartSegment]:
         """The data after each of the last restarts."""
         if not self.restarts:
             return []
         fold = self.memory.regression(self.layout.base, self.joints).joined(1)
-        return [*self.stretches, Stretch(self.restarts[-1], self.done, self.before, fold)]
+        return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
         """The live factor as a least-squares problem, with the ridge of parameters that have one (see

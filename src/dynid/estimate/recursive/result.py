@@ -10,7 +10,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.covariance import (
-    Noise,
+    ScoreNoise,
     block_noise,
     inflation,
     naive_covariance,
@@ -56,7 +56,7 @@ def stream_facts(recursion: Recursion) -> dict[str, Any]:
             "forgetting": recursion.forgetting.name, "restarts": list(recursion.restarts)}
 
 
-def stream_noise(recursion: Recursion, regression: Regression, solution: Solution) -> Noise:
+def stream_noise(recursion: Recursion, regression: Regression, solution: Solution) -> ScoreNoise:
     """What correlated noise does to the estimate: from blocks of time where all that was known fades alike, else from
     the power of the innovations at low frequencies."""
     blocks = sum(block.rows > 0 for block in regression.blocks)
@@ -66,10 +66,10 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         known = np.ix_(solution.excited, solution.excited)
         middle = np.zeros_like(solution.inverse)
         middle[known] = low_power(recursion.innovations()) * np.linalg.inv(solution.inverse[known])
-        return Noise(middle, "innovations")
+        return ScoreNoise(middle, "innovations")
     else:
-        found = Noise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
-    return Noise(found.middle + prior_noise(regression), found.cov_type, found.freedom)
+        found = ScoreNoise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
+    return ScoreNoise(found.middle + prior_noise(regression), found.cov_type, found.freedom)
 
 
 def moderated(naive: Array, variances: Array, freedom: float, identified: Bools) -> tuple[Array, float]:

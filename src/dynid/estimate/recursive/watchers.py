@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _BEAT = 256  # samples between looks where nothing else asks for more
 MIN_WINDOWS_FOR_MEAN = 8  # windows before a mean is used, and a spread
-_LONG = 100.0  # windows of a long mean
+_LONG_MEAN_WINDOWS = 100.0  # windows of a long mean
 _STRONG = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
 _DRIFT, _ENOUGH = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
 
@@ -86,14 +86,14 @@ class InnovationTest:
                       if self.windows >= MIN_WINDOWS_FOR_MEAN else 0.0)
         self.windows += 1
         excess = min(ratio - 1.0, 3.0 * spread) if self.windows > MIN_WINDOWS_FOR_MEAN else min(ratio - 1.0, 3.0)
-        self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG)
+        self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG_MEAN_WINDOWS)
 
     def _follow(self, power: list[float], rows: list[float]) -> None:
         """The long mean: of all windows at first, then of the last hundred or so."""
         for j, (p, n) in enumerate(zip(power, rows, strict=True)):
             if n > 0:
                 self.seen[j] += 1
-                self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG)
+                self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG_MEAN_WINDOWS)
 
     def restart(self, recursion: Recursion) -> None:
         """A change adds to the covariance what the innovations ask for, around the present estimate; the data before it
@@ -220,7 +220,7 @@ class MemoryChoice:
             both = triangular(np.vstack([self.before, block]))
             lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
             self.pairs += 1
-            self.power *= (lost / self.power) ** (1.0 / min(self.pairs, _LONG))
+            self.power *= (lost / self.power) ** (1.0 / min(self.pairs, _LONG_MEAN_WINDOWS))
         self.before = block
 
     def rescale(self, factor: Array) -> None:

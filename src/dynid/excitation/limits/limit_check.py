@@ -20,7 +20,7 @@ from dynid.excitation.trajectories.polynomial import Piecewise
 from dynid.excitation.trajectories.trajectory import Trajectory
 
 TOLERANCE = 1e-9
-_CHUNK = 4096
+_CHECKED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,10 @@ def _part_usages(trajectory: Trajectory, t: Array, limits: Limits, torque: Torqu
 
 
 def _torques(torque: TorqueLimit, limits: Limits, t: Array, q: Array, dq: Array, ddq: Array) -> Iterator[Usage]:
-    parts = [[np.ascontiguousarray(x[lo:lo + _CHUNK]) for x in (q, dq, ddq)] for lo in range(0, len(t), _CHUNK)]
+    parts = [
+        [np.ascontiguousarray(x[lo : lo + _CHECKED_AT_ONCE]) for x in (q, dq, ddq)]
+        for lo in range(0, len(t), _CHECKED_AT_ONCE)
+    ]
     tau = np.abs(np.vstack([torque.torques(*part) for part in parts]))
     # Coulomb friction jumps with the sign of the velocity: a second difference across a jump says nothing.
     flips = np.zeros(len(t), dtype=bool)
@@ -165,8 +168,8 @@ def _distances(space: Workspace, t: Array, q: Array) -> Iterator[Usage]:
     """Smallest slack of every contact; between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2."""
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))
-    for lo in range(0, len(t), _CHUNK):
-        rows = slice(lo, min(lo + _CHUNK + 1, len(t)))
+    for lo in range(0, len(t), _CHECKED_AT_ONCE):
+        rows = slice(lo, min(lo + _CHECKED_AT_ONCE + 1, len(t)))
         ends, _ = space.ends(q[rows])
         slack, _ = space.slack_of_ends(ends)
         if len(slack) > 1:

@@ -17,7 +17,7 @@ from dynid.excitation.limits.capsules import Capsule, capsule_around, distances_
 from dynid.excitation.limits.half_space import HalfSpace
 from dynid.robot import BASE, Robot
 
-_PROBES = 200  # random postures that tell which contacts are always there
+_PROBED_POSTURES = 200  # random postures that tell which contacts are always there
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Workspace:
         rng = np.random.default_rng(0)
         low = np.where(np.isfinite(self.robot.limit("lower")), self.robot.limit("lower"), -np.pi)
         high = np.where(np.isfinite(self.robot.limit("upper")), self.robot.limit("upper"), np.pi)
-        touch = np.asarray((self.slack(rng.uniform(low, high, (_PROBES, self.robot.dof))) < 0).all(axis=0))
+        touch = np.asarray((self.slack(rng.uniform(low, high, (_PROBED_POSTURES, self.robot.dof))) < 0).all(axis=0))
         count = len(self.pairs)
         names = self.names
         return replace(self, pairs=self.pairs[~touch[:count]], sides=self.sides[~touch[count:]],

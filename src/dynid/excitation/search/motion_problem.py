@@ -18,7 +18,7 @@ from dynid.excitation.limits.nonlinear import NonlinearLimit
 from dynid.excitation.search.criteria import Criterion
 from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
 
-_MARGIN = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
+_LIMIT_MARGIN = 2e-3  # share of every limit kept free while searching, for what happens between the grid points
 ACTIVE_LIMIT_SHARE = 0.5  # nonlinear limits closer than this share take part in a step
 _MOST_ROWS = 150  # of each nonlinear limit in one step; the worst ones decide
 
@@ -50,10 +50,10 @@ class MotionProblem:
         """Lower and upper limits (4, dof) of q, dq, ddq, jerk, a little inside the real ones."""
         limits = self.limits
         span = limits.upper - limits.lower
-        margin = np.where(np.isfinite(span), 0.5 * _MARGIN * span, 0.0)
+        margin = np.where(np.isfinite(span), 0.5 * _LIMIT_MARGIN * span, 0.0)
         ends = [x for x in (limits.start, limits.end) if x is not None]  # a posture may stand right at a limit
         low, high = np.min([limits.lower + margin, *ends], axis=0), np.max([limits.upper - margin, *ends], axis=0)
-        top = [(1.0 - _MARGIN) * x for x in (limits.velocity, limits.acceleration, limits.jerk)]
+        top = [(1.0 - _LIMIT_MARGIN) * x for x in (limits.velocity, limits.acceleration, limits.jerk)]
         return np.stack([low, *(-x for x in top)]), np.stack([high, *top])
 
     @cached_property

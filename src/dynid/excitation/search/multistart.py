@@ -21,12 +21,30 @@ from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.threads import side_by_side, thread_count
 
 _AT_ONCE = 4  # starts of one round; fixed, so that the result does not depend on the number of threads
-_SHARES = (1.0, 0.999, 0.995, 0.99, 0.98, 0.96, 0.92, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.005, 0.001)
+_AMPLITUDE_SHARES = (
+    1.0,
+    0.999,
+    0.995,
+    0.99,
+    0.98,
+    0.96,
+    0.92,
+    0.85,
+    0.7,
+    0.5,
+    0.35,
+    0.2,
+    0.1,
+    0.05,
+    0.02,
+    0.005,
+    0.001,
+)
 _LAST_ORDER = (64.0,)
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class FeasibleMotion:
     """A motion that respects everything: its free coefficients, trajectory, value and report, and its anchor."""
 
     z: Array
@@ -46,12 +64,12 @@ class MultiStart:
         self.starts, self.running, self.interrupted = 0, 0, False
         self.over = threading.Event()
         self.lock = threading.Lock()
-        self.found: dict[tuple[int, int], Candidate] = {}  # by round and start
+        self.found: dict[tuple[int, int], FeasibleMotion] = {}  # by round and start
 
     def stop(self) -> bool:
         return self.over.is_set() or time.monotonic() > self.deadline
 
-    def run(self) -> Candidate:
+    def run(self) -> FeasibleMotion:
         """Rounds of starts until the time is over; later rounds begin half their starts near the best so far."""
         problem, rounds = self.design.problem, self.options.rounds
         anchor = Anchor.of(problem, safe_posture(problem, self.options.seed))
@@ -71,12 +89,12 @@ class MultiStart:
         return best
 
     @property
-    def best(self) -> Candidate | None:
+    def best(self) -> FeasibleMotion | None:
         """The best motion so far; the earliest start where two are equal, whichever thread was first."""
         with self.lock:
             return self.found[min(self.found, key=lambda key: (self.found[key].value, key))] if self.found else None
 
-    def _round(self, number: int, near: Candidate | None, anchor: Anchor) -> None:
+    def _round(self, number: int, near: FeasibleMotion | None, anchor: Anchor) -> None:
         def one(k: int) -> None:
             with self.lock:
                 self.running += 1
@@ -88,7 +106,7 @@ class MultiStart:
 
         side_by_side(one, range(_AT_ONCE), thread_count(self.options.threads))
 
-    def _follow(self, number: int, k: int, near: Candidate | None, anchor: Anchor) -> None:
+    def _follow(self, number: int, k: int, near: FeasibleMotion | None, anchor: Anchor) -> None:
         """Start k of a round, followed to its end; near: a motion to begin beside."""
         if self.stop() and (number, k) != (0, 0):
             return
@@ -111,7 +129,7 @@ class MultiStart:
                 self.history.append((time.monotonic() - self.began, result.value))
                 self._tell(result)
 
-    def _tell(self, found: Candidate) -> None:
+    def _tell(self, found: FeasibleMotion) -> None:
         """Say that a better motion was found."""
         design, options = self.design, self.options
         if options.progress is not None:
@@ -120,7 +138,7 @@ class MultiStart:
             options.best(BestSoFar(*self.history[-1], design.condition(found.trajectory), design.base,
                                    design.deviations(found.trajectory)))
 
-    def _start(self, first: bool, near: Candidate | None, anchor: Anchor,
+    def _start(self, first: bool, near: FeasibleMotion | None, anchor: Anchor,
                rng: np.random.Generator) -> tuple[Anchor, Array]:
         """Free coefficients (dof, k) to begin with, and their anchor; first: the very first start of the search."""
         given = self.options.start if first else None
@@ -136,7 +154,7 @@ class MultiStart:
         share = rng.choice([0.1, 0.2, 0.35])
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
-    def _other_knots(self, near: Candidate | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
+    def _other_knots(self, near: FeasibleMotion | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
         """The same problem on other knots: any, or a little off those of the best so far."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
@@ -147,7 +165,7 @@ class MultiStart:
         except NotPossibleError:  # these knots leave no way between the given postures
             return anchor
 
-    def _corrected(self, z: Array, anchor: Anchor) -> Candidate | None:
+    def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
         """As `_shrunk`, but what oversteps torque or workspace between the samples is searched again, more strictly."""
         problem = anchor.problem
         best = self._shrunk(z, anchor)
@@ -165,7 +183,7 @@ class MultiStart:
                 best = again
         return best
 
-    def _shrunk(self, z: Array, anchor: Anchor) -> Candidate | None:
+    def _shrunk(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
         """The motion drawn towards a gentle one until every limit holds on the dense grid; None if it never does."""
         problem, family = anchor.problem, anchor.problem.family
         centres = [anchor.gentlest]
@@ -176,12 +194,12 @@ class MultiStart:
             posture = q[int(np.argmin(problem.nonlinear_excess_at_rest(q)))] if problem.nonlinear else middle
             centres.insert(0, family.constant_motion(posture))
         for centre in centres:
-            for share in _SHARES:
+            for share in _AMPLITUDE_SHARES:
                 moved = centre + share * (z - centre)
                 trajectory = family.trajectory(moved)
                 report = self.design.check(trajectory)
                 if report.ok:
-                    return Candidate(moved, trajectory, self.design.value(trajectory), report, anchor)
+                    return FeasibleMotion(moved, trajectory, self.design.value(trajectory), report, anchor)
         return None
 
     def _not_possible(self, anchor: Anchor) -> NotPossibleError:
@@ -199,7 +217,7 @@ def _projected(given: Trajectory, anchor: Anchor) -> Array:
     problem, gentlest = anchor.problem, anchor.gentlest
     functions = problem.family.family.functions(problem.t)[0]
     z = problem.family.free(np.linalg.lstsq(functions, given.at(problem.t).q, rcond=None)[0].T)
-    for share in _SHARES:
+    for share in _AMPLITUDE_SHARES:
         moved = gentlest + share * (z - gentlest)
         if problem.excess(problem.signals(moved)) <= 1e-9:
             return moved

@@ -13,10 +13,10 @@ from dynid.errors import NotPossibleError
 from dynid.excitation.search.motion_problem import MotionProblem
 from dynid.excitation.search.quadratic_program import solve_qp
 
-_POSTURES = 400
-_DRAWS = 30
-_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)
-_SIGNALS = ("position", "velocity", "acceleration", "jerk")
+_START_POSTURES = 400
+_START_DRAWS = 30
+_START_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)
+_LIMITED_SIGNALS = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,9 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     if not problem.nonlinear:
         return middle
     rng = np.random.default_rng([seed, 1])
-    q = np.vstack([middle, np.clip(np.zeros(limits.dof), low, high), rng.uniform(low, high, (_POSTURES, limits.dof))])
+    q = np.vstack(
+        [middle, np.clip(np.zeros(limits.dof), low, high), rng.uniform(low, high, (_START_POSTURES, limits.dof))]
+    )
     value = problem.nonlinear_excess_at_rest(q)
     for _ in range(40):  # around the best ones, closer and closer
         if value.min() < -0.05:
@@ -134,7 +136,7 @@ def _conflict(problem: MotionProblem, j: int) -> str:
     excluding = next((one for one in sets if _feasible_joint(problem, j, one) is None), sets[-1])
     values = (f"{limits.lower[j]:g} to {limits.upper[j]:g}", *(f"{x[j]:g}" for x in (
         limits.velocity, limits.acceleration, limits.jerk)))
-    which = " and ".join(f"{_SIGNALS[s]} limit {values[s]}" for s in excluding)
+    which = " and ".join(f"{_LIMITED_SIGNALS[s]} limit {values[s]}" for s in excluding)
     ends = (("from", limits.start), ("to", limits.end))
     way = " ".join(f"{what} {posture[j]:g}" for what, posture in ends if posture is not None)
     return (f"no {family.kind} motion takes joint '{limits.names[j]}' {way} in {family.duration:g} s within its "
@@ -157,7 +159,7 @@ def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
         z = anchor.motion + reach * rng.uniform(0.3, 0.99, (family.dof, 1)) * z
     if not problem.nonlinear:
         return z
-    tries = [gentlest + share * (z - gentlest) for share in _SHARES]
+    tries = [gentlest + share * (z - gentlest) for share in _START_SHARES]
     values = []
     for one in tries:
         values.append(problem.nonlinear_excess(one))
@@ -198,7 +200,7 @@ def best_random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
     """Free coefficients (dof, k) of the best of several random motions."""
     problem = anchor.problem
     found: list[tuple[float, int, Array]] = []
-    for _ in range(_DRAWS if not problem.nonlinear else _DRAWS // 3):
+    for _ in range(_START_DRAWS if not problem.nonlinear else _START_DRAWS // 3):
         z = random_motion(anchor, rng)
         excess = max(0.0, problem.nonlinear_excess(z))
         found.append((problem.value(z, 2.0) + 10.0 * excess, len(found), z))

@@ -17,7 +17,7 @@ from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
 MAX_MOTION_VALUE = 1e9  # rad, rad/s and rad/s^2, or of m
-_EVEN = 1e-3  # share of a period by which time stamps may be off
+_UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
 
 
 def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
@@ -35,7 +35,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     if len(t) < 3 or not np.isfinite(t).all():
         raise DynidError(f"the motion {path} needs at least three rows with a finite time, got {len(t)}")
     period = (t[-1] - t[0]) / (len(t) - 1)
-    if not period > 0 or np.abs(t - t[0] - period * np.arange(len(t))).max() > _EVEN * period:
+    if not period > 0 or np.abs(t - t[0] - period * np.arange(len(t))).max() > _UNIFORM_TOLERANCE * period:
         raise DynidError(f"the rows of {path} are not evenly spaced in time; write the motion at a fixed rate")
     for name, values in parts.items():
         wrong = np.argwhere(~(np.abs(values) <= MAX_MOTION_VALUE))

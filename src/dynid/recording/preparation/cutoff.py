@@ -31,14 +31,14 @@ from dynid.recording.preparation.filters import Segments
 from dynid.signals import power_density
 
 MIN_SPECTRUM_SAMPLES = 64  # samples below which a spectrum says nothing
-_BINS = 120  # logarithmic frequency bins kept for the choice and for the report
+_SPECTRUM_BINS = 120  # logarithmic frequency bins kept for the choice and for the report
 _STOPS_FALLING = 6.0  # dB: a fall of less than this over two octaves is noise
 _NOISE_SHARE = 1e-3  # of the acceleration's power
 MAX_CUTOFF_SHARE_OF_RATE = 0.1  # of the rate
-_WHOLE = 0.999  # of the acceleration's power: what a filter must leave
-_MOTION = 0.99  # of a velocity's power lies within the motion's band
+_KEPT_POWER = 0.999  # of the acceleration's power: what a filter must leave
+_MOTION_POWER = 0.99  # of a velocity's power lies within the motion's band
 _BAND_WINDOW = 20.0  # s, for the motion's band
-_BEYOND = 32.0  # times the motion's band: nothing of the motion is left there
+_NOISE_BAND_START = 32.0  # times the motion's band: nothing of the motion is left there
 _AT_ONCE = 262_144  # rows of a position that are looked at together
 _STEPPED = 0.95  # of a position's changes are whole numbers of its encoder's step, to a twentieth of it
 
@@ -86,7 +86,7 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
     band = float(np.median(motion_bands(q[start:stop], rate)[moving]))
     high = max(MAX_CUTOFF_SHARE_OF_RATE * rate, float(np.nanmedian(needed)) if np.any(np.isfinite(needed)) else 0.0)
     high = min(high, 0.25 * rate)
-    common = min(float(np.median(reached)) if len(reached) else _BEYOND * band, high)
+    common = min(float(np.median(reached)) if len(reached) else _NOISE_BAND_START * band, high)
     return Spectrum(f, psd, floor, cutoff, float(f"{common:.3g}"), band)
 
 
@@ -106,7 +106,7 @@ def motion_bands(q: Array, rate: float) -> Array:
     for j in range(q.shape[1]):
         top = int(np.argmax(position[:, j]))
         end = first[top + int(np.argmin(velocity[top:, j]))] + 1
-        bands.append(_reach(f[:end], f[:end] ** 2 * psd[:end, j], _MOTION))
+        bands.append(_reach(f[:end], f[:end] ** 2 * psd[:end, j], _MOTION_POWER))
     return np.array(bands)
 
 
@@ -135,7 +135,7 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
     window = min(len(q) - 2, max(int(seconds * rate), MIN_SPECTRUM_SAMPLES // 2))
     f, density = power_density(q, rate, window, differences=2)
     f, density = f[1:], density[1:] / (2.0 * np.sin(np.pi * f[1:, None] / rate)) ** 4
-    edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _BINS + 1)).astype(int)) - 1
+    edges = np.unique(np.round(np.geomspace(1, len(f) + 1, _SPECTRUM_BINS + 1)).astype(int)) - 1
     centre = np.array([np.exp(np.mean(np.log(f[a:b]))) for a, b in pairwise(edges)])
     level = np.array([np.median(density[a:b], axis=0) for a, b in pairwise(edges)])
     return centre, np.maximum(level, 1e-300)
@@ -161,13 +161,13 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
     elif counted > 0.0:
         i, floor = len(f) - 1, 10.0 * float(np.log10(counted))
     else:
-        return np.nan, np.nan, 2.0 * _reach(f, power, _WHOLE)
+        return np.nan, np.nan, 2.0 * _reach(f, power, _KEPT_POWER)
     above = np.flatnonzero(smooth[top:] < floor + 3.01)  # signal and noise equal: 3 dB above the noise alone
     equal = float(f[top + above[0]]) if len(above) else float(f[i])
     noise = 10.0 ** (floor / 10.0)
     motion = np.where(f <= equal, np.maximum((2.0 * np.pi * f) ** 4 * (psd - noise) * width, 0.0), 0.0)
     share = (5.0 * _NOISE_SHARE * float(np.sum(motion)) / (noise * (2.0 * np.pi) ** 4)) ** 0.2
-    return noise, min(share, 2.0 * equal), 2.0 * _reach(f, motion, _WHOLE)
+    return noise, min(share, 2.0 * equal), 2.0 * _reach(f, motion, _KEPT_POWER)
 
 
 def _reach(f: Array, power: Array, share: float) -> float:

@@ -22,13 +22,13 @@ from dynid.signals import at_times, cubic_spline
 
 Rows = Bools
 
-_UNIFORM = 0.01  # largest distance of a stamp from the uniform grid, in intervals, to call the log uniform
+_UNIFORM_TOLERANCE = 0.01  # largest distance of a stamp from the uniform grid, in intervals, to call the log uniform
 _TOO_CLOSE = 0.2  # two stamps closer than this, in intervals, are one instant: the later value holds
 _UNMEASURED = 2.5  # a grid point between measurements further apart than this, in intervals, is not used
 _GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # the longest gap bridged when the user names none: the larger of both
 _FEW_REPEATS = 1e-3  # share of the rows below which repeats are let be
 _STANDS_STILL = 20  # equal rows that are a rest, not a slow source
-_FINEST = 20  # a grid so many times finer than the log holds nothing more than it
+_MAX_REFINEMENT = 20  # a grid so many times finer than the log holds nothing more than it
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,12 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
                              f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to reduce the "
                              "number of rows")
-    if rate is not None and rate > _FINEST / typical:
-        raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is more than {_FINEST} times finer than the "
-                             f"log's own {1 / typical:.4g} Hz and would contain no additional information; give a "
-                             "lower 'rate'")
+    if rate is not None and rate > _MAX_REFINEMENT / typical:
+        raise RecordingError(
+            f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer than the "
+            f"log's own {1 / typical:.4g} Hz and would contain no additional information; give a "
+            "lower 'rate'"
+        )
     fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
     if stuck:
         for name in fresh:
@@ -254,7 +256,7 @@ def regular_rate(t: Array, segments: Segments) -> float | None:
     rate = float(np.sum(counts) / np.sum(spans))
     nearest = float(f"{rate:.6g}")
     for candidate in (nearest, rate):  # a printed rate is a round number; the stamps are not
-        if all(np.max(np.abs(t[a:b] - t[a] - np.arange(b - a) / candidate)) * candidate < _UNIFORM
+        if all(np.max(np.abs(t[a:b] - t[a] - np.arange(b - a) / candidate)) * candidate < _UNIFORM_TOLERANCE
                for a, b in segments):
             return candidate
     return None
@@ -264,7 +266,7 @@ def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]
     """Stamps of the uniform grid (samples,) and its row ranges (k, 2); segments of one row are left out."""
     pieces, rows, done = [], [], 0
     for start, stop in segments:
-        count = int(np.floor((t[stop - 1] - t[start]) * rate + _UNIFORM)) + 1
+        count = int(np.floor((t[stop - 1] - t[start]) * rate + _UNIFORM_TOLERANCE)) + 1
         if count < 2:
             continue
         pieces.append(t[start] + np.arange(count) / rate)

@@ -27,7 +27,7 @@ FilteredKind = Literal["kernel", "energy", "power"]
 EquationsKind = Literal["torque", "kernel", "energy", "power"]
 
 _BOX_HALF_GAIN = 0.603355  # periods a window at which sin(pi x) / (pi x) is one half
-_WIDER = 3.0  # how many times the rows' frequencies the motion's kernel lets through
+_KERNEL_BAND_RATIO = 3.0  # how many times the rows' frequencies the motion's kernel lets through
 CUTOFF_SHARE_OF_NYQUIST = 0.8  # of the Nyquist frequency of the rows that the cut-off is
 
 
@@ -86,7 +86,7 @@ class RowFilter:
                                    "longer one")
         order = options.product_order
         wide = PolynomialKernel(1.0, order, options.alpha, options.beta, 0.5)
-        length = max(wide.cutoff / (_WIDER * cutoff), (order + MOST_DERIVATIVES + 5) / rate)
+        length = max(wide.cutoff / (_KERNEL_BAND_RATIO * cutoff), (order + MOST_DERIVATIVES + 5) / rate)
         half = max(round(0.5 * length * rate), 1)  # samples: the delay stands exactly in the middle
         motion = PolynomialKernel(2 * half / rate, order, options.alpha, options.beta, half / rate)
         step = max(1, min(int(CUTOFF_SHARE_OF_NYQUIST * rate / (2.0 * cutoff)), rows // fewest))

@@ -24,7 +24,7 @@ from dynid.recording.preparation.filters import Segments
 
 EQUIVALENT_ORDER = 3  # of the Butterworth run both ways that has the smoother's gain
 _UNKNOWN_START = 1e8  # variance of the state before the first sample, in measurement variances
-_SETTLED = 1e-14  # relative change of the covariance below which it is taken as constant
+_SETTLED_CHANGE = 1e-14  # relative change of the covariance below which it is taken as constant
 
 
 def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array | None = None,
@@ -80,7 +80,7 @@ def gains(a: float, velocity_noise: float, samples: int) -> tuple[Array, Array, 
         after = f @ p @ f.T + noise
         back.append(np.asarray(np.linalg.solve(after, f @ p).T, dtype=float))
         p = after
-        if np.max(np.abs(p - previous)) < _SETTLED * np.max(np.abs(p)):
+        if np.max(np.abs(p - previous)) < _SETTLED_CHANGE * np.max(np.abs(p)):
             break
         previous = p
     return np.array(on_q), np.array(on_v).reshape(-1, 3), np.array(back)

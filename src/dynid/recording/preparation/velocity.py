@@ -12,7 +12,7 @@ from dynid.signals import at_times, cubic_spline
 
 MAX_COMPARED_ROWS = 200_000  # of the longest segment that are looked at
 _SCALE_OFF = 0.02  # largest error of scale
-_REST = 0.05  # largest part of the velocity that scale and delay do not explain
+_MAX_UNEXPLAINED = 0.05  # largest part of the velocity that scale and delay do not explain
 _NO_SHIFT = 0.05  # delays below this part of a sample are left
 
 
@@ -91,7 +91,7 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
         if not abs(scale[j] - 1.0) <= _SCALE_OFF:
             why.append(f"that of {names[j]} is {scale[j]:.3g} times the derivative of its position (check its unit "
                        "and gear ratio)")
-        elif not rest[j] <= _REST:
+        elif not rest[j] <= _MAX_UNEXPLAINED:
             why.append(f"that of {names[j]} differs from the derivative of its position by {100 * rest[j]:.2g} %")
         elif not abs(delay[j]) <= 0.25 / cutoff:
             why.append(f"that of {names[j]} lags the position by {1000.0 * delay[j]:.3g} ms, more than a filter at "

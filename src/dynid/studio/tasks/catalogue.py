@@ -11,7 +11,7 @@ from dynid.excitation.trajectories.families import FAMILIES
 from dynid.model.registry import FRICTION, KINDS
 from dynid.recording.mapping import SIGNALS
 from dynid.recording.presets import PRESETS
-from dynid.robot.load import builtin_names
+from dynid.robot.robot_files import builtin_names
 from dynid.runs.code_files import ENDINGS
 from dynid.studio.confinement import Confinement
 from dynid.studio.voice import ProgressChannel

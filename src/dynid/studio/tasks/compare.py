@@ -16,7 +16,7 @@ from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 from dynid.validate import cross_validate
 
-_PATIENCE = 20.0  # s that cross-validation of one method may take
+_METHOD_TIMEOUT = 20.0  # s that cross-validation of one method may take
 
 
 def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _cross_errors(found: ComparedMethods, tell: Progress) -> list[float | None]:
     blocks, errors = len(problem.regression.blocks), list[float | None]()
     for i, (name, estimate, seconds) in enumerate(zip(found.names, found.estimates, found.seconds, strict=True)):
         tell(f"cross-validating {name}", i / len(found.names))
-        quick = blocks > 2 and (seconds * blocks < _PATIENCE or estimate.left_out is not None)
+        quick = blocks > 2 and (seconds * blocks < _METHOD_TIMEOUT or estimate.left_out is not None)
         try:
             errors.append(float(cross_validate(problem, name, estimate=estimate,
                                                options=method_options(settings, name)).mean) if quick else None)

@@ -11,17 +11,17 @@ from dynid.estimate import Estimate
 from dynid.recording import Samples
 from dynid.report.thin import thinned_rows
 from dynid.report.units import joint_units
-from dynid.runs.run import Run
+from dynid.runs.identification import Run
 from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
 from dynid.validate import Reconstruction
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
 from dynid.validate.grade import Grade
 
-_POINTS = 3000  # of a log's curves
+_CURVE_POINTS = 3000  # of a log's curves
 _DIGITS = 6
 GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
-_BAND = 2.0  # deviations on either side of friction
+_BAND_STD = 2.0  # deviations on either side of friction
 
 
 def run_curves(found: Run) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any
     """Motion and torques of each log of a reconstruction, thinned so that extremes stay."""
     made = []
     for samples, series in zip(one.samples, one.series, strict=True):
-        rows = thinned_rows(np.hstack([series.measured, series.residual]), _POINTS)
+        rows = thinned_rows(np.hstack([series.measured, series.residual]), _CURVE_POINTS)
         q, dq = _at(samples, series.t[rows], samples.q), _at(samples, series.t[rows], samples.dq)
         made.append({
             "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _DIGITS),
@@ -83,7 +83,7 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
 def friction_facts(one: FrictionShape) -> dict[str, Any]:
     """Friction of a joint over its velocity with a band of two deviations, and the medians of the data."""
     return {"joint": one.joint, "dq": plain(one.velocity, _DIGITS), "torque": plain(one.torque, _DIGITS),
-            "low": plain(one.torque - _BAND * one.deviation, _DIGITS),
-            "high": plain(one.torque + _BAND * one.deviation, _DIGITS),
+            "low": plain(one.torque - _BAND_STD * one.deviation, _DIGITS),
+            "high": plain(one.torque + _BAND_STD * one.deviation, _DIGITS),
             "points_dq": plain(one.centres, _DIGITS), "points_torque": plain(one.medians, _DIGITS),
             "points_low": plain(one.low, _DIGITS), "points_high": plain(one.high, _DIGITS)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynid.runs.demo import simulate_logs
+from dynid.runs.demonstration import simulate_logs
 from dynid.studio.confinement import Confinement
 from dynid.studio.voice import ProgressChannel
 

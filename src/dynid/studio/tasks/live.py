@@ -19,11 +19,11 @@ from dynid.studio.tasks.log import chosen_log
 from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.robot import tree_positions
 from dynid.studio.tasks.settings import run_settings
-from dynid.studio.tasks.watchers import Watcher, watcher
+from dynid.studio.tasks.watchers import StreamWatcher, watcher
 from dynid.studio.voice import ProgressChannel
 
 _EVERY, _SHARE = 0.1, 3.0  # s between two looks at least, and in times that one takes
-_PATIENCE = 15.0  # s after which a silent source has ended
+_SILENCE_TIMEOUT = 15.0  # s after which a silent source has ended
 _SPEED = (0.0, 1000.0)  # of a log that is replayed, in its own pace; 0: as fast as possible
 _PORTS = (1024, 65535)
 
@@ -50,7 +50,7 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
                            None if length is None or first is None else min(1.0, (last - float(first)) / length))
     stream.finish()
     if q is None:
-        raise DynidError(f"no sample from {source} for {_PATIENCE:g} s", "start the sender, then try again",
+        raise DynidError(f"no sample from {source} for {_SILENCE_TIMEOUT:g} s", "start the sender, then try again",
                          where="source")
     end = _look(stream, robot, last, q)
     voice.say("look", look=end)
@@ -58,7 +58,7 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
 
 
 def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement,
-            stream: Watcher) -> tuple[Iterator[Block], float | None]:
+            stream: StreamWatcher) -> tuple[Iterator[Block], float | None]:
     """The blocks of a source, and how many seconds it lasts where that is known."""
     kind, _, name = source.partition(":")
     if kind == "log":
@@ -72,17 +72,17 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
     if kind == "udp":
         if not name.isdigit() or not _PORTS[0] <= int(name) <= _PORTS[1]:
             raise DynidError(f"a UDP port must be a number from {_PORTS[0]} to {_PORTS[1]}", where="source")
-        return datagrams(int(name), robot.dof, stream.complain, _PATIENCE), None
+        return datagrams(int(name), robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     if kind == "tail":
         path = (bounds.files / name.removeprefix("files/")).resolve()
         if not path.is_relative_to(bounds.files) or not path.is_file():
             raise DynidError(f"there is no file '{name[:80]}' in the studio's folder", "put it there, or upload it",
                              where="source")
-        return growing(path, robot.dof, stream.complain, _PATIENCE), None
+        return growing(path, robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     raise DynidError("a source must be log:NUMBER, udp:PORT or tail:FILE", where="source")
 
 
-def _look(stream: Watcher, robot: Robot, t: float, q: Array) -> dict[str, Any]:
+def _look(stream: StreamWatcher, robot: Robot, t: float, q: Array) -> dict[str, Any]:
     """What is known at a moment, in plain data."""
     try:
         tree = plain(tree_positions(robot, q[None])[0], 6)

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, RecordingError
 from dynid.recording import Recording
-from dynid.recording.layout import Layout, lay_out
+from dynid.recording.layout import LogLayout, lay_out
 from dynid.recording.mapping import SIGNALS
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.presets import preset_of, recognised
@@ -125,7 +125,7 @@ def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[s
         layout.close()
 
 
-def _columns_of(layout: Layout, signal: str) -> Any:
+def _columns_of(layout: LogLayout, signal: str) -> Any:
     """Names of the columns of a signal, one a joint, or the key of its array."""
     found = layout.columns[signal]
     fields = [one.field for one in found]

@@ -16,8 +16,8 @@ from dynid.robot import Robot
 from dynid.studio.tasks.numbers import plain
 
 GAP_INTERVALS = 5.0  # intervals
-_SLOW = 0.1  # s below which slow motion is a turning point, no stretch
-_REST = 0.25  # s that every joint stands still
+_MIN_SLOW_TIME = 0.1  # s below which slow motion is a turning point, no stretch
+_MIN_REST_TIME = 0.25  # s that every joint stands still
 MAX_MARKS = 200  # marks of one kind
 _WEIGHS = 0.05  # of a joint's largest torque that gravity has to make, for its torque at rest to say something
 _NONE, _WRONG = 0.25, -0.25  # share of gravity in the torque at rest: hardly any, or with the wrong sign
@@ -80,7 +80,7 @@ def _hanging(one: Recording) -> list[dict[str, Any]]:
 def _slow(one: Recording, dq: Array) -> list[dict[str, Any]]:
     moving = moving_joints(one.q)
     slow, made = moving_speeds(dq, np.ones(dq.shape, dtype=bool)), []
-    rows = max(2, round(_SLOW * one.rate))
+    rows = max(2, round(_MIN_SLOW_TIME * one.rate))
     for j in np.flatnonzero(moving):
         name = one.joints[j]
         made += [_mark("slow", name, a, b, f"{name} hardly moves from {a:.4g} to {b:.4g} s: the sign of Coulomb "
@@ -101,7 +101,7 @@ def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] 
     if robot.bodies_without_inertia or robot.followers is not None or not len(recording):
         return None
     slow = np.maximum(moving_speeds(dq, np.ones(dq.shape, dtype=bool)), 1e-4)
-    still = longer_than(np.all(np.abs(dq) < slow, axis=1), max(3, round(_REST * recording.rate)))
+    still = longer_than(np.all(np.abs(dq) < slow, axis=1), max(3, round(_MIN_REST_TIME * recording.rate)))
     if not still.any():
         return None
     stretches = runs(still)

@@ -12,8 +12,8 @@ from dynid.errors import DynidError
 from dynid.files import write_json
 from dynid.progress import Progress
 from dynid.report import ReportData, write_report
+from dynid.runs.identification import Run, run
 from dynid.runs.results import facts, save
-from dynid.runs.run import Run, run
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.curves import run_curves
 from dynid.studio.tasks.settings import run_settings

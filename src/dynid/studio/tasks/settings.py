@@ -9,13 +9,13 @@ from typing import Any
 
 from dynid.errors import DynidError
 from dynid.recording.mapping import Mapping as LogMapping
-from dynid.robot.load import builtin_names
+from dynid.robot.robot_files import builtin_names
 from dynid.runs.settings import RunSettings, read_table
 from dynid.studio.confinement import Confinement, looks_like_file, named_files
 from dynid.studio.voice import ProgressChannel
 
 _NOBODY, _NOTHING = "arm3r", "files/none.csv"  # in the place of a robot and a log that are not chosen yet
-_HEAD = "Repeat with: dynid identify run.toml -o FOLDER"
+_REPEAT_LINE = "Repeat with: dynid identify run.toml -o FOLDER"
 
 
 def open_run(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _placed_log(log: Any, uploaded: set[str]) -> Any:
 
 
 def _shown(settings: RunSettings) -> dict[str, Any]:
-    return {"settings": settings.model_dump(mode="json"), "run_toml": settings.as_toml(_HEAD)}
+    return {"settings": settings.model_dump(mode="json"), "run_toml": settings.as_toml(_REPEAT_LINE)}
 
 
 def run_settings(bounds: Confinement, *, logs: bool = True, robot: str | None = None) -> RunSettings:

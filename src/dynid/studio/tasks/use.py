@@ -20,13 +20,13 @@ from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings, trust
 from dynid.studio.voice import ProgressChannel
 
-_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
+_RESULT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
 
 
 def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
     """The folder of the result that a page names, relative to the workspace; files it names may be read."""
     identity = params.get("result")
-    if not isinstance(identity, str) or not _ID.fullmatch(identity) or not (
+    if not isinstance(identity, str) or not _RESULT_ID.fullmatch(identity) or not (
             bounds.folder / "results" / identity / "run.toml").is_file():
         raise DynidError("choose the result of a run first", where="result")
     folder = Path("results") / identity

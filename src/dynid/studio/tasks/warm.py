@@ -15,8 +15,8 @@ from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.report import write_report
 from dynid.robot import Robot
+from dynid.runs.identification import run
 from dynid.runs.results import report_data
-from dynid.runs.run import run
 from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
 from dynid.studio.voice import ProgressChannel

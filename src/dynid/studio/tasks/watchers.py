@@ -28,7 +28,7 @@ WATCHES = ("parameters", "payload", "contact")
 _RECENT = 50  # rows that tell which link is touched
 
 
-class Watcher(Protocol):
+class StreamWatcher(Protocol):
     """What samples are fed to, and what is seen of it."""
 
     @property
@@ -46,7 +46,7 @@ class Watcher(Protocol):
     def look(self) -> dict[str, Any]: ...
 
 
-def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement) -> Watcher:
+def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement) -> StreamWatcher:
     """What the page asks to watch."""
     watch = params.get("watch") or "parameters"
     if watch not in WATCHES:
@@ -55,12 +55,12 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     if result is not None and result[0].model.dof != robot.dof:
         raise DynidError("the result belongs to a robot with other joints than the selected one", where="result")
     if watch == "parameters" or result is None:
-        return Parameters(_live(params, settings, robot, None if result is None else result[0]))
+        return ParameterWatcher(_live(params, settings, robot, None if result is None else result[0]))
     estimate, own = result
     frame = params.get("frame") or None
     if watch == "payload":
         cutoff = own.prepare.get("cutoff")
-        return Load(LivePayload(estimate, frame, feeding=FeedOptions(
+        return LoadWatcher(LivePayload(estimate, frame, feeding=FeedOptions(
             float(cutoff) if isinstance(cutoff, int | float) else None)))
     with bounds.trusting(own.robot):
         free = list(read_logs(own.unloaded, own, robot))
@@ -105,7 +105,7 @@ class _Fed:
         self._stream.remark("bad-line", text)
 
 
-class Parameters(_Fed):
+class ParameterWatcher(_Fed):
     """Base parameters with deviations while the robot moves."""
 
     def __init__(self, live: LiveModel) -> None:
@@ -126,7 +126,7 @@ class Parameters(_Fed):
                                                                  estimate.std, strict=True)]}
 
 
-class Load(_Fed):
+class LoadWatcher(_Fed):
     """What hangs on a frame of the robot."""
 
     def __init__(self, live: LivePayload) -> None:

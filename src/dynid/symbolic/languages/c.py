@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 _WIDTH = 110  # characters of a line of numbers
-_STATES = 3  # of the self-test
+_SELF_TEST_STATES = 3  # of the self-test
 
 
 def header(program: Program, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
@@ -194,12 +194,14 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
     for function, (inputs, outputs) in zip(program.functions, _stored(program, real), strict=True):
         lines.append("  {")
         for (one, size), values in zip(function.inputs, inputs, strict=True):
-            lines.append(f"    static const {real} {one}_at[{_STATES}][{size}] = {_table(values, real)};")
+            lines.append(f"    static const {real} {one}_at[{_SELF_TEST_STATES}][{size}] = {_table(values, real)};")
         for output, values in zip(function.outputs, outputs, strict=True):
             size = int(np.prod(output.shape))
-            lines.append(f"    static const {real} {output.name}_is[{_STATES}][{size}] = {_table(values, real)};")
+            lines.append(
+                f"    static const {real} {output.name}_is[{_SELF_TEST_STATES}][{size}] = {_table(values, real)};"
+            )
         lines += [f"    {real} {output.name}_largest = 0, {output.name}_error = 0;" for output in function.outputs]
-        lines.append(f"    for (int i = 0; i < {_STATES}; ++i) {{")
+        lines.append(f"    for (int i = 0; i < {_SELF_TEST_STATES}; ++i) {{")
         lines += [f"      {kind} {one}[{size}];" for one, size in function.inputs]
         lines += [f"      {kind} {output.name}[{int(np.prod(output.shape))}];" for output in function.outputs]
         spread = f"{name}_all({{0}})" if batch > 1 else "{0}"
@@ -234,21 +236,21 @@ def _stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]
     for function in program.functions:
         inputs = []
         for one, size in function.inputs:
-            values = rng.uniform(-1.0, 1.0, (_STATES, size))
+            values = rng.uniform(-1.0, 1.0, (_SELF_TEST_STATES, size))
             if one == "p":
-                values = np.tile(own, (_STATES, 1)) if own is not None else _lively(rng, count)
+                values = np.tile(own, (_SELF_TEST_STATES, 1)) if own is not None else _lively(rng, count)
             elif program.plan.follow and one in ("q", "q_follow"):
                 dof = program.plan.dof
-                at = program.plan.closed_postures[:_STATES]
+                at = program.plan.closed_postures[:_SELF_TEST_STATES]
                 values = at[:, :dof] if one == "q" else at[:, dof:]
             inputs.append(values.astype(np.float32).astype(float) if real == "float" else values)
-        outputs = [values.reshape(_STATES, -1) for values in compiled(program)[function.name](*inputs)]
+        outputs = [values.reshape(_SELF_TEST_STATES, -1) for values in compiled(program)[function.name](*inputs)]
         found.append((inputs, outputs))
     return found
 
 
 def _lively(rng: np.random.Generator, count: int) -> Array:
-    return np.tile(rng.uniform(0.5, 1.5, count), (_STATES, 1))
+    return np.tile(rng.uniform(0.5, 1.5, count), (_SELF_TEST_STATES, 1))
 
 
 def _table(values: Array, real: str) -> str:

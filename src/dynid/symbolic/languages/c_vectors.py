@@ -12,7 +12,7 @@ from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.text import exact
 
 LARGEST = {"double": "1e5", "float": "5e3"}  # rad: beyond it the reduction by multiples of pi/2 loses digits
-_PI = Fraction(3141592653589793238462643383279502884197169399375105820974944592, 10 ** 63)
+_PI_FRACTION = Fraction(3141592653589793238462643383279502884197169399375105820974944592, 10 ** 63)
 _LANES = {"sign": "({real})((x[k] > 0) - (x[k] < 0))", "abs": "fabs{f}(x[k])", "tanh": "tanh{f}(x[k])",
           "atan": "atan{f}(x[k])", "exp": "exp{f}(x[k])", "sqrt": "sqrt{f}(x[k])", "pow": "pow{f}(x[k], y[k])",
           "atan2": "atan2{f}(x[k], y[k])", "max": "fmax{f}(x[k], y[k])",
@@ -76,7 +76,7 @@ def _sincos(name: str, real: str) -> list[str]:
     magic = exact(1.5 * 2.0 ** (52 if real == "double" else 23))
     f = "f" if real == "float" else ""
     lines = [f"static inline void {name}_sincos({name}_vector x, {name}_vector *s, {name}_vector *c)", "{",
-             f"  const {name}_vector t = x * {exact(float(2 / _PI))}{f} + {magic}{f};",
+             f"  const {name}_vector t = x * {exact(float(2 / _PI_FRACTION))}{f} + {magic}{f};",
              f"  const {name}_vector j = t - {magic}{f};", f"  const {name}_whole n = ({name}_whole)t;",
              f"  const {name}_whole odd = -(n & 1);"]
     lines.append(f"  {name}_vector r = x - j * {_split(bits, parts)[0]}{f};")
@@ -93,7 +93,7 @@ def _sincos(name: str, real: str) -> list[str]:
 
 def _split(bits: int, parts: int) -> list[str]:
     """pi/2 as a sum, all but the last of few enough bits that a product with j is exact."""
-    rest, found = _PI / 2, []
+    rest, found = _PI_FRACTION / 2, []
     for _ in range(parts - 1):
         value = float(rest)
         scale = 2.0 ** (bits - 1 - int(np.floor(np.log2(value))))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _IN_FULL = 3  # joints
 MAX_LATEX_OPERATIONS = 100_000  # operations of a function written in full: loops and steps of Newton's method have more
-_SIGNALS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p", "memory": "z",
+_SIGNAL_SYMBOLS = {"q": "q", "dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau", "p": "p", "memory": "z",
             "q_follow": "q^f", "q_before": "q^-", "dq_before": r"\dot q^-", "memory_before": "z^-"}
 _RESULTS = {"tau": r"\tau", "ddq": r"\ddot q", "p_m": "p", "beta": r"\beta", "energy": "E", "memory": "z",
             "found": "q^f"}
@@ -75,7 +75,7 @@ def _text(node: Node, texts: dict[int, tuple[str, int]]) -> tuple[str, int]:
             return _number(node.value), 3
         case "symbol":
             name, index = node.name[:-1].split("[")
-            return f"{_SIGNALS[name]}_{{{int(index) + 1}}}", 3
+            return f"{_SIGNAL_SYMBOLS[name]}_{{{int(index) + 1}}}", 3
         case "add":
             return f"{texts[node.of[0]][0]} {'-' if node.subtract else '+'} {inside(node.of[1], 2)}", 1
         case "multiply" if node.of[0] == node.of[1]:

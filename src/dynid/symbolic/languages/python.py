@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _NUMPY = {"abs": "np.abs", "atan": "np.arctan", "atan2": "np.arctan2", "pow": "np.power",
           "max": "np.maximum", "min": "np.minimum", "sign": "np.sign", "greater": "np.greater"}
-_COMPILED: WeakKeyDictionary[Any, dict[str, Callable[..., tuple[Any, ...]]]] = WeakKeyDictionary()
+_COMPILED_FUNCTIONS: WeakKeyDictionary[Any, dict[str, Callable[..., tuple[Any, ...]]]] = WeakKeyDictionary()
 
 
 def module(program: Program, plain: bool = False) -> str:
@@ -101,10 +101,10 @@ def _spelling(plain: bool) -> Spelling:
 
 def compiled(program: Program) -> dict[str, Callable[..., tuple[Any, ...]]]:
     """The functions of the NumPy module, made once for a program."""
-    if program not in _COMPILED:
+    if program not in _COMPILED_FUNCTIONS:
         names: dict[str, Any] = {"np": np}
         # Numbers and structure alone: names of functions and signals are dynid's own, and no foreign text is in it.
         lines = [line for function in program.functions for line in _function(function, False, "")]
         exec(compile("\n".join(lines), "<dynid program>", "exec"), names)
-        _COMPILED[program] = {function.name: names[function.name] for function in program.functions}
-    return _COMPILED[program]
+        _COMPILED_FUNCTIONS[program] = {function.name: names[function.name] for function in program.functions}
+    return _COMPILED_FUNCTIONS[program]

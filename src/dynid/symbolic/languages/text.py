@@ -144,11 +144,54 @@ def exact(number: float) -> str:
     return text if any(c in text for c in ".en") else text + ".0"
 
 
-_TAKEN = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "end", "enum",
-          "extern", "float", "for", "function", "goto", "if", "inline", "int", "long", "main", "module", "register",
-          "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
-          "unsigned", "void", "volatile", "while", "begin", "baremodule", "quote", "let", "using", "export", "mutable",
-          "abstract"}
+_RESERVED_WORDS = {
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "end",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "function",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "main",
+    "module",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "begin",
+    "baremodule",
+    "quote",
+    "let",
+    "using",
+    "export",
+    "mutable",
+    "abstract",
+}
 
 
 def identifier(name: str) -> str:
@@ -157,6 +200,6 @@ def identifier(name: str) -> str:
     if not text:
         raise ModelError(f"'{name}' has no letter or digit that an identifier of generated code could "
                          "consist of", "give a name")
-    if text[0].isdigit() or text in _TAKEN or keyword.iskeyword(text):
+    if text[0].isdigit() or text in _RESERVED_WORDS or keyword.iskeyword(text):
         text = f"robot_{text}"
     return text

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate, Method, methods
-from dynid.validate.contract.checks import CHECKS, ContractError, Trial
+from dynid.validate.contract.checks import CHECKS, ContractError, MethodUnderTest
 
 __all__ = ["CHECKS", "ContractError", "check_method"]
 
@@ -52,7 +52,7 @@ def _run(name: str, method: Method, options: dict[str, Any]) -> None:
     """Run one check; whatever a method raises becomes a failed check that names both."""
     start = f"method '{method.name}' fails the check '{name}'"
     try:
-        CHECKS[name].run(Trial(method, options))
+        CHECKS[name].run(MethodUnderTest(method, options))
     except ContractError as error:
         raise ContractError(f"{start}: {error}") from error.__cause__
     except DynidError as error:

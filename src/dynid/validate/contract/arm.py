@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.model import Model, RigidBodies, Stribeck, make_terms
 from dynid.recording import Recording, Samples
-from dynid.recording.prepare import prepare
+from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot, inertia
 from dynid.simulation import PD, Reference, VirtualRobot
 

@@ -30,7 +30,7 @@ class ContractError(DynidError):
 
 
 @dataclass(frozen=True)
-class Trial:
+class MethodUnderTest:
     """A method under test."""
 
     method: Method
@@ -54,10 +54,10 @@ class Trial:
     def base_fit(self) -> Estimate:
         """Return the estimate that other checks compare with, computed once for each method and options."""
         key = (self.method.name, repr(sorted(self.options.items())), id(self.method.function))
-        if key not in _FITS:
-            _FITS.clear()  # of the method before
-            _FITS[key] = self.fit(self.arm().problem(threads=2))
-        return _FITS[key]
+        if key not in _KNOWN_FITS:
+            _KNOWN_FITS.clear()  # of the method before
+            _KNOWN_FITS[key] = self.fit(self.arm().problem(threads=2))
+        return _KNOWN_FITS[key]
 
     def may_refuse(self, problem: Callable[[], Problem]) -> Estimate | None:
         """Fit a problem that may have no answer: return an estimate, or None after one clear sentence."""
@@ -73,7 +73,7 @@ class Trial:
             return None
 
 
-_FITS: dict[tuple[str, str, int], Estimate] = {}
+_KNOWN_FITS: dict[tuple[str, str, int], Estimate] = {}
 
 
 def _sound(estimate: Estimate) -> None:
@@ -116,7 +116,7 @@ def _same(first: Estimate, second: Estimate, what: str, tolerance: float, factor
                                 f"{100 * ERROR_OF_ERROR:g} % are allowed")
 
 
-def refuses_unknown_options(trial: Trial) -> None:
+def refuses_unknown_options(trial: MethodUnderTest) -> None:
     """An option that the method does not have is refused by name."""
     try:
         identify(trial.arm().problem(), method=trial.method.name, **{**trial.options, "no_such_option": 1})
@@ -127,7 +127,7 @@ def refuses_unknown_options(trial: Trial) -> None:
     raise ContractError("the option 'no_such_option' is accepted without a message")
 
 
-def repeats(trial: Trial) -> None:
+def repeats(trial: MethodUnderTest) -> None:
     """The same problem gives the same result twice, to the last digit, and is not changed by the method."""
     problem = trial.arm().problem(threads=2)
     before = [[np.array(x) for x in (log.q, log.dq, log.ddq, log.tau)] for log in problem.data]
@@ -139,30 +139,30 @@ def repeats(trial: Trial) -> None:
         raise ContractError("the same problem gives another result the second time")
 
 
-def fits_the_data(trial: Trial) -> None:
+def fits_the_data(trial: MethodUnderTest) -> None:
     """The estimate explains more than half of the torques' variation on the data it was computed from."""
     share = trial.base_fit().score(trial.arm().samples)
     if not share > 0.5:
         raise ContractError(f"{100 * share:.3g} % of the torque variance is explained on the data of the fit")
 
 
-def any_order_of_logs(trial: Trial) -> None:
+def any_order_of_logs(trial: MethodUnderTest) -> None:
     """The result does not depend on the order of logs. Tag: "order" in depends_on."""
     other = trial.fit(trial.arm().reordered((1, 0)).problem())
     _same(trial.base_fit(), other, "when the order of the logs changes", ROUNDING)
 
 
-def any_unit_of_torque(trial: Trial) -> None:
+def any_unit_of_torque(trial: MethodUnderTest) -> None:
     """The result does not depend on the unit of torque, hence of mass. Tag: "units" in depends_on."""
     _in_other_units(trial, f"in a unit of torque of 1/{FORCE:g} N m", force=FORCE)
 
 
-def any_unit_of_length(trial: Trial) -> None:
+def any_unit_of_length(trial: MethodUnderTest) -> None:
     """The result does not depend on the unit of length. Tag: "units" in depends_on."""
     _in_other_units(trial, f"in a unit of length of 1/{LENGTH:g} m", length=LENGTH)
 
 
-def _in_other_units(trial: Trial, what: str, **units: float) -> None:
+def _in_other_units(trial: MethodUnderTest, what: str, **units: float) -> None:
     found = trial.fit(trial.arm(**units).problem(threads=2))
     _same(trial.base_fit(), found, what, SOLVER, np.array([_factor(unit, **units) for unit in found.base.units]))
 
@@ -173,12 +173,12 @@ def _factor(unit: str, length: float = 1.0, force: float = 1.0) -> float:
     return force * length ** metres
 
 
-def any_number_of_threads(trial: Trial) -> None:
+def any_number_of_threads(trial: MethodUnderTest) -> None:
     """The result is the same with one thread and with two."""
     _same(trial.base_fit(), trial.fit(trial.arm().problem(threads=1)), "with one thread instead of two", ROUNDING)
 
 
-def any_blocks(trial: Trial) -> None:
+def any_blocks(trial: MethodUnderTest) -> None:
     """The values do not depend on where blocks of time end. Tag: "blocks" in needs."""
     first, other = trial.base_fit(), trial.fit(trial.arm().problem(blocks=7))
     std = np.where(first.identified, first.std, 1.0)
@@ -188,7 +188,7 @@ def any_blocks(trial: Trial) -> None:
                             f"most {ROUNDING:g} are allowed")
 
 
-def from_a_saved_factor(trial: Trial) -> None:
+def from_a_saved_factor(trial: MethodUnderTest) -> None:
     """A saved factor without its data gives the same values, or is refused where "data" or "excerpt" is in needs."""
     problem = trial.arm().problem()
     with tempfile.TemporaryDirectory() as folder:
@@ -208,7 +208,7 @@ def from_a_saved_factor(trial: Trial) -> None:
                             "are allowed")
 
 
-def saves_and_loads(trial: Trial) -> None:
+def saves_and_loads(trial: MethodUnderTest) -> None:
     """`save` and `load` give the same estimate back."""
     first = trial.base_fit()
     with tempfile.TemporaryDirectory() as folder:
@@ -221,7 +221,7 @@ def saves_and_loads(trial: Trial) -> None:
         raise ContractError("a saved estimate changes when it is loaded")
 
 
-def still_joint(trial: Trial) -> None:
+def still_joint(trial: MethodUnderTest) -> None:
     """A joint that does not move gives a result, in which its friction is not called identified, or one sentence."""
     found = trial.may_refuse(lambda: trial.arm(still=True).problem())
     if found is not None and "prior" not in trial.method.depends_on:
@@ -230,34 +230,34 @@ def still_joint(trial: Trial) -> None:
             raise ContractError(f"{' and '.join(known)} of a joint that does not move are marked as identified")
 
 
-def one_joint(trial: Trial) -> None:
+def one_joint(trial: MethodUnderTest) -> None:
     """A robot of one joint gives a result or one sentence."""
     trial.may_refuse(lambda: trial.arm(joints=1).problem())
 
 
-def one_block(trial: Trial) -> None:
+def one_block(trial: MethodUnderTest) -> None:
     """Data in one block of time give a result or one sentence."""
     trial.may_refuse(lambda: trial.arm().problem(blocks=1))
 
 
-def one_log(trial: Trial) -> None:
+def one_log(trial: MethodUnderTest) -> None:
     """One log gives a result or one sentence."""
     trial.may_refuse(lambda: trial.arm().reordered((0,)).problem())
 
 
-def constant_torque(trial: Trial) -> None:
+def constant_torque(trial: MethodUnderTest) -> None:
     """Torques that never change, as of a sensor that is not connected, give a result or one sentence."""
     trial.may_refuse(lambda: trial.arm().with_torques(0.0, 1.0).problem())
 
 
-def no_noise(trial: Trial) -> None:
+def no_noise(trial: MethodUnderTest) -> None:
     """Torques without noise give a result or one sentence."""
     trial.may_refuse(lambda: noise_free_arm(trial.shape).problem())
 
 
 
 @dataclass(frozen=True)
-class Check:
+class ContractCheck:
     """One check of the contract.
 
     Attributes:
@@ -265,7 +265,7 @@ class Check:
         unless: tags of a method, in `needs` or `depends_on`, with which it is not asked.
     """
 
-    run: Callable[[Trial], None]
+    run: Callable[[MethodUnderTest], None]
     unless: frozenset[str] = frozenset()
 
     @property
@@ -278,14 +278,21 @@ class Check:
         return not self.unless & (method.needs | method.depends_on)
 
 
-CHECKS: dict[str, Check] = {
-    "refuses-unknown-options": Check(refuses_unknown_options), "repeats": Check(repeats),
-    "fits-the-data": Check(fits_the_data),
-    "any-order-of-logs": Check(any_order_of_logs, frozenset({"order"})),
-    "any-unit-of-torque": Check(any_unit_of_torque, frozenset({"units"})),
-    "any-unit-of-length": Check(any_unit_of_length, frozenset({"units"})),
-    "any-number-of-threads": Check(any_number_of_threads), "any-blocks": Check(any_blocks, frozenset({"blocks"})),
-    "from-a-saved-factor": Check(from_a_saved_factor), "saves-and-loads": Check(saves_and_loads),
-    "still-joint": Check(still_joint), "one-joint": Check(one_joint), "one-block": Check(one_block),
-    "one-log": Check(one_log), "constant-torque": Check(constant_torque), "no-noise": Check(no_noise),
+CHECKS: dict[str, ContractCheck] = {
+    "refuses-unknown-options": ContractCheck(refuses_unknown_options),
+    "repeats": ContractCheck(repeats),
+    "fits-the-data": ContractCheck(fits_the_data),
+    "any-order-of-logs": ContractCheck(any_order_of_logs, frozenset({"order"})),
+    "any-unit-of-torque": ContractCheck(any_unit_of_torque, frozenset({"units"})),
+    "any-unit-of-length": ContractCheck(any_unit_of_length, frozenset({"units"})),
+    "any-number-of-threads": ContractCheck(any_number_of_threads),
+    "any-blocks": ContractCheck(any_blocks, frozenset({"blocks"})),
+    "from-a-saved-factor": ContractCheck(from_a_saved_factor),
+    "saves-and-loads": ContractCheck(saves_and_loads),
+    "still-joint": ContractCheck(still_joint),
+    "one-joint": ContractCheck(one_joint),
+    "one-block": ContractCheck(one_block),
+    "one-log": ContractCheck(one_log),
+    "constant-torque": ContractCheck(constant_torque),
+    "no-noise": ContractCheck(no_noise),
 }

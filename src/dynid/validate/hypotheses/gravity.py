@@ -24,9 +24,9 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.validate.hypotheses.screen import solved
 from dynid.validate.hypotheses.trial import FLOOR
 
-_STEP = 0.03  # rad, of the slopes by differences
-_ROUNDS = 6
-_SETTLED = 0.002  # share of the misfit that a step has to take away for another one
+_DIFFERENCE_ANGLE = 0.03  # rad, of the slopes by differences
+_MAX_ROUNDS = 6
+_MIN_STEP_GAIN = 0.002  # share of the misfit that a step has to take away for another one
 MAX_MISFIT_RATIO = 1.25  # times the least misfit up to which a direction may be the right one
 _EARTH = 9.81  # m/s^2, where the robot's file has no gravity
 _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
@@ -152,8 +152,8 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
 def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[Array, float, Array]:
     """The direction of least misfit, that misfit, and the deviation (2,), rad, along the axes across it: Newton steps
     on a paraboloid through six points about it."""
-    step, std = _STEP, np.full(2, np.nan)
-    for _ in range(_ROUNDS):
+    step, std = _DIFFERENCE_ANGLE, np.full(2, np.nan)
+    for _ in range(_MAX_ROUNDS):
         across = np.linalg.svd(direction[None])[2][1:]
 
         def at(x: float, y: float, direction: Array = direction, across: Array = across) -> Array:
@@ -177,7 +177,7 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
                 direction, misfit = new, value
                 break
             move *= 0.3
-        if misfit > (1.0 - _SETTLED) * before:
+        if misfit > (1.0 - _MIN_STEP_GAIN) * before:
             break
     return direction, misfit, std
 

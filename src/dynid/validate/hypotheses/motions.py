@@ -9,16 +9,17 @@ import numpy as np
 
 from dynid.model import LinearModel
 from dynid.recording import Samples
+from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 from dynid.validate.hypotheses.hypothesis import Change, Hypothesis
-from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
 
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may have run too fast
 GEARS = (0.8, 1.25)
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fall apart where a gap is half off
-_HELD = 2.0  # sample periods: a command is held for one, and its motion is logged after another
-_WORTH = 2.0  # times as much of the torque that a delay no longer than that has to explain
-_NUMBERS = {"time-scale", "gear-ratio", "residual-follows-delay", "residual-follows-backlash"}  # causes with a number
+_COMMAND_PERIODS = 2.0  # sample periods: a command is held for one, and its motion is logged after another
+_MIN_DELAY_GAIN = 2.0  # times as much of the torque that a delay no longer than that has to explain
+# Causes with a number.
+_NUMBERED_CAUSES = {"time-scale", "gear-ratio", "residual-follows-delay", "residual-follows-backlash"}
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
 
 
@@ -87,12 +88,12 @@ def delay(late: float) -> Hypothesis:
 
 def held_for(log: Samples) -> float:
     """Seconds by which torque and motion of a log may be apart by sampling alone."""
-    return _HELD / log.rate
+    return _COMMAND_PERIODS / log.rate
 
 
 def worth_of_delay(late: float, held: float) -> float:
     """How many times as much a delay of `late` seconds has to explain as one that is longer than sampling makes."""
-    return 1.0 if abs(late) > held else _WORTH
+    return 1.0 if abs(late) > held else _MIN_DELAY_GAIN
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:
@@ -139,7 +140,7 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
     """The least share of the misfit that hypotheses of one kind may leave: that of the best tried, or of a parabola
     through those on both sides of the data as they are, which leave 1."""
     least = min(value for value, _ in tried)
-    if tried[0][1].cause not in _NUMBERS:
+    if tried[0][1].cause not in _NUMBERED_CAUSES:
         return least
     factor = tried[0][1].cause in _FACTORS
     at = {float(np.log(one.values[0])) if factor else one.values[0]: value for value, one in tried}
@@ -155,7 +156,7 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
 def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
     """The same hypothesis with the number that leaves least: golden section about where it began and a parabola at its
     end, on the number's logarithm where it is a factor."""
-    if start.cause not in _NUMBERS:
+    if start.cause not in _NUMBERED_CAUSES:
         return start
     first = start.values[0]
     factor = start.cause in _FACTORS

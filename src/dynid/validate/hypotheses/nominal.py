@@ -10,19 +10,20 @@ from dynid.arrays import Array, Bools
 from dynid.estimate import Problem
 from dynid.model import complete
 
-_ROWS = 600  # of each log that the nominal model is held against
-_BLOCKS = 8
+_NOMINAL_ROWS = 600  # of each log that the nominal model is held against
+_NOMINAL_BLOCKS = 8
 _UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
 FEW_JOINTS_SHARE = 0.5  # share of the joints below which the nominal model explains few
-_FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
+_MAX_NOMINAL_MISFIT = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
 _BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
 _HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
-_OTHER = 1.25  # what the load leaves over what another body's ten numbers leave, at most: on the last axis both do
-_WEIGHT = 3.0  # deviations of the load's mass or first moments from zero
+# What the load leaves over what another body's ten numbers leave, at most: on the last axis both do.
+_MAX_LOAD_EXCESS = 1.25
+_SIGNIFICANT_LOAD_STD = 3.0  # deviations of the load's mass or first moments from zero
 
 
 @dataclass(frozen=True)
-class Load:
+class NominalLoad:
     """A load on the last body: explained: share of what the nominal model leaves that it explains on blocks of time
     left out; mass: kg, None where the motion does not tell it; std: its deviation. share: of the torque of the joint
     that feels it most."""
@@ -77,7 +78,11 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
         power = float(np.sum((tau - tau.mean()) ** 2))
         alone = sheet.nominal[own] * value[0]
         part = float(np.sum((alone - alone.mean()) ** 2))
-        found.append(float(value[0]) if power > 0 and rest @ rest < _FITS * power and part > _FITS * power else None)
+        found.append(
+            float(value[0])
+            if power > 0 and rest @ rest < _MAX_NOMINAL_MISFIT * power and part > _MAX_NOMINAL_MISFIT * power
+            else None
+        )
     return found
 
 
@@ -94,7 +99,7 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
     return tuple(map(float, known)) if float(np.median(off)) > least else None
 
 
-def load_on_log(problem: Problem, sheet: Sheet | None) -> Load | None:
+def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
     """A load on the last body that explains why torques are not the nominal model's; None where none does.
 
     The nominal bodies stay, friction and rotors are free. What is left is fitted by ten numbers of the last body, and
@@ -118,13 +123,13 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> Load | None:
               for body, columns in sheet.bodies.items() if body != last]
     # A link of the file that is wrong by one factor explains as much: a load has a centre and moments of its own.
     others.append(_left_out(np.column_stack([sheet.free, sheet.last]), rest, sheet.block))
-    if left > _OTHER * min(others):
+    if left > _MAX_LOAD_EXCESS * min(others):
         return None
     fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
-    if share < _HEAVY or (fit.mass is not None and fit.mass < _WEIGHT * (fit.std or 0.0)):
+    if share < _HEAVY or (fit.mass is not None and fit.mass < _SIGNIFICANT_LOAD_STD * (fit.std or 0.0)):
         return None
-    return Load(last, explained, fit.mass, fit.std, share)
+    return NominalLoad(last, explained, fit.mass, fit.std, share)
 
 
 def _share(part: Array, whole: Array) -> float:
@@ -132,7 +137,7 @@ def _share(part: Array, whole: Array) -> float:
     return float(np.std(part) / np.std(whole)) if len(whole) and np.std(whole) > 0 else 0.0
 
 
-def sheet_of(problem: Problem) -> Sheet | None:
+def compare_with_nominal(problem: Problem) -> Sheet | None:
     """The sheet of the longest log, at most _ROWS rows of it; None where the model has no nominal bodies."""
     model = problem.model
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
@@ -142,9 +147,9 @@ def sheet_of(problem: Problem) -> Sheet | None:
         return None
     theta = np.array([value if own else 0.0 for value, own in zip(values, body, strict=True)], dtype=float)
     part = max(problem.data, key=len)
-    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
+    rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
     y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
-    block = np.arange(len(rows)) * _BLOCKS // len(rows)
+    block = np.arange(len(rows)) * _NOMINAL_BLOCKS // len(rows)
     tau, nominal, final, free, which, joints = [], [], [], [], [], []
     noise = _noise(problem)
     owners = _bodies(problem, body)

@@ -11,7 +11,7 @@ from dynid.robot import Robot
 
 _STEEL = 7850.0  # kg/m^3
 _THICK = 1.0 / 6.0  # of the length
-_ROWS = 200  # of the longest log
+_CHECKED_ROWS = 200  # of the longest log
 
 
 def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
@@ -27,7 +27,7 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
     if reach <= 0:
         return None
     part = max(problem.data, key=len)
-    q = part.q[np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)]
+    q = part.q[np.linspace(0, len(part) - 1, min(_CHECKED_ROWS, len(part))).astype(int)]
     still, base = np.zeros_like(q), estimate.base
     bodies = np.array([problem.model.parameters.items[i].body is not None for i in base.independent])
     y = problem.model.regressor(q, still, still)[:, :, base.independent[bodies]]

@@ -22,7 +22,8 @@ from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import FLOOR
 
 ROWS = 300  # of all logs
-_WEAK = 1e-8  # share of the sum of all squares that is added to each column's, so that what hardly shows stays small
+# Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
+_RIDGE_SHARE = 1e-8
 
 
 def solved(normal: Array) -> tuple[Array, float]:
@@ -30,14 +31,14 @@ def solved(normal: Array) -> tuple[Array, float]:
     size = np.sqrt(np.maximum(np.diag(normal)[:-1], 0.0))  # rounding may leave less than nothing
     scale = np.where(size > 0, size, 1.0)
     inner = normal[:-1, :-1] / np.outer(scale, scale)
-    inner[np.diag_indices_from(inner)] += _WEAK * max(len(inner), 1)
+    inner[np.diag_indices_from(inner)] += _RIDGE_SHARE * max(len(inner), 1)
     along = normal[:-1, -1] / scale
     value = np.linalg.solve(inner, along)
     return value / scale, max(float(normal[-1, -1] - along @ value), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Screen:
+class HypothesisScreen:
     """A few rows of logs, and the noise of each joint (dof,) that misfits are measured in. whole: the logs as they are,
     step: one in so many of their decimated rows is used."""
 
@@ -49,9 +50,9 @@ class Screen:
     seen: dict[bytes, list[Rows]] = field(default_factory=dict, repr=False)  # by motion: the first and the last
 
     @staticmethod
-    def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Screen:
+    def of(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> HypothesisScreen:
         rows = sum(len(log) // log.decimated_by for log in logs)
-        return Screen(problem.model, problem.base, logs, max(1, round(rows / ROWS)), noise)
+        return HypothesisScreen(problem.model, problem.base, logs, max(1, round(rows / ROWS)), noise)
 
     @cached_property
     def logs(self) -> tuple[Samples, ...]:

@@ -9,8 +9,8 @@ from dynid.regression import Regression
 
 SIGNIFICANT_SIGN = 4.0  # deviations from which a value's sign is known
 MIN_WRONG_SIGN_SHARE = 0.9  # share of the evidence that has to speak for the wrong sign
-_MORE = 0.5  # the same, where friction does
-_EXPLAINED = 0.3  # share of its torque that a joint's own equations leave at most
+_MAX_FRICTION_MISFIT = 0.5  # the same, where friction does
+_MAX_SIGN_MISFIT = 0.3  # share of its torque that a joint's own equations leave at most
 
 
 def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
@@ -36,11 +36,13 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
     known = z[np.abs(z) > SIGNIFICANT_SIGN]
-    if not len(known) or rest > _EXPLAINED ** 2:
+    if not len(known) or rest > _MAX_SIGN_MISFIT ** 2:
         return False
     weight = np.log1p(known ** 2)
     # Friction that pushes is nearly proof; inertias of a joint alone are less sure than they look.
-    return bool(np.sum(weight[known < 0]) > (_MORE if rubs.any() else MIN_WRONG_SIGN_SHARE) * np.sum(weight))
+    return bool(
+        np.sum(weight[known < 0]) > (_MAX_FRICTION_MISFIT if rubs.any() else MIN_WRONG_SIGN_SHARE) * np.sum(weight)
+    )
 
 
 def _rubs(regression: Regression, column: int, j: int) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.validate.candidates import Rows
+from dynid.validate.candidates import SampledRows
 
-_CLEAR = 4.0  # times that what is left of the swapped torques has to shrink, in squares, on average over them
-_EACH = 1.5  # and of each of them
-_LEAST = 1e-4  # share of a torque's variation below which a fit counts as exact
+_MIN_SWAP_GAIN = 4.0  # times that what is left of the swapped torques has to shrink, in squares, on average over them
+_MIN_JOINT_GAIN = 1.5  # and of each of them
+_EXACT_FIT_SHARE = 1e-4  # share of a torque's variation below which a fit counts as exact
 
 
-def swapped_torques(rows: Rows) -> Ints | None:
+def swapped_torques(rows: SampledRows) -> Ints | None:
     """For each joint the joint (from 0) whose torque its equations explain best, where that is another order than the
     log's (dof,); None where the log's own order is as good.
 
@@ -22,13 +22,13 @@ def swapped_torques(rows: Rows) -> Ints | None:
     left = _left(rows)
     if left is None:
         return None
-    cost = np.log(np.maximum(left, _LEAST))
+    cost = np.log(np.maximum(left, _EXACT_FIT_SHARE))
     order = assignment(cost)
     moved = np.flatnonzero(order != np.arange(len(order)))
     if not len(moved):
         return None
     gained = cost[moved, moved] - cost[moved, order[moved]]
-    if float(gained.mean()) < np.log(_CLEAR) or float(gained.min()) < -np.log(_EACH):
+    if float(gained.mean()) < np.log(_MIN_SWAP_GAIN) or float(gained.min()) < -np.log(_MIN_JOINT_GAIN):
         return None
     if np.any(left[moved, order[moved]] > 0.5):
         return None
@@ -64,7 +64,7 @@ def assignment(cost: Array) -> Ints:
     return order
 
 
-def _left(rows: Rows) -> Array | None:
+def _left(rows: SampledRows) -> Array | None:
     """left[j, k]: share of the variation of torque k that joint j's columns leave (dof, dof)."""
     dof, measured = rows.q.shape[1], rows.measured
     found = np.ones((dof, dof))

@@ -12,11 +12,11 @@ from dynid.arrays import Array
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
-from dynid.regression.derived import Kept
+from dynid.regression.derived import CachedEquations
 
 BLOCKS = 8
 FLOOR = 0.005  # of a joint's torque: noise below that does not make a misfit matter more
-_WEAK = 1e-4  # directions weaker than this share of the strongest are not used to predict with
+_MIN_DIRECTION = 1e-4  # directions weaker than this share of the strongest are not used to predict with
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def solve_stacked(regression: Regression, weights: Array) -> Array:
     stacked = regression.stack(weights)
     size = np.linalg.norm(stacked.r, axis=0)
     scale = np.where(size > 0, size, 1.0)
-    return np.linalg.lstsq(stacked.r / scale, stacked.rho, rcond=_WEAK)[0] / scale
+    return np.linalg.lstsq(stacked.r / scale, stacked.rho, rcond=_MIN_DIRECTION)[0] / scale
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
@@ -90,7 +90,7 @@ def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters 
               threads: int | None = None, blocks: int = BLOCKS) -> Regression:
     """Logs folded into some blocks of time."""
     equations = TorqueEquations.of(model, tuple(logs), base)
-    return fold(Kept(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
+    return fold(CachedEquations(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
 
 
 def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:

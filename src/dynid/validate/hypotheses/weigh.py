@@ -25,7 +25,7 @@ from dynid.validate.hypotheses.motions import (
     refined,
     worth_of_delay,
 )
-from dynid.validate.hypotheses.screen import Screen
+from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.trial import (
     BLOCKS,
     Trial,
@@ -100,7 +100,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > MIXED_JOINT).tolist()
     if before > CONTRADICTION_ASKED * own or np.any(rough > ROUGH_JOINT):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
-        screen, loose = Screen.of(problem, logs, noise), np.flatnonzero(rough > ROUGH_JOINT).tolist()
+        screen, loose = HypothesisScreen.of(problem, logs, noise), np.flatnonzero(rough > ROUGH_JOINT).tolist()
         likely = _motions(screen, range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
         gravity = _gravity(problem, screen)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
@@ -212,7 +212,7 @@ def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     return mean_log_share(trial)
 
 
-def _motions(screen: Screen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
+def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
     """The hypotheses about the motion that may explain enough, the best of each cause and joint, their numbers found
     inside the fit, each with the share of the misfit that it leaves. doubted: joints whose motion may be wrong. mixed:
     those whose own equations leave much of their torque, as a gap or another joint's columns do."""
@@ -228,7 +228,7 @@ def _motions(screen: Screen, doubted: Sequence[int], mixed: Sequence[int]) -> li
     return [(share, one) for one in finer if (share := screen.share(one)) < SCREEN_HOPED]
 
 
-def _gravity(problem: Problem, screen: Screen) -> Gravity | None:
+def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
     """The direction of gravity, where the model is a robot's, it is another than given and may explain enough."""
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):

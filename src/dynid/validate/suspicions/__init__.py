@@ -10,7 +10,7 @@ from dynid.findings import Finding
 from dynid.validate.suspicions import amount, body, compensated, cutoff, known, parameters, residuals, signals, transfer
 from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
 from dynid.validate.suspicions.causes import Explained, Refit, accepted, explained
-from dynid.validate.suspicions.price import without_conditions
+from dynid.validate.suspicions.constraint_cost import unconstrained_case
 
 __all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
 
@@ -20,9 +20,9 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICION
                                      *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 
 
-_MORE = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
+_MIN_SECOND_FAULT = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
 _LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
-_FOLLOWED = "residual-follows-"
+_FOLLOWED_PREFIX = "residual-follows-"
 _EXPLAINS_CUTOFF = {"overfit"}  # of other logs: what a motion does not show moves with the cut-off too
 
 
@@ -36,15 +36,15 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
-    priced, free = without_conditions(case)
+    priced, free = unconstrained_case(case)
     cause = accepted(explained(free.plain), free)
     fit = [] if cause.done else _look("fit", cause.case)
     said = {finding.code for finding in (*found, *cause.findings)} - {"joint-at-rest"}
     if said:  # what a fault leaves behind is no cause of its own
         fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
-               and not (finding.code.startswith(_FOLLOWED) and _little(cause.case, finding))]
+               and not (finding.code.startswith(_FOLLOWED_PREFIX) and _little(cause.case, finding))]
     transfer = _look("transfer", case)
-    explains = said or any(finding.code.startswith(_FOLLOWED) or finding.code in _EXPLAINS_CUTOFF
+    explains = said or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))
     if explains and (_most(case, cause.case) or not cutoff.predictions_depend(case)):
         # What is wrong or not modelled is filtered otherwise at another cut-off: parameters move for that cause.
@@ -63,7 +63,7 @@ def _little(case: Case, finding: Finding) -> bool:
     size = {fit.name: fit.torque_rms or 0.0 for fit in case.reconstruction.joints}
     torque = finding.evidence.get("torque", ())
     each = torque if isinstance(torque, tuple) else (torque,)
-    return all(x < _MORE * size[joint] for x, joint in zip(each, finding.joints, strict=False))
+    return all(x < _MIN_SECOND_FAULT * size[joint] for x, joint in zip(each, finding.joints, strict=False))
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dynid.findings import Finding
 from dynid.validate.suspicions.case import Case, Suspicion, suspect
 
-_FEW = 5.0  # equations for each base parameter
+_MIN_EQUATIONS = 5.0  # equations for each base parameter
 _FEW_EFFECTIVE = 2.0  # the same, counting only what independent equations they are worth
 _CONDITION = 200.0  # of the scaled columns; good trajectories give 20 to 50
 
@@ -17,7 +17,7 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
     effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
     evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
-    if rows < _FEW * base:
+    if rows < _MIN_EQUATIONS * base:
         yield suspect("too-few-samples", "too few samples", "data",
                       f"{rows} equations are few for {base} base parameters: record a longer motion",
                       severity="fatal", evidence=evidence)

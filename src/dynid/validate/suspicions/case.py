@@ -16,11 +16,11 @@ from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import DataExcitation
 from dynid.validate.gains import Gain
-from dynid.validate.hypotheses.nominal import Sheet, sheet_of
+from dynid.validate.hypotheses.nominal import Sheet, compare_with_nominal
 from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.physical import Physics
-from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.residual_tests import ResidualTests
 from dynid.validate.words import inside, sentence
 
@@ -66,7 +66,7 @@ class Case:
     @cached_property
     def sheet(self) -> Sheet | None:
         """Rows of the data beside the nominal model; None where there is none."""
-        return sheet_of(self.problem)
+        return compare_with_nominal(self.problem)
 
     @cached_property
     def plain(self) -> Case:

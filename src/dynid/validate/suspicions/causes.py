@@ -24,7 +24,7 @@ from dynid.validate.hypotheses.motions import position_sign, swapped_positions
 from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
 from dynid.validate.hypotheses.other_log import load_taken_up
 from dynid.validate.hypotheses.plausible import times_solid_steel
-from dynid.validate.hypotheses.screen import Screen
+from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
@@ -220,7 +220,7 @@ def _swapped_positions(state: Explained) -> Explained:
     pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
     if not pairs:
         return state
-    screen, same = Screen.of(problem, problem.data, null.noise()), Hypothesis("")
+    screen, same = HypothesisScreen.of(problem, problem.data, null.noise()), Hypothesis("")
     hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
     if hope > screen.relative_left(same) - 0.5 * SWAP_GAIN / dof:
         return state

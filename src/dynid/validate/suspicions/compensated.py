@@ -16,10 +16,12 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.words import joints_listed
 
-_ROWS = 2000  # of the longest log
+_GRAVITY_ROWS = 2000  # of the longest log
 _CARRIES = 0.2  # of a joint's torque that nominal gravity has to make, where offset and friction cannot
-_NONE = 0.2  # share of nominal gravity that may be left in the torque: files are wrong by tens of percent, not by all
-_PART = 0.1  # of a joint's torque that may follow gravity: torques in a smaller unit hold little of it, but follow it
+# Share of nominal gravity that may be left in the torque: files are wrong by tens of percent, not by all.
+_MAX_GRAVITY_LEFT = 0.2
+# Of a joint's torque that may follow gravity: torques in a smaller unit hold little of it, but follow it.
+_MAX_GRAVITY_PART = 0.1
 SIGNIFICANT_GRAVITY = 4.0  # deviations from half of nominal gravity
 
 
@@ -42,8 +44,13 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
     if any(True for _ in degrees_for_radians(case)):
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > _CARRIES]
-    without = [one for one in shares
-               if one.share < _NONE and one.part < _PART and 0.5 - one.share > SIGNIFICANT_GRAVITY * one.std]
+    without = [
+        one
+        for one in shares
+        if one.share < _MAX_GRAVITY_LEFT
+        and one.part < _MAX_GRAVITY_PART
+        and 0.5 - one.share > SIGNIFICANT_GRAVITY * one.std
+    ]
     if not without or len(without) < len(shares):
         return
     names = [case.reconstruction.joints[one.joint].name for one in without]
@@ -70,7 +77,7 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
     if not isinstance(model, Model) or not problem.data or not np.any(theta) or size == 0.0:
         return ()
     part = max(problem.data, key=len)
-    rows = np.linspace(0, len(part) - 1, min(_ROWS, len(part))).astype(int)
+    rows = np.linspace(0, len(part) - 1, min(_GRAVITY_ROWS, len(part))).astype(int)
     q, dq, ddq = part.q[rows], part.dq[rows], part.ddq[rows]
     still = np.zeros_like(q)
     gravity = np.stack([with_gravity(model, axis).inverse_dynamics(theta, q, still, still)

@@ -16,12 +16,13 @@ from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 _BELOW = 2.0  # deviations below zero that count as below zero
-_CHANCE = 0.01  # that noise alone puts one of all values so far below zero
-_LITTLE = 0.02  # share of a joint's torque that an inertia or a push makes, up to which its sign does not matter
+_NEGATIVE_FALSE_ALARM = 0.01  # that noise alone puts one of all values so far below zero
+# Share of a joint's torque that an inertia or a push makes, up to which its sign does not matter.
+_NEGLIGIBLE_TORQUE = 0.02
 NEGATIVE_TOLERANCE = 1e-9  # of the largest value
-_POSTURES = 200  # of a log at which the inertia matrix is looked at
+_INERTIA_POSTURES = 200  # of a log at which the inertia matrix is looked at
 _SPEEDS = 25  # of either direction at which friction is looked at
-_SLOWEST = 1e-2  # of the top speed, below which friction is not looked at
+_FRICTION_MIN_SPEED = 1e-2  # of the top speed, below which friction is not looked at
 _DRIVES = 3.0  # deviations by which an offset must be above dry friction
 _OFFSET = 0.6  # of the joint's RMS torque
 _OFFSET_DEVIATIONS = 3.0
@@ -82,13 +83,13 @@ def _material(case: Case, i: int) -> bool:
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
     tried = sum(items[c].never_negative for c in base.independent)
-    if estimate.values[i] > NormalDist().inv_cdf(_CHANCE / max(tried, 1)) * estimate.std[i]:
+    if estimate.values[i] > NormalDist().inv_cdf(_NEGATIVE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
         return False
     if base is not regression.base or items[base.independent[i]].kind.group != "body":
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
-    return max(shares) > _LITTLE
+    return max(shares) > _NEGLIGIBLE_TORQUE
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
@@ -103,7 +104,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
         top = max((float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data), default=0.0)
         if not (own[j] & free).any() or not top > 0.0 or case.at_rest(j):
             continue
-        speeds = top * np.geomspace(_SLOWEST, 1.0, _SPEEDS)
+        speeds = top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _SPEEDS)
         speeds = np.concatenate([-speeds, speeds])
         torque, deviation = friction_at(estimate, j, own[j], speeds)
         push = -np.sign(speeds) * torque - _BELOW * deviation
@@ -135,11 +136,11 @@ def driving_friction(case: Case) -> Iterator[Finding]:
             continue
         top = max(float(np.abs(part.dq[:, j]).max(initial=0.0)) for part in case.problem.data)
         value = float(estimate.full[offsets].sum())
-        speeds = -np.sign(value) * top * np.geomspace(_SLOWEST, 1.0, _SPEEDS)
+        speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _SPEEDS)
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
         push = np.sign(value) * torque - _DRIVES * deviation  # both work against the motion, or for it
         rms = case.reconstruction.joints[j].torque_rms or 0.0
-        if push[0] > 0.0 and np.sign(value) * torque[0] > _LITTLE * rms and abs(value) <= _OFFSET * rms:
+        if push[0] > 0.0 and np.sign(value) * torque[0] > _NEGLIGIBLE_TORQUE * rms and abs(value) <= _OFFSET * rms:
             friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
             found.append((name, [parameters.items[c].name for c in np.flatnonzero(offsets)], abs(value), friction,
                           float(deviation[0]), float(np.abs(speeds[push > 0.0]).max())))
@@ -164,7 +165,7 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
         return
     if unmeasured_joints(samples) and estimate.theta is None:
         return  # base parameters of the other joints leave these joints' own rows open
-    q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(_POSTURES, len(part))).astype(int)]
+    q = np.concatenate([part.q[np.linspace(0, len(part) - 1, min(_INERTIA_POSTURES, len(part))).astype(int)]
                         for part in samples])
     matrices = model.inertia_matrix(estimate.full, q)
     if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=0.0, atol=1e-6 * np.abs(matrices).max()):

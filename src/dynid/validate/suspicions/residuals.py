@@ -14,8 +14,8 @@ from dynid.validate.thresholds import DELAY_STANDARD_ERRORS, DELAYED_JOINTS
 from dynid.validate.words import joints_listed, span
 
 _LOW_R2 = 0.8
-_MATERIAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
-_ALONE = 0.6  # share of its residual that a delay of one joint alone has to explain: torques share a bus
+_MATERIAL_RESIDUAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
+_MIN_DELAY_SHARE = 0.6  # share of its residual that a delay of one joint alone has to explain: torques share a bus
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -25,7 +25,11 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
     for joint in case.tests.joints:
         if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
-            if cause.candidate == "delay" and cause.left_out < _ALONE and _delayed(case) == 1 < len(case.tests.joints):
+            if (
+                cause.candidate == "delay"
+                and cause.left_out < _MIN_DELAY_SHARE
+                and _delayed(case) == 1 < len(case.tests.joints)
+            ):
                 continue
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():
@@ -114,7 +118,7 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
     """Whether a share of a joint's residual, in squares, is enough of its torque to be worth a word."""
     fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
-    return (fit.rms or 0.0) * share ** 0.5 > _MATERIAL * (fit.torque_rms or 0.0)
+    return (fit.rms or 0.0) * share ** 0.5 > _MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:

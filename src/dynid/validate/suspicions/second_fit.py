@@ -20,7 +20,7 @@ from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import BLOCKS
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt
-from dynid.validate.reconstruct import reconstruct
+from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case
 

@@ -16,15 +16,15 @@ from dynid.validate.thresholds import NOISE_ACCELERATION
 from dynid.validate.words import joint_label, joints_listed
 
 DEGREES_LIMIT_RATIO = 3.0  # times its limit that a joint has to reach for its positions to look like degrees
-_TURNS = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
+_ENDLESS_RANGE = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
 _SLACK = 0.05  # rad or m beyond a limit that nobody minds
 _TOO_FAST = 1.5  # times the speed limit
 _IN_A_ROW = 5  # samples at a limit that count as saturated
 _AT_LIMIT = 0.002  # share of a log's rows at a torque limit that is worth a word
 _LOOKED_AT = 200_000  # rows of a log in which copies are looked for: memory does not grow with the log
-_HELD = 0.4  # share of rows that repeat the one before; every row twice makes a half
+_MIN_REPEATED_SHARE = 0.4  # share of rows that repeat the one before; every row twice makes a half
 _CLOCK = 0.05  # from one: factor between measured and differentiated velocity
-_CLEAR = 0.95  # their correlation
+_MIN_CORRELATION = 0.95  # their correlation
 _DEGREES = 180.0 / np.pi
 
 
@@ -124,7 +124,7 @@ def rows_held(case: Case) -> Iterator[Finding]:
     """Logs whose rows repeat the row before in all signals while the robot moves."""
     for log in case.problem.recordings:
         share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
-        if share > _HELD:
+        if share > _MIN_REPEATED_SHARE:
             yield suspect("rows-repeated", "repeated rows", log.source,
                           f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the previous row in "
                           f"every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as it "
@@ -169,7 +169,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         factors = []
         for j in range(log.dof):
             a, b = (np.convolve(x[:, j], smooth, mode="valid") for x in (speed, log.dq))
-            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > _CLEAR:
+            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > _MIN_CORRELATION:
                 factors.append(float(a @ b / (b @ b)))
         if not factors or np.ptp(factors) > _CLOCK * abs(np.median(factors)):
             continue
@@ -212,7 +212,11 @@ def _far(case: Case) -> list[JointMotion]:
     found = []
     for motion in case.motions:
         limits = [abs(x) for x in (motion.lower, motion.upper) if x is not None]
-        if motion.unit == "rad" and motion.moves and _reach(motion) > DEGREES_LIMIT_RATIO * max(limits, default=_TURNS):
+        if (
+            motion.unit == "rad"
+            and motion.moves
+            and _reach(motion) > DEGREES_LIMIT_RATIO * max(limits, default=_ENDLESS_RANGE)
+        ):
             found.append(motion)
     return found
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.validate.hypotheses.other_log import what_changed
-from dynid.validate.reconstruct import Reconstruction
+from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.useless_model import blocks_worse_than_nothing, negative_r2
 from dynid.validate.words import joint_label, joints_listed, listed
-from dynid.validate.worthless import blocks_worse_than_nothing, worse_than_nothing
 
 _SCALED = 0.1  # change of the slope of measured over predicted torque
 _BY_SCALE = 0.5  # share of the misfit that a changed scale has to leave at most
@@ -106,7 +106,7 @@ def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, 
 def worth_nothing(case: Case) -> Iterator[Finding]:
     """Other logs and blocks of time that are predicted no better than by no model at all."""
     for other in case.validations:
-        yield from worse_than_nothing(other)
+        yield from negative_r2(other)
     if case.cross is not None:
         yield from blocks_worse_than_nothing(case.cross)
 

@@ -12,8 +12,8 @@ from dynid.report.pages.contact.data import ContactData
 from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
 
-_POINTS = 1500  # of one axis
-_AXES = (("force x", "N"), ("force y", "N"), ("force z", "N"), ("moment x", "N m"), ("moment y", "N m"),
+_AXIS_POINTS = 1500  # of one axis
+_WRENCH_AXES = (("force x", "N"), ("force y", "N"), ("force z", "N"), ("moment x", "N m"), ("moment y", "N m"),
          ("moment z", "N m"))
 
 
@@ -23,9 +23,9 @@ def gather(data: ContactData) -> Mapping[str, Any]:
 
 
 def _axis_figure(data: ContactData, k: int) -> Figure:
-    rows, (name, unit) = data.log.rows, _AXES[k]
+    rows, (name, unit) = data.log.rows, _WRENCH_AXES[k]
     value, reach = rows.wrench[:, k], 2.0 * rows.std[:, k]
-    shown = thinned_rows(np.column_stack([value, reach]), _POINTS)
+    shown = thinned_rows(np.column_stack([value, reach]), _AXIS_POINTS)
     t, value, reach = rows.t[shown], value[shown], reach[shown]
     band = {"type": "scatter", "mode": "lines", "x": numbers(np.concatenate([t, t[::-1]]), 6),
             "y": numbers(np.concatenate([value + reach, (value - reach)[::-1]])), "fill": "toself",
@@ -38,7 +38,7 @@ def _axis_figure(data: ContactData, k: int) -> Figure:
 
 def _statistic_figure(data: ContactData) -> Figure:
     rows = data.log.rows
-    shown = thinned_rows(rows.statistic[:, None], _POINTS)
+    shown = thinned_rows(rows.statistic[:, None], _AXIS_POINTS)
     trace = line(numbers(rows.t[shown], 6), numbers(np.maximum(rows.statistic[shown], 1e-3)), "statistic", BLUE, 1.2,
                  hovertemplate="%{y:.4~g} at %{x:.3f} s")
     layout = {"xaxis": axis("time, s"), "yaxis": axis("squared, normalised", type="log"), "showlegend": False,

@@ -8,17 +8,17 @@ from typing import Any
 from dynid.report.pages.extraction.data import ExtractionData
 from dynid.report.section import Section
 
-_WORDS = {"feasible": "physically consistent", "inertia": "inertia not physically consistent",
+_SET_WORDS = {"feasible": "physically consistent", "inertia": "inertia not physically consistent",
           "centres": "centres of mass outside their links",
           "both": "inertia not consistent and centres of mass outside", "other": "violates another condition"}
 
 
 def gather(data: ExtractionData) -> Mapping[str, Any]:
     compared = data.comparison
-    rows = [(one.name, _WORDS[one.reason], one.search, one.distance, len(one.outside),
+    rows = [(one.name, _SET_WORDS[one.reason], one.search, one.distance, len(one.outside),
              compared.torque_error(one.name), float(compared.forces_apart(one.name).max()), one.seconds)
             for one in compared.sets]
-    reasons = [(_WORDS[reason], ", ".join(names),
+    reasons = [(_SET_WORDS[reason], ", ".join(names),
                 max(float(compared.forces_apart(name).max()) for name in names))
                for reason, names in compared.by_reason.items()]
     cones = [(one.name, one.cones) for one in compared.sets if one.cones is not None]

@@ -10,11 +10,16 @@ from dynid.report.pages.fleet.data import FleetData
 from dynid.report.section import Section
 from dynid.report.words import typeset
 
-_WORDS = {"robots": "between robots", "motions": "between motions only", "nothing": "no", "unknown": "not known"}
+_DIFFERENCE_WORDS = {
+    "robots": "between robots",
+    "motions": "between motions only",
+    "nothing": "no",
+    "unknown": "not known",
+}
 
 
 def gather(data: FleetData) -> Mapping[str, Any]:
-    return {"rows": data.parameters, "words": _WORDS, "figures": [box_figure(*one) for one in data.boxes]}
+    return {"rows": data.parameters, "words": _DIFFERENCE_WORDS, "figures": [box_figure(*one) for one in data.boxes]}
 
 
 def box_figure(name: str, unit: str, robots: Sequence[tuple[str, Sequence[float]]]) -> Figure:

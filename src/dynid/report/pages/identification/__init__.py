@@ -30,7 +30,7 @@ from dynid.report.pages.identification import (
     verdict,
 )
 from dynid.report.pages.identification.data import ReportData
-from dynid.report.render import write_page
+from dynid.report.rendering import write_page
 from dynid.report.section import Page, Section
 from dynid.report.words import count
 

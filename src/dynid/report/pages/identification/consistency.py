@@ -13,8 +13,8 @@ from dynid.report.section import Section
 from dynid.report.words import typeset
 from dynid.validate import FreeFall, WrenchComparison
 
-_POINTS = 600  # of a curve
-_UNITS = {"mass": "kg", "mass-limit": "kg", "not-positive-definite": "kg m²", "triangle": "kg m²",
+_CURVE_POINTS = 600  # of a curve
+_CONDITION_UNITS = {"mass": "kg", "mass-limit": "kg", "not-positive-definite": "kg m²", "triangle": "kg m²",
           "centre-of-mass": "m"}  # of a violation's amount, by kind
 
 
@@ -30,14 +30,14 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
             "has_file": any(link.file_mass is not None for link in found.links),
             "positive": 100.0 * found.positive_share, "postures": found.postures,
             "fall": None if fall is None else typeset(fall.sentence),
-            "energy": None if fall is None else energy_figure(fall), "units": _UNITS,
+            "energy": None if fall is None else energy_figure(fall), "units": _CONDITION_UNITS,
             "force_rows": found.largest_forces,
             "forces": [] if forces is None else [force_figure(forces, j) for j in range(len(forces.joints))]}
 
 
 def energy_figure(fall: FreeFall) -> Figure:
     """Energy of the robot let go, over time."""
-    rows = np.unique(np.linspace(0, len(fall.t) - 1, _POINTS).astype(np.int64))
+    rows = np.unique(np.linspace(0, len(fall.t) - 1, _CURVE_POINTS).astype(np.int64))
     x, least = numbers(fall.t[rows], 5), float(fall.potential.min())
     hover = "%{y:.4~g} J at %{x:.2f} s"
     traces = [line(x, numbers(fall.potential[rows] - least), "potential", ORANGE, 1.5, hovertemplate=hover),
@@ -51,7 +51,7 @@ def energy_figure(fall: FreeFall) -> Figure:
 
 def force_figure(found: WrenchComparison, j: int) -> Figure:
     """Norm of the force through one joint over time, for every set."""
-    rows = np.unique(np.linspace(0, len(found.t) - 1, _POINTS).astype(np.int64))
+    rows = np.unique(np.linspace(0, len(found.t) - 1, _CURVE_POINTS).astype(np.int64))
     t = found.t - found.t[0]
     x, hover = numbers(t[rows], 7), "%{y:.4~g} N at %{x:.2f} s"
     traces = [line(x, numbers(found.forces[k, rows, j]), name, (MEASURED, BLUE, VERMILION, INK)[k % 4],

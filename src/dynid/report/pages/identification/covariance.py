@@ -13,7 +13,7 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
 HIGH_CORRELATION = 0.9  # correlation above which two parameters count as known only together
-_PAIRS = 10
+_SHOWN_PAIRS = 10
 _PER_NAME = 12  # px a parameter needs on an axis
 
 
@@ -27,7 +27,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
         return None  # an earlier result keeps deviations only
     names = [estimate.names[k] for k in shown]
     upper = np.triu_indices(len(shown), 1)
-    order = np.argsort(-np.abs(rho[upper]))[:_PAIRS]
+    order = np.argsort(-np.abs(rho[upper]))[:_SHOWN_PAIRS]
     pairs = [(names[upper[0][k]], names[upper[1][k]], float(rho[upper][k])) for k in order]
     return {"figure": heat_map(rho, names), "pairs": [pair for pair in pairs if abs(pair[2]) > 0.5],
             "close": int(np.sum(np.abs(rho[upper]) > HIGH_CORRELATION)), "threshold": HIGH_CORRELATION}

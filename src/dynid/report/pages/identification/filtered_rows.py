@@ -12,8 +12,8 @@ from dynid.report.figure import BLUE, GREY, LIGHT, Figure, axis, log_axis, mark,
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 
-_POINTS = 240
-_DECADES = 1.3  # below and above the cut-off
+_CURVE_POINTS = 240
+_SHOWN_DECADES = 1.3  # below and above the cut-off
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -28,8 +28,8 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 def response_figure(filter_: RowFilter) -> Figure:
     """Gain of the rows, and of the motion that enters them, over the frequency."""
-    high = min(filter_.cutoff * 10 ** _DECADES, 0.5 * filter_.rate)
-    f = np.geomspace(filter_.cutoff * 10 ** -_DECADES, high, _POINTS)
+    high = min(filter_.cutoff * 10 ** _SHOWN_DECADES, 0.5 * filter_.rate)
+    f = np.geomspace(filter_.cutoff * 10 ** -_SHOWN_DECADES, high, _CURVE_POINTS)
     traces = [{"type": "scatter", "mode": "lines", "x": significant(f), "y": significant(gain), "name": name,
                "line": {"color": color, "width": 2}, "hovertemplate": "%{x:.3~g} Hz: %{y:.3~g}<extra></extra>"}
               for gain, name, color in ((filter_.gain(f), "rows", BLUE), (filter_.motion_gain(f), "motion", GREY))]

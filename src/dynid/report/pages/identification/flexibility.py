@@ -13,7 +13,7 @@ from dynid.report.section import Section
 from dynid.report.units import JointUnits
 from dynid.validate.deflection import Deflection
 
-_POINTS = 700  # drawn of each direction
+_DRAWN_POINTS = 700  # drawn of each direction
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -35,7 +35,7 @@ def figure(one: Deflection, units: JointUnits) -> Figure:
     traces = []
     for rows, name, color in ((one.rate > 0, "deflection increases", MEASURED), (one.rate <= 0, "deflection "
                                                                                       "decreases", VERMILION)):
-        shown = np.flatnonzero(rows)[:: max(1, int(rows.sum()) // _POINTS)]
+        shown = np.flatnonzero(rows)[:: max(1, int(rows.sum()) // _DRAWN_POINTS)]
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(scale * one.bend[shown]),
                        "y": numbers(one.torque[shown]), "name": name, "marker": {"color": color, "size": 3},
                        "hovertemplate": hover})

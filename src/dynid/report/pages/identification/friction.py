@@ -11,7 +11,7 @@ from dynid.report.section import Section
 from dynid.report.units import JointUnits
 from dynid.validate.friction_shape import FrictionShape, friction_shapes
 
-_BAND = 2.0  # deviations on either side
+_BAND_STD = 2.0  # deviations on either side
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -30,7 +30,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 def figure(shape: FrictionShape, units: JointUnits) -> Figure:
     """One joint: medians and quartiles of the data, the curve and its band."""
     x, unit = numbers(shape.velocity), units.torque
-    low, high = (numbers(shape.torque + sign * _BAND * shape.deviation) for sign in (-1.0, 1.0))
+    low, high = (numbers(shape.torque + sign * _BAND_STD * shape.deviation) for sign in (-1.0, 1.0))
     bars = {"type": "data", "symmetric": False, "array": numbers(shape.high - shape.medians),
             "arrayminus": numbers(shape.medians - shape.low), "color": MEASURED, "thickness": 1, "width": 0}
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} {units.velocity}"

@@ -34,7 +34,7 @@ PARAMETERS = 12  # drawn, those that moved most in their deviations
 COLUMNS = 8  # steps in the table
 STEPS = 10  # whose motion can be chosen
 _DECADE = 10.0  # times the smallest above which an axis is logarithmic
-_BAND = 2.0  # deviations of the last step
+_BAND_STD = 2.0  # deviations of the last step
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -82,8 +82,8 @@ def value_figure(estimate: Estimate, parameter: int) -> Figure:
     """Value of one base parameter at every step, two deviations of the last as a band, and those stated on the way."""
     steps, name = estimate.iterations, estimate.names[parameter]
     x, y = [one.number for one in steps], [float(one.values[parameter]) for one in steps]
-    reach, last = _BAND * float(estimate.std[parameter]), y[-1]
-    own = [0.0 if one.std is None else _BAND * float(one.std[parameter]) for one in steps]
+    reach, last = _BAND_STD * float(estimate.std[parameter]), y[-1]
+    own = [0.0 if one.std is None else _BAND_STD * float(one.std[parameter]) for one in steps]
     ends = [min(x) - 0.25, max(x) + 0.25]
     band = line([*ends, *ends[::-1]], numbers([last - reach] * 2 + [last + reach] * 2), "± 2 standard errors", LIGHT,
                 0.0, fill="toself", fillcolor="rgba(86,180,233,0.22)", hoverinfo="skip")

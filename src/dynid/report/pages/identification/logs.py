@@ -13,7 +13,7 @@ from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.units import JointUnits
 
-_SIGNALS = ("q", "dq", "ddq", "tau")
+_SHOWN_SIGNALS = ("q", "dq", "ddq", "tau")
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -45,11 +45,11 @@ def log_facts(data: ReportData, role: str, pieces: Sequence[Samples]) -> dict[st
 
 def ranges(data: ReportData, pieces: Sequence[Samples]) -> list[dict[str, Any]]:
     """Lowest and highest of each signal of every joint, and how much of its limits a joint used."""
-    low = {name: np.min([getattr(piece, name).min(axis=0) for piece in pieces], axis=0) for name in _SIGNALS}
-    high = {name: np.max([getattr(piece, name).max(axis=0) for piece in pieces], axis=0) for name in _SIGNALS}
+    low = {name: np.min([getattr(piece, name).min(axis=0) for piece in pieces], axis=0) for name in _SHOWN_SIGNALS}
+    high = {name: np.max([getattr(piece, name).max(axis=0) for piece in pieces], axis=0) for name in _SHOWN_SIGNALS}
     used = np.sum([piece.keep.sum(axis=0) for piece in pieces], axis=0) / sum(map(len, pieces))
     return [{"name": name, "units": (units.position, units.velocity, units.acceleration, units.torque),
-             "used": float(100.0 * used[j]), "ranges": [(float(low[s][j]), float(high[s][j])) for s in _SIGNALS],
+             "used": float(100.0 * used[j]), "ranges": [(float(low[s][j]), float(high[s][j])) for s in _SHOWN_SIGNALS],
              "bar": _bar(data, j, (low["q"][j], high["q"][j]))}
             for j, (name, units) in enumerate(zip(data.joints, data.units, strict=True))]
 

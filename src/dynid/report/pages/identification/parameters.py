@@ -13,9 +13,9 @@ from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.estimate.problem import method_title
-from dynid.estimate.summary import UNCERTAINTY
+from dynid.estimate.summary_text import UNCERTAINTY
 from dynid.report.figure import GREY, SERIES, SYMBOLS, Figure, axis, level, numbers, significant, text, tick_text
-from dynid.report.grade import GOOD, POOR, grade
+from dynid.report.grades import GOOD, POOR, grade
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import number, percent, typeset

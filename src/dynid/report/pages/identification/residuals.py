@@ -18,10 +18,10 @@ from dynid.signals import power_density
 from dynid.validate import JointTests, Whiteness
 
 POINTS = 2000
-_BINS = 60  # of the histogram
+_HISTOGRAM_BINS = 60  # of the histogram
 MIN_SPECTRUM_ROWS = 32  # rows below which a spectrum says nothing
 _FREQUENCIES = 250
-_WINDOW = 4096  # rows of Welch's windows at most
+_WELCH_ROWS = 4096  # rows of Welch's windows at most
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -89,7 +89,7 @@ def histogram_figure(used: Array, units: JointUnits) -> Figure:
     mean, deviation = float(used.mean()), float(used.std())
     reach = max(4.5 * deviation, 1e-300)
     inside = np.clip(used, mean - reach, mean + reach)  # what lies further out is counted in the last bars
-    count, edges = np.histogram(inside, bins=_BINS)
+    count, edges = np.histogram(inside, bins=_HISTOGRAM_BINS)
     centre, width = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
     density = count / (len(used) * width)
     x = np.linspace(edges[0], edges[-1], 121)
@@ -107,7 +107,7 @@ def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | 
     """Power densities of the torque and of its residual; rows that were not used count as zero and are made up for."""
     keep = part.keep[:, j]
     share = float(keep.mean())
-    window = int(np.clip(2 ** int(np.log2(max(len(keep) // 8, 1))), min(64, len(keep)), _WINDOW))
+    window = int(np.clip(2 ** int(np.log2(max(len(keep) // 8, 1))), min(64, len(keep)), _WELCH_ROWS))
     mean = part.measured[keep, j].mean()
     both = np.column_stack([part.measured[:, j] - mean, part.residual[:, j]]) * keep[:, None]
     f, power = power_density(both, part.rate, window)

@@ -18,8 +18,8 @@ from dynid.validate import ResimulatedLog, SimulationCheck
 MOST_POINTS = 3000  # of one joint in one simulation
 FEWEST_POINTS = 500
 POINTS = 6000  # of one joint in all of them together; the page stays light
-_MARGIN = 0.4  # share of the measured range that is shown above and below it
-_MARKS = 400  # starts of windows that are marked at most
+_RANGE_MARGIN = 0.4  # share of the measured range that is shown above and below it
+_MAX_MARKED_STARTS = 400  # starts of windows that are marked at most
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
@@ -50,13 +50,25 @@ def _pane(check: SimulationCheck, log: ResimulatedLog, label: str, units: tuple[
              "torque": float(log.torque_error_per_joint[j])}
             for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]
     draw = torque_figure if feedback else position_figure
-    return {"label": label, "source": check.source, "kind": words(check), "feedback": feedback,
-            "horizon": check.horizon, "windows": len(log.windows), "possible": log.possible,
-            "reason": check.reason.text if check.reason else "", "notes": [note.text for note in check.notes],
-            "rows": rows, "total": log.total_error,
-            "torque": log.torque_error, "marked": len(log.windows) <= _MARKS, "thinned": len(log.t) > points,
-            "figures": [draw(log, j, name, unit, points)
-                        for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]}
+    return {
+        "label": label,
+        "source": check.source,
+        "kind": words(check),
+        "feedback": feedback,
+        "horizon": check.horizon,
+        "windows": len(log.windows),
+        "possible": log.possible,
+        "reason": check.reason.text if check.reason else "",
+        "notes": [note.text for note in check.notes],
+        "rows": rows,
+        "total": log.total_error,
+        "torque": log.torque_error,
+        "marked": len(log.windows) <= _MAX_MARKED_STARTS,
+        "thinned": len(log.t) > points,
+        "figures": [
+            draw(log, j, name, unit, points) for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))
+        ],
+    }
 
 
 def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
@@ -66,14 +78,14 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
     time, shown = with_breaks(t, rows, _gap(t), measured)
     # What the thinned rows leave of a window must end with it, or a jump back to the log would look like motion.
     starts, ends = log.windows[:, 0], log.windows[:, 1] - 1
-    every = np.union1d(rows, np.concatenate([starts, ends])) if len(log.windows) <= _MARKS else rows
+    every = np.union1d(rows, np.concatenate([starts, ends])) if len(log.windows) <= _MAX_MARKED_STARTS else rows
     cuts = np.unique(np.searchsorted(every, starts))
     cuts = cuts[cuts > 0]
     apart = np.insert(t[every], cuts, t[every][cuts]), np.insert(simulated[every], cuts, np.nan)
     hover = f"%{{y:.5~g}} {units.position} at %{{x:.3f}} s"
     traces = [line(numbers(time, 7), numbers(shown, 6), "measured", MEASURED, 4, hovertemplate=hover),
               line(numbers(apart[0], 7), numbers(apart[1], 6), "simulated", BLUE, 1.4, hovertemplate=hover)]
-    if len(log.windows) <= _MARKS:
+    if len(log.windows) <= _MAX_MARKED_STARTS:
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(t[starts], 7),
                        "y": numbers(measured[starts], 6), "name": "starts anew",
                        "marker": {"color": INK, "size": 4 if len(starts) > 60 else 5}, "hovertemplate": hover})
@@ -104,8 +116,8 @@ def _range(measured: Array, simulated: Array) -> list[float | None]:
     """Of the axis: all of what was measured, and of a simulation that runs away only its beginning."""
     low, high = float(measured.min()), float(measured.max())
     span = high - low or max(abs(high), 1e-3)
-    low = max(min(low, float(simulated.min())), low - _MARGIN * span) - 0.05 * span
-    high = min(max(high, float(simulated.max())), high + _MARGIN * span) + 0.05 * span
+    low = max(min(low, float(simulated.min())), low - _RANGE_MARGIN * span) - 0.05 * span
+    high = min(max(high, float(simulated.max())), high + _RANGE_MARGIN * span) + 0.05 * span
     return numbers([low, high])
 
 

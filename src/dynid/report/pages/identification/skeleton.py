@@ -84,7 +84,7 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
     return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 600)
 
 
-def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid | None], name: str, *,
+def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.EllipsoidMesh | None], name: str, *,
                 hidden: bool = False) -> list[dict[str, Any]]:
     """For each body (10,) its ellipsoid and its centre of mass; hidden: grey, and drawn only when asked for."""
     traces: list[dict[str, Any]] = []

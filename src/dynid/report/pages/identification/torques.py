@@ -20,7 +20,7 @@ from dynid.validate import Reconstruction
 MOST_POINTS = 3000  # of one joint in one log
 FEWEST_POINTS = 500
 POINTS = 6000  # of one joint in all logs together; the page stays light
-_STRETCHES = 300  # of rows left out that are drawn apart
+_MAX_DRAWN_GAPS = 300  # of rows left out that are drawn apart
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
@@ -85,7 +85,7 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
 def _stretches(t: Array, left_out: Bools) -> list[float]:
     """Starts and ends of the stretches left out, a nan between them; neighbours are joined where they are too many."""
     stretches = [(float(t[a]), float(t[b - 1])) for a, b in runs(left_out)]
-    apart = float(t[-1]) / _STRETCHES if len(stretches) > _STRETCHES else 0.0
+    apart = float(t[-1]) / _MAX_DRAWN_GAPS if len(stretches) > _MAX_DRAWN_GAPS else 0.0
     joined: list[tuple[float, float]] = []
     for start, end in stretches:
         if joined and start - joined[-1][1] < apart:

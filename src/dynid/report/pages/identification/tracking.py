@@ -16,7 +16,7 @@ from dynid.validate import Tracking
 
 POINTS = 1500  # of one joint in one log
 CLOUD = 800  # points of error against speed
-_WORDS = {"as-they-are": "as they are", "as-instruments": "as instruments", "no": "not without the loop",
+_USE_WORDS = {"as-they-are": "as they are", "as-instruments": "as instruments", "no": "not without the loop",
           "unknown": "not known"}
 
 
@@ -24,7 +24,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     if not data.tracking:
         return None
     loops = [] if data.controller_fit is None else [
-        {**row, "serve": _WORDS[row["references_serve"]]} for row in data.controller_fit.to_dict(data.controller)]
+        {**row, "serve": _USE_WORDS[row["references_serve"]]} for row in data.controller_fit.to_dict(data.controller)]
     return {"panes": [_pane(data, one) for one in data.tracking], "loops": loops,
             "ratios": any(row["pole_ratio"] is not None for row in loops)}
 

@@ -14,15 +14,15 @@ from dynid.report.card import Card
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
 from dynid.report.words import percent
+from dynid.validate.conclusion import LACKS
 from dynid.validate.data_excitation import LONGER_LOG, Status
 from dynid.validate.grade import Grade, ranked
-from dynid.validate.verdict import LACKS
 
 COLOURS: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}
 
 
 @dataclass(frozen=True)
-class Group:
+class FindingGroup:
     """Findings of one kind: how they are headed, their colour, and their sign (of the template)."""
 
     kind: str
@@ -32,17 +32,17 @@ class Group:
 
 
 GROUPS = (
-    Group("suspicious", "Suspicious", "poor", "warning"),
-    Group("not-excited", "Not excited by the data", "fair", "gap"),
-    Group("identified", "Identified parameters", "good", "check"),
-    Group("validation", "Prediction", "plain", "chart"),
+    FindingGroup("suspicious", "Suspicious", "poor", "warning"),
+    FindingGroup("not-excited", "Not excited by the data", "fair", "gap"),
+    FindingGroup("identified", "Identified parameters", "good", "check"),
+    FindingGroup("validation", "Prediction", "plain", "chart"),
 )
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:
     known = {group.kind for group in GROUPS}
     kinds = dict.fromkeys(finding.kind for finding in data.verdict.findings if finding.kind not in known)
-    groups = [*GROUPS, *(Group(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
+    groups = [*GROUPS, *(FindingGroup(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
     shown = [(group, tuple(ranked(data.verdict.of(group.kind)))) for group in groups]
     return {"lines": data.verdict.summary.lines, "grade": COLOURS[data.verdict.grade],
             "groups": [(group, distinct(found)) for group, found in shown if found],

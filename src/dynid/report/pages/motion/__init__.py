@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dynid.report.pages.motion import expected, joints, limits, overview, preview, search
 from dynid.report.pages.motion.data import MotionData, used
-from dynid.report.render import write_page
+from dynid.report.rendering import write_page
 from dynid.report.section import Page, Section
 from dynid.report.words import count, seconds
 

@@ -12,7 +12,7 @@ from dynid.excitation import ExcitingMotion, Joined, Usage
 from dynid.report.units import JointUnits, joint_units
 from dynid.robot import Robot
 
-_SHARES = ("position", "velocity", "acceleration", "jerk", "torque")  # limits of which a share is used
+_LIMIT_SIGNALS = ("position", "velocity", "acceleration", "jerk", "torque")  # limits of which a share is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,6 @@ class MotionData:
 
 def used(usage: Usage) -> float | None:
     """Percent of a limit that is used; None where that says nothing (distances, postures)."""
-    if usage.kind in _SHARES and np.isfinite(usage.excess):
+    if usage.kind in _LIMIT_SIGNALS and np.isfinite(usage.excess):
         return max(100.0 * (1.0 + usage.excess), 0.0)
     return None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.report.figure import GREY, MEASURED, Figure, axis, level, significant, text
-from dynid.report.grade import COLORS, GOOD, POOR, grade
+from dynid.report.grades import COLORS, GOOD, POOR, grade
 from dynid.report.pages.motion.data import MotionData
 from dynid.report.section import Section
 from dynid.report.words import number, percent, typeset

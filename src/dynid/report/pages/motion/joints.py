@@ -14,13 +14,13 @@ from dynid.report.pages.motion.data import MotionData
 from dynid.report.section import Section
 from dynid.report.words import number
 
-_POINTS = 600  # of one line
+_LINE_POINTS = 600  # of one line
 MIN_USAGE_DRAWN = 0.2  # a limit is drawn where the signal uses at least this share of it
 PANEL_GAP = 0.05  # between panels, as a share of the figure's height
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class SignalPanel:
     """One signal (points,) of a joint, its unit, and its limits, infinite where there are none."""
 
     name: str
@@ -49,25 +49,25 @@ class Panel:
 
 def gather(data: MotionData) -> Mapping[str, Any]:
     whole, bounds = data.excitation.trajectory, data.excitation.limits
-    t = np.linspace(0.0, whole.duration, _POINTS)
+    t = np.linspace(0.0, whole.duration, _LINE_POINTS)
     motion = whole.at(t)
     tau = None
     if data.theta is not None:
         tau = data.excitation.model.regressor(*(np.ascontiguousarray(x) for x in motion[:3])) @ data.theta
     figures = []
     for j, (name, units) in enumerate(zip(data.joints, data.units, strict=True)):
-        panels = [Panel("position", units.position, motion.q[:, j], bounds.lower[j], bounds.upper[j]),
-                  Panel("velocity", units.velocity, motion.dq[:, j], -bounds.velocity[j], bounds.velocity[j]),
-                  Panel("acceleration", units.acceleration, motion.ddq[:, j], -bounds.acceleration[j],
+        panels = [SignalPanel("position", units.position, motion.q[:, j], bounds.lower[j], bounds.upper[j]),
+                  SignalPanel("velocity", units.velocity, motion.dq[:, j], -bounds.velocity[j], bounds.velocity[j]),
+                  SignalPanel("acceleration", units.acceleration, motion.ddq[:, j], -bounds.acceleration[j],
                         bounds.acceleration[j])]
         if tau is not None:
-            panels.append(Panel(units.effort, units.torque, tau[:, j], -bounds.torque[j], bounds.torque[j]))
+            panels.append(SignalPanel(units.effort, units.torque, tau[:, j], -bounds.torque[j], bounds.torque[j]))
         figures.append(joint_figure(name, t, panels, data.core))
     return {"figures": figures, "torques": data.whose if tau is not None else "",
             "approach": whole is not data.excitation.core}
 
 
-def joint_figure(name: str, t: Array, panels: list[Panel], core: tuple[float, float]) -> Figure:
+def joint_figure(name: str, t: Array, panels: list[SignalPanel], core: tuple[float, float]) -> Figure:
     """One joint: its panels below each other over one time, limits dashed, the way from and to home grey."""
     count = len(panels)
     height = (1.0 - PANEL_GAP * (count - 1)) / count

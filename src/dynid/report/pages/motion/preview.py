@@ -19,8 +19,8 @@ from dynid.robot import BASE, Robot
 
 _FRAMES = 60
 _PATH_POINTS = 400  # of the last link's way, which is drawn finer than the frames
-_SLOWEST = 200.0  # ms of one frame
-_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
+_MAX_FRAME_TIME = 200.0  # ms of one frame
+_PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
 
 
 def gather(data: MotionData) -> Mapping[str, Any]:
@@ -49,7 +49,7 @@ def posture_traces(robot: Robot, poses: Array) -> list[dict[str, Any]]:
 def controls(t: Array) -> dict[str, Any]:
     """Buttons and slider of an animation whose frames stand at times t, as parts of a layout."""
     still = {"mode": "immediate", "transition": {"duration": 0}, "frame": {"duration": 0, "redraw": True}}
-    pace = min(1000.0 * float(t[-1]) / len(t), _SLOWEST)
+    pace = min(1000.0 * float(t[-1]) / len(t), _MAX_FRAME_TIME)
     play = {"fromcurrent": True, "transition": {"duration": 0}, "frame": {"duration": pace, "redraw": True}}
     buttons = [{"label": "▶ play", "method": "animate", "args": [None, play]},
                {"label": "❚❚ pause", "method": "animate", "args": [[None], still]}]
@@ -75,7 +75,7 @@ def surroundings(space: Workspace | None, low: Array, high: Array) -> tuple[list
         return traces, points
     middle, half = 0.5 * (low + high), 0.5 * float((high - low).max())
     for plane in space.planes:
-        if abs(float(plane.normal @ middle - plane.offset)) <= _REACH * half:
+        if abs(float(plane.normal @ middle - plane.offset)) <= _PLANE_REACH * half:
             corners = geometry.plane_square(plane.normal, plane.offset, middle, half)
             traces.append(scene.mesh(corners, np.array([[0, 1, 2], [0, 2, 3]]), text(plane.name), ORANGE, 0.2,
                                      showlegend=True, hoverinfo="name"))

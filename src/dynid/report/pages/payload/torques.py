@@ -13,7 +13,7 @@ from dynid.report.section import Section
 from dynid.report.thin import thinned_rows
 from dynid.report.units import SLIDING, TURNING
 
-_POINTS = 2000  # of one joint
+_JOINT_POINTS = 2000  # of one joint
 
 
 def gather(data: PayloadData) -> Mapping[str, Any]:
@@ -26,7 +26,7 @@ def _figure(data: PayloadData, j: int, name: str, effort: str, unit: str) -> Fig
     log = data.samples
     measured, alone = log.tau[:, j], data.without[:, j]
     whole = alone + data.load[:, j]
-    rows = thinned_rows(np.column_stack([measured, alone, whole]), _POINTS)
+    rows = thinned_rows(np.column_stack([measured, alone, whole]), _JOINT_POINTS)
     x = numbers(log.t[rows] - log.t[0], 6)
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3f}} s"
     traces = [line(x, numbers(values[rows]), words, colour, width, hovertemplate=hover) for values, words, colour, width

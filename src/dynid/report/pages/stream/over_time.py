@@ -14,7 +14,7 @@ from dynid.report.section import Section
 from dynid.report.words import typeset
 
 MAX_PARAMETERS_SHOWN = 24  # parameters, those that are known best
-_LOOKS = 400  # points of a line
+_DRAWN_LOOKS = 400  # points of a line
 
 
 def gather(data: StreamData) -> Mapping[str, Any] | None:
@@ -28,7 +28,9 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
 def parameter_figure(data: StreamData, k: int) -> Figure:
     """One parameter over time; looks at which it was not identified are left out."""
     rows = np.flatnonzero(np.isfinite(data.stds[:, k]))
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_LOOKS, len(rows))).astype(int))] if len(rows) else rows
+    rows = (
+        rows[np.unique(np.linspace(0, len(rows) - 1, min(_DRAWN_LOOKS, len(rows))).astype(int))] if len(rows) else rows
+    )
     t, value, reach = data.t[rows], data.values[rows, k], 2.0 * data.stds[rows, k]
     band = {"type": "scatter", "mode": "lines", "x": significant(np.concatenate([t, t[::-1]])),
             "y": significant(np.concatenate([value + reach, (value - reach)[::-1]])), "fill": "toself",

@@ -9,7 +9,7 @@ from dynid.report.pages.study.data import StudyData
 from dynid.report.section import Section
 
 _SENTENCES = 5  # reasons shown for one method
-_WORDS = ("method", "parameters")  # columns that hold no numbers
+_TEXT_COLUMNS = ("method", "parameters")  # columns that hold no numbers
 
 
 def gather(data: StudyData) -> Mapping[str, Any]:
@@ -20,7 +20,7 @@ def gather(data: StudyData) -> Mapping[str, Any]:
             shown = [(sentence, score.failures.count(sentence)) for sentence in different[:_SENTENCES]]
             reasons.append({"label": score.label, "factor": score.factor, "count": len(score.failures),
                             "sentences": shown, "more": len(different) - len(shown)})
-    return {"tables": data.tables, "words": _WORDS, "reasons": reasons, "unbiased": data.unbiased,
+    return {"tables": data.tables, "words": _TEXT_COLUMNS, "reasons": reasons, "unbiased": data.unbiased,
             "by_chance": f"{100 * data.unbiased_by_chance:.0f} %", "logs": data.repetitions}
 
 

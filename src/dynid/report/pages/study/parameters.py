@@ -15,7 +15,7 @@ from dynid.report.words import typeset
 
 COVERED = (90.0, 98.0)  # percent, between which a 95 % interval is honest
 _PER_NAME = 14  # px a parameter needs on the axis
-_LEAST = 1e-3  # smallest |bias| / spread drawn
+_MIN_DRAWN_RATIO = 1e-3  # smallest |bias| / spread drawn
 
 
 def gather(data: StudyData) -> Mapping[str, Any]:
@@ -34,7 +34,7 @@ def gather(data: StudyData) -> Mapping[str, Any]:
 
 def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
     """|bias| in spreads, inertial parameters first."""
-    values = [np.maximum(np.abs(score.bias) / np.maximum(score.spread, 1e-300), _LEAST) for score in scores]
+    values = [np.maximum(np.abs(score.bias) / np.maximum(score.spread, 1e-300), _MIN_DRAWN_RATIO) for score in scores]
     every = np.array([data.unbiased, data.biased, *(x for score, y in zip(scores, values, strict=True)
                                                     for x in y[score.known])])
     layout = {"yaxis": log_axis("mean error / standard deviation", float(every.min()), float(every.max())),

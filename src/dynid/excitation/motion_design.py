@@ -15,8 +15,9 @@ from dynid.excitation.trajectories.families import Family, Fourier
 from dynid.model import FlexibleModel, LinearModel
 from dynid.robot import Robot
 
-_RIGID = ("joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not "
-          "included")
+_RIGID_JOINTS_NOTE = (
+    "joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not included"
+)
 _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
 
 
@@ -53,5 +54,5 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
         criterion=design.problem.criterion.name, value=best.value, condition=design.condition(best.trajectory),
         deviations=design.deviations(best.trajectory), noise=design.noise, rate=design.rate,
         history=tuple(starts.history), report=replace(best.report, unchecked=(
-            *best.report.unchecked, *((_RIGID,) if bends else ()))), torque=design.torque, seed=search.seed,
+            *best.report.unchecked, *((_RIGID_JOINTS_NOTE,) if bends else ()))), torque=design.torque, seed=search.seed,
         starts=starts.starts, elapsed=time.monotonic() - began, interrupted=starts.interrupted)

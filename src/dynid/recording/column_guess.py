@@ -11,7 +11,7 @@ from dynid.recording.columns import Match, by_name, by_number, column_option, li
 from dynid.recording.presets import no_torque
 from dynid.recording.source import Source
 
-_WORDS = {
+_SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
     "position": "q qm pos position positions angle angles theta",
     "velocity": "dq qd qdot qp dqm vel velocity velocities speed speeds omega",
@@ -21,10 +21,10 @@ _WORDS = {
     "wrench": "wrench",
     "temperature": "temperatures",
 }
-_KIND = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_KIND = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
-_PLAIN = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
-_UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
+_PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
+_UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
@@ -66,7 +66,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         if signal == "time":
             continue
         groups = found.get(signal, {})
-        plain = [rest for rest in groups if not set(rest) - _KIND.keys() - _PLAIN - _REFERENCE]
+        plain = [rest for rest in groups if not set(rest) - _KIND.keys() - _PLAIN_WORDS - _REFERENCE]
         choices = plain if len(plain) == 1 else list(groups)
         if len(choices) == 1:
             group = groups[choices[0]]
@@ -158,7 +158,9 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
     if numbers:
         rest = tuple(word for word in reading.rest if not word.isdigit())
         return _Reading(reading.signal, int(numbers[-1]), rest, reading.unit)
-    strange = [word for word in reading.rest if word not in _KIND and word not in _PLAIN and word not in _REFERENCE]
+    strange = [
+        word for word in reading.rest if word not in _KIND and word not in _PLAIN_WORDS and word not in _REFERENCE
+    ]
     if not strange:
         return reading
     if set(strange) & _CARTESIAN:
@@ -178,8 +180,8 @@ def _classify(name: str) -> _Reading | None:
         kind = {"position": "reference", "velocity": "reference_velocity"}.get(kind, "")
     if kind in ("", "acceleration"):
         return None
-    unit = next((_UNITS[word] for word in words if word in _UNITS), None)
-    return _Reading(kind, None, tuple(word for word in words if word not in _UNITS), unit)
+    unit = next((_UNIT_WORDS[word] for word in words if word in _UNIT_WORDS), None)
+    return _Reading(kind, None, tuple(word for word in words if word not in _UNIT_WORDS), unit)
 
 
 def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str, joints: Sequence[str] | None,

@@ -13,10 +13,11 @@ from dynid.estimate.instruments.windows import hann, smooth
 from dynid.model import FlexibleModel
 from dynid.recording import Samples
 
-_TURNS = 2  # of bending the links and finding the torque that bends them; each leaves a share K / (K + J w^2) less
+# Of bending the links and finding the torque that bends them; each leaves a share K / (K + J w^2) less.
+_DEFLECTION_ITERATIONS = 2
 
 
-def bent(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list[Samples]:
+def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list[Samples]:
     """The motions with the positions of links that bend as parameters theta (parameters,) have them, q = th - tau_l / K
     with tau_l the torque of the links; smoothed, since dry friction makes it jump.
 
@@ -37,7 +38,7 @@ def bent(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list
 def _bent(model: FlexibleModel, theta: Array, stiffness: Array, motion: Samples) -> Samples:
     n, bending, window = model.links.dof, list(model.bending), hann(motion.rate)
     links = [np.array(signal[:, :n]) for signal in (motion.q, motion.dq, motion.ddq)]
-    for _ in range(_TURNS):
+    for _ in range(_DEFLECTION_ITERATIONS):
         torque = model.links.inverse_dynamics(theta, *links)[:, bending]
         for start, stop in motion.segments:
             rows = slice(int(start), int(stop))

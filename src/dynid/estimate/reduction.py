@@ -10,19 +10,19 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
+from dynid.estimate.block_cross_validation import masked
 from dynid.estimate.covariance import noise
 from dynid.estimate.essential_rules import RULES, THRESHOLDS, FoldedView, NormalView, Removal, View, chooser, walked
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import linear_estimate
-from dynid.estimate.left_out import masked
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, find_method, identify
 from dynid.plain import finite
 from dynid.regression import equations_of, fold
 
 ROWS = ("effective", "all")
-_EXACT = ("ols", "wls")  # every set of parameters is solved for anew on the folded factor
-_ROUNDS = 5  # fits of other methods, until none of what is left has to go
+_EXACT_METHODS = ("ols", "wls")  # every set of parameters is solved for anew on the folded factor
+_MAX_REFITS = 5  # fits of other methods, until none of what is left has to go
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     if "theta" in chosen.gives:
         raise ModelError(f"method '{method}' needs complete inertias and "
                          "cannot drop base parameters", "use 'wls', 'iv' or another method of base parameters")
-    if method in _EXACT:
+    if method in _EXACT_METHODS:
         found = _least_squares(problem, rule, method, weights, {})
     elif "shape" in chosen.gives:
         first = identify(problem, method=method, **dict(options or {}))
@@ -170,7 +170,7 @@ def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any])
 
     before = estimate = identify(problem, method=name, **options)
     removed, reduced = list[Removal](), problem
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_REFITS):
         size = np.diag(estimate.covariance)
         first = np.flatnonzero((size > 0) & np.isfinite(size)).astype(np.int64)
         view: View = NormalView(estimate.values, estimate.covariance)

@@ -18,7 +18,7 @@ def motor_name(joint: str) -> str:
     return f"{joint} motor"
 
 
-def both_sides(recording: Recording, joints: Sequence[int]) -> Recording:
+def add_motor_side(recording: Recording, joints: Sequence[int]) -> Recording:
     """Return the recording with link and motor positions (samples, dof + motors), as `FlexibleModel` needs it.
 
     The motors of `joints` (counted from 0) have the same torques as the links. Filters, differentiation and the

@@ -11,7 +11,7 @@ from dynid.estimate.problem import Problem
 _OF_ROWS = ("effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
-def in_torques(estimate: Estimate, problem: Problem) -> Estimate:
+def with_torque_errors(estimate: Estimate, problem: Problem) -> Estimate:
     """The estimate from a problem's filtered rows with the numbers of its fit to the torques; those of the rows stay as
     diagnostics["equations"]. From torques, or of another model than the problem's, it is as it is."""
     if problem.filtered is None or estimate.base is not problem.base:

@@ -18,13 +18,13 @@ from dynid.payloads.body import nearest_body, weighed
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.judgement import judged
 from dynid.payloads.live_unknowns import load_lever
-from dynid.payloads.loaded import LABEL, Loaded, change_by_load, loaded, with_torques
+from dynid.payloads.loaded import LABEL, LoadedEquations, change_by_load, loaded, with_torques
 from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.same_motion import same_motion_torques
 from dynid.payloads.uncertainty import changing_friction, covariances
 from dynid.payloads.ways import (
     WAYS,
-    LinearFit,
+    LinearPayloadFit,
     Nuisance,
     Unloaded,
     Way,
@@ -155,7 +155,7 @@ def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
 
 
 def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, way: Way, friction: bool,
-            threads: int | None) -> tuple[Loaded, LinearFit]:
+            threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
     """The linear fit by a way, twice: friction from load needs the load."""
     numbers: Array | None = None
     for _ in range(2 if friction else 1):
@@ -172,7 +172,7 @@ def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: U
     return made, fit
 
 
-def _error(made: Loaded, fit: LinearFit, numbers: Array | None) -> float:
+def _error(made: LoadedEquations, fit: LinearPayloadFit, numbers: Array | None) -> float:
     """Relative error of the loaded torques, percent, with a load's numbers (10,), or None: with the robot alone."""
     x = fit.x.copy()
     x[fit.load] = 0.0 if numbers is None else numbers

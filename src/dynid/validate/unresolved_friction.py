@@ -26,7 +26,7 @@ from dynid.robot import Robot
 MIN_TERM_GAIN = 0.5  # percent of the joint's error in cross-validation that a term must take
 MIN_TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
-_SIMPLE = ("viscous", "coulomb")
+_SIMPLE_FRICTION = ("viscous", "coulomb")
 _SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
 
 
@@ -106,7 +106,7 @@ def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[
     for term, places in parts:
         kind = getattr(term, "kind", type(term).__name__)
         groups = ("friction", "other") if kind in FRICTION else ("friction",)
-        own = [] if kind in _SIMPLE else [int(c) for c in places if parameters.items[c].kind.group in groups]
+        own = [] if kind in _SIMPLE_FRICTION else [int(c) for c in places if parameters.items[c].kind.group in groups]
         for j in dict.fromkeys(parameters.items[c].owner for c in own):
             found.append((j, kind, np.array([c for c in own if parameters.items[c].owner == j])))
     return found

@@ -21,7 +21,7 @@ from dynid.extraction.descent import Slope, Weights, descend
 from dynid.extraction.extraction import Extraction, outside_bounds
 from dynid.extraction.robot_bounds import WIDTHS, robot_bounds
 from dynid.extraction.searches import Landscape, Search, search_of, solve
-from dynid.extraction.space import Form, Space, make_space
+from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import Model
 
 Loss = Literal["full", "partial", "inertia"]
@@ -30,9 +30,10 @@ LOSSES: dict[Loss, str] = {
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
 _FIRST_WEIGHT, _GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
 _FIRM = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
-_BEHIND = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)  # shares of intervals by which a descent aims inside them
-_ROOM = 1e-3  # share of intervals that the penalty form keeps inside them, where base values pull outward
-_HOPELESS = 3  # runs where the cone programme has shown that none can break nothing
+# Shares of intervals by which a descent aims inside them.
+_INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
+_INTERVAL_MARGIN = 1e-3  # share of intervals that the penalty form keeps inside them, where base values pull outward
+_MAX_INFEASIBLE_RUNS = 3  # runs where the cone programme has shown that none can break nothing
 _PREFERRED = 1e2  # weight of physics beside bounds where both cannot be had
 
 
@@ -108,7 +109,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
         moved = float(np.linalg.norm(values.values - before))
     hopeless = chosen.form == "exact" and chosen.loss != "partial" and not chosen.nearest \
         and cones is not None and not cones.possible
-    few = replace(chosen, runs=min(chosen.runs, _HOPELESS)) if hopeless else chosen
+    few = replace(chosen, runs=min(chosen.runs, _MAX_INFEASIBLE_RUNS)) if hopeless else chosen
     theta, run, runs, tried = _search(values, conditions, few, tell, begin)
     judge = Consistency(values.model.parameters, margin=0.0,
                         centres=within.contours or within.boxes(consistency.bodies),
@@ -208,7 +209,7 @@ def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array
     return given.matrix, given.values
 
 
-def _slope(space: Space, matrix: Array, values: Array) -> Slope:
+def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
     """Directions of a descent: free standard parameters, or all of them in the penalty form."""
     if space.exact:
         return Slope(space.spread, np.maximum(space.high - space.low, 1e-9), matrix, values)
@@ -222,13 +223,13 @@ def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -
     """The full vector downhill from a run's best: with growing weights in the penalty form."""
     if exact:
         # A border is reached only in the limit; what aims at a point behind it crosses it in a few steps.
-        for share in _BEHIND:
+        for share in _INTERVAL_MARGINS:
             theta, left = descend(replace(conditions, inside=share), theta, slope, Weights(0.0, 1.0, _PREFERRED),
                                   conditions)
             if left == 0.0:
                 return theta
         return descend(conditions, theta, slope, Weights(0.0, 1.0, _PREFERRED))[0]
-    weight, stricter = 1.0, replace(conditions, inside=_ROOM)
+    weight, stricter = 1.0, replace(conditions, inside=_INTERVAL_MARGIN)
     while weight <= _FIRM:
         theta, _ = descend(stricter, theta, slope, Weights(1.0, weight, weight))
         weight *= 100.0

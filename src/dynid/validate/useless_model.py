@@ -11,14 +11,14 @@ from dynid.arrays import Array
 from dynid.findings import Finding
 from dynid.regression.residuals import torque_sums
 from dynid.validate.cross_validation import CrossValidation
-from dynid.validate.reconstruct import Reconstruction, TorqueFit
+from dynid.validate.reconstruction import Reconstruction, TorqueFit
 from dynid.validate.words import joints_listed, listed, sentence, span
 
 NOTHING = 100.0  # percent: the error of a model that says zero
 _BY_SCALE = 0.5  # share of the misfit that another scale has to leave at most to be the cause
 
 
-def worse_than_nothing(other: Reconstruction) -> Iterator[Finding]:
+def negative_r2(other: Reconstruction) -> Iterator[Finding]:
     """Findings on a log that the estimate was not identified from and predicts no better than zero torque, or worse
     than its mean would: over all joints, or for some of them."""
     total, name = other.total, other.source

@@ -20,7 +20,7 @@ from dynid.threads import side_by_side
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class BlockCrossValidation:
     """Fits of one method without each block of time, and their errors on it.
 
     method, options: what was fitted. blocks: which of the fold's blocks (from 0) were left out. errors (blocks,): the
@@ -51,8 +51,8 @@ class LeftOut:
         return float(self.known.std(ddof=1)) if len(self.known) > 1 else 0.0
 
 
-def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | None = None,
-                   estimate: Estimate | None = None) -> LeftOut:
+def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, Any] | None = None,
+                   estimate: Estimate | None = None) -> BlockCrossValidation:
     """Fit without each block of time and predict it.
 
     A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
@@ -72,7 +72,7 @@ def leave_out_each(problem: Problem, method: str, options: Mapping[str, Any] | N
     errors, each = np.array([total for total, _ in found]), np.array([joints for _, joints in found])
     if not np.isfinite(errors).any():
         raise NotPossibleError("no block of time has a torque to test on: all are zero")
-    return LeftOut(method, chosen, blocks, errors, each, tuple(fits))
+    return BlockCrossValidation(method, chosen, blocks, errors, each, tuple(fits))
 
 
 def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:

@@ -17,14 +17,14 @@ from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
-from dynid.estimate.in_torques import in_torques
 from dynid.estimate.problem import find_method
+from dynid.estimate.torque_errors import with_torque_errors
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.robot import Robot
 from dynid.runs.earlier import from_prior, with_earlier
-from dynid.runs.loading import Loaded, Resting, control_law, load_problem, prepared
+from dynid.runs.loading import LoadedProblem, Resting, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.validate import (
@@ -44,7 +44,7 @@ from dynid.validate import (
     physics,
     reconstruct,
     simulation_checks,
-    trackings,
+    tracking_errors,
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dynid.estimate.controller_fit import ControllerFit
     from dynid.payloads.result import PayloadEstimate
 
-_POSTURES = 300  # of a log at which inertias are looked at
+_INERTIA_POSTURES = 300  # of a log at which inertias are looked at
 _ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by step are not cross-validated: minutes
 
 
@@ -144,7 +144,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
     return replace(result, payloads=payloads, seconds=time.perf_counter() - started)
 
 
-def _essential_run(loaded: Loaded, tell: Progress) -> Run:
+def _essential_run(loaded: LoadedProblem, tell: Progress) -> Run:
     """The run with the parameters that matter alone."""
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
@@ -166,7 +166,7 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
     """The payloads that a run's logs name, each from all logs with it."""
     if not settings.payloads:
         return ()
-    from dynid.payloads.payload import payload  # with live payloads, which most runs do not need
+    from dynid.payloads.estimation import payload  # with live payloads, which most runs do not need
     chosen, found = problem.data[0].preparation, []
     for name, said in settings.payloads.items():
         logs = [samples for _, samples in prepared(settings.with_payload(name), settings, robot, chosen, tell)]
@@ -177,13 +177,13 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
     return tuple(found)
 
 
-def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robot,
+def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robot: Robot,
           tell: Tell = lambda sentence: None) -> Run:
     """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and state the
     verdict."""
     tell = Progress.of(tell)
     tell("validating", 0.0)
-    problem, estimate = loaded.problem, in_torques(estimate, loaded.problem)
+    problem, estimate = loaded.problem, with_torque_errors(estimate, loaded.problem)
     own = reconstruct(estimate, problem.data, for_tests=True, equations=problem.torques.equations
                       if estimate.model is problem.model and estimate.base is problem.base else None)
     others, recordings, resting = list[Reconstruction](), list[Recording](), list[Resting]()
@@ -217,7 +217,7 @@ def judge(loaded: Loaded, estimate: Estimate, settings: RunSettings, robot: Robo
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
                loaded.friction, deflections(estimate, problem.data, problem.recordings),
                breakaway(estimate, problem.data, problem.recordings) if problem.recordings else (),
-               tracking=trackings(problem.recordings), controller_fit=fitted_loops(problem, estimate),
+               tracking=tracking_errors(problem.recordings), controller_fit=fitted_loops(problem, estimate),
                left_out=loaded.left_out)
 
 
@@ -229,7 +229,7 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
     from dynid.simulation import joint_inertia
 
     try:
-        inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _POSTURES)])
+        inertia = np.max([joint_inertia(estimate.model, estimate.full, one.q[:: max(1, len(one) // _INERTIA_POSTURES)])
                           for one in problem.recordings], axis=0)
         return identify_controller(problem.recordings, inertia)
     except (ModelError, NotPossibleError):  # a robot that cannot move, or no loop: nothing of the estimate hangs on it

@@ -16,10 +16,10 @@ from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression
 from dynid.robot import Robot
-from dynid.validate.reconstruct import Reconstruction, reconstruct
+from dynid.validate.reconstruction import Reconstruction, reconstruct
 
-_PLACE = 1e-6  # m, and entries of rotations: how far apart joints of one and the same robot may be
-_APART = 3.0  # combined deviations beyond which two values differ
+_SAME_GEOMETRY = 1e-6  # m, and entries of rotations: how far apart joints of one and the same robot may be
+_SIGNIFICANT_STD = 3.0  # combined deviations beyond which two values differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class EstimateComparison:
     def different(self) -> tuple[str, ...]:
         """Parameters more than three combined deviations apart, the furthest first."""
         order = np.argsort(-np.abs(np.nan_to_num(self.apart)))
-        return tuple(self.names[i] for i in order if abs(np.nan_to_num(self.apart[i])) > _APART)
+        return tuple(self.names[i] for i in order if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD)
 
     @property
     def rms_apart(self) -> float | None:
@@ -80,7 +80,7 @@ class EstimateComparison:
         lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'deviation':>10}  {'difference':>11}  apart"]
         for i, name in enumerate(self.names):
             far = f"{self.apart[i]:+.1f}" if np.isfinite(self.apart[i]) else "-"
-            mark = " *" if abs(np.nan_to_num(self.apart[i])) > _APART else ""
+            mark = " *" if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD else ""
             lines.append(f"{name:{width}}  {self.values_a[i]:>12.5g}  {self.std_a[i]:>10.2g}  "
                          f"{self.values_b[i]:>12.5g}  {self.std_b[i]:>10.2g}  {self.difference[i]:>+11.3g}  "
                          f"{far:>5}{mark}")
@@ -159,7 +159,9 @@ def _unlike(one: Robot, other: Robot) -> str:
     """What two robots of as many joints differ in; nothing where their parameters mean the same."""
     for mine, theirs in zip(one.joints, other.joints, strict=True):
         same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
-            np.allclose(getattr(mine, which), getattr(theirs, which), atol=_PLACE) for which in ("before", "after"))
+            np.allclose(getattr(mine, which), getattr(theirs, which), atol=_SAME_GEOMETRY)
+            for which in ("before", "after")
+        )
         if not same:
             return f"the pose of joint '{mine.name}'"
     return ""

@@ -21,12 +21,12 @@ from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
 from dynid.validate.physical import Physics
-from dynid.validate.reconstruct import Reconstruction, reconstruct
+from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_tests import ResidualTests, residual_tests
 from dynid.validate.resonance import resonances
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.thresholds import UNEXPLAINED_MISFIT
-from dynid.validate.untold_friction import friction_worths
+from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
 _ROUNDING = 1e-6  # percent: below that a fit is exact

@@ -13,23 +13,23 @@ import numpy as np
 from dynid.estimate import identify
 from dynid.findings import Finding
 from dynid.validate.gains import drive_gains
-from dynid.validate.reconstruct import reconstruct
+from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.words import joints_listed
 
 _TIMES = 1.5  # the unconstrained relative error, and
-_MORE = 2.0  # percent of the torques on top of it, above which the price is large
+_LARGE_PRICE_PERCENT = 2.0  # percent of the torques on top of it, above which the price is large
 SIGNIFICANT_VALUE = 3.0  # deviations that a value has to stand from zero for its sign to count
 _METHOD = "wls"  # of the unconstrained fit
 
 
-def without_conditions(case: Case) -> tuple[list[Finding], Case]:
+def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     """The finding of a large price and what explains it, and the case with the unconstrained fit in place of the
     constrained one; nothing, and the case itself, where the price is small or the method asks for no consistency."""
     facts = case.estimate.diagnostics
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
-    if least is None or error < max(_TIMES * least, least + _MORE):
+    if least is None or error < max(_TIMES * least, least + _LARGE_PRICE_PERCENT):
         return [], case
     estimate = identify(case.problem, method=_METHOD)
     reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True)

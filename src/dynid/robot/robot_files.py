@@ -55,7 +55,7 @@ import numpy as np
 from dynid.errors import RobotError
 from dynid.files import read_small, toml_table
 from dynid.robot.angles import exact_angle, rounded_warnings
-from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, Options, from_dh, from_mdh
+from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, TableOptions, from_dh, from_mdh
 from dynid.robot.fields import (
     angle_of,
     angle_unit,
@@ -70,9 +70,21 @@ from dynid.robot.fields import (
 )
 from dynid.robot.robot import Robot, checked_sizes
 
-_TOP = ("name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "payload", "joint", "terms",
-        "values")
-_JOINT = ("name", "link", "kind", "inertia", *LIMITS)
+_TOP_KEYS = (
+    "name",
+    "source",
+    "convention",
+    "notation",
+    "angles",
+    "gravity",
+    "base",
+    "tool",
+    "payload",
+    "joint",
+    "terms",
+    "values",
+)
+_JOINT_KEYS = ("name", "link", "kind", "inertia", *LIMITS)
 
 
 def load(source: str | Path) -> Robot:
@@ -83,7 +95,7 @@ def load(source: str | Path) -> Robot:
     if text.lstrip().startswith("<") or suffix == ".xml":
         return _read_xml(text if text.lstrip().startswith("<") else path)
     if suffix in (".urdf", ".mjcf", ".xacro"):
-        return _READERS[suffix](path)
+        return _ROBOT_READERS[suffix](path)
     if suffix == ".toml":
         return read_toml(path)
     if os.path.isfile(path):  # False for names that no file can have
@@ -127,7 +139,7 @@ def _read_xacro(path: Path) -> Robot:
     return replace(read_urdf(text), source=path.name)
 
 
-_READERS: dict[str, Callable[[Path], Robot]] = {".urdf": _read_urdf, ".mjcf": _read_mjcf, ".xacro": _read_xacro}
+_ROBOT_READERS: dict[str, Callable[[Path], Robot]] = {".urdf": _read_urdf, ".mjcf": _read_mjcf, ".xacro": _read_xacro}
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -170,7 +182,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     if convention in ("tree", "urdf"):
         from dynid.robot.tree_file import robot_of_tree
         return robot_of_tree(table, file, default_name, folder)
-    known_keys(table, _TOP, f"robot file '{file}'")
+    known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     if convention not in ("dh", "mdh"):
         raise RobotError(f"robot file '{file}' must set convention = \"dh\", \"mdh\", \"tree\" or \"urdf\", got "
                          f"{convention!r}")
@@ -188,7 +200,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     limits: dict[str, list[float]] = {which: [] for which in LIMITS}
     for i, joint in enumerate(joints, 1):
         where = f"[[joint]] {i} of robot file '{file}'"
-        known_keys(joint, (*keys, *_JOINT), where)
+        known_keys(joint, (*keys, *_JOINT_KEYS), where)
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
         printed = {key: angle_of(row[key], unit, f"'{key}' in {where}") for key in ("alpha", "theta") if key in row}
         row.update({key: exact_angle(angle) for key, angle in printed.items()})
@@ -201,7 +213,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         for which, value in limits_of(joint, unit, where).items():
             limits[which].append(value)
 
-    options: Options = {
+    options: TableOptions = {
         "name": text_of(table.get("name", default_name), f"'name' in robot file '{file}'"),
         "joints": names, "links": links, "inertias": inertias, "limits": limits,
         "base": pose_of(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
