@@ -195,3 +195,13 @@ def test_a_joint_whose_shape_would_add_energy_keeps_plain_friction():
     names = list(ROBOT.joint_names)
     assert curve["joints"] == names[:2] and viscous["joints"] == names[2:]
     assert [worth.term for worth in found.joints[2].taken] == []
+
+
+def test_a_difference_between_directions_stays_on_the_joint_that_has_it() -> None:
+    """The whole machine gains by the term, but joints without it, one of them with a cable, do not."""
+    found = choose_terms(CERTAIN, _log(
+        ("viscous", "coulomb", "offset", {"kind": "viscous-difference", "joints": ["joint1"]},
+         {"kind": "cable", "joints": ["joint2"]}), seed=5, noise=0.02, Fvd=0.5, Cc2_=0.3, **PLAIN))
+    own = [table for table in found.tables if table["kind"] == "viscous-difference"]
+    assert [table.get("joints") for table in own] == [["joint1"]]
+    assert ["viscous-difference" in {one.term for one in joint.taken} for joint in found.joints] == [True, False, False]

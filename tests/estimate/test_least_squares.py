@@ -222,3 +222,17 @@ def test_a_name_that_a_method_not_loaded_yet_has_is_refused() -> None:
             "except ModelError as error: assert \"a method 'ekf' exists already\" in str(error)\n"
             "else: raise AssertionError")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_textbook_standard_errors_are_those_of_the_equations() -> None:
+    model, theta = arm()
+    problem = Problem.of(model, motion(model, theta, DEVIATIONS * np.random.default_rng(5).normal(size=(4000, 3))))
+    b, (rows, tau) = len(problem.base), dense(problem)
+    for name in ("ols", "wls"):  # Ardiani, eq. 1.51-1.53 on the rows as they are weighted
+        estimate = identify(problem, method=name)
+        weights = np.ones(3) if name == "ols" else np.array(estimate.diagnostics["weights"])
+        w, y = (rows * weights[:, None]).reshape(-1, b), (tau * weights).reshape(-1)
+        values = np.linalg.lstsq(w, y, rcond=None)[0]
+        variance = np.sum((y - w @ values) ** 2) / (len(y) - b)
+        expected = np.sqrt(variance * np.diag(np.linalg.inv(w.T @ w)))
+        assert np.allclose(estimate.uncertainty.facts["textbook_std"], expected, rtol=1e-6)

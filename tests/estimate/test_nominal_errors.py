@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.estimate import nominal_errors
 from dynid.estimate.nominal_errors import NominalErrors, nominal_groups
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
@@ -62,3 +63,16 @@ def test_sizes_of_errors_are_found_from_the_score(outlier: float) -> None:
     assert typical[worse] == pytest.approx(1.0, abs=0.35)
     assert np.all(typical > 0.65)
     assert np.all(typical < (1.5 if outlier == 1.0 else 3.0))
+
+
+def test_singular_values_where_divide_and_conquer_does_not_converge(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.random.default_rng(0).normal(size=(6, 9)) * np.logspace(0, -12, 9)
+    left, singular, _ = np.linalg.svd(matrix, full_matrices=False)
+
+    def fails(*args: object, **options: object) -> None:
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    vectors, values = nominal_errors._left_singular(matrix)
+    np.testing.assert_allclose(values, singular, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(vectors), np.abs(left), atol=1e-6)

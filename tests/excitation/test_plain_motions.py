@@ -117,6 +117,20 @@ def test_the_tool_is_held_while_all_joints_move(seed):
     np.testing.assert_allclose(poses[0], frame_pose(robot, robot.body_names[-1], HOLDING[None])[0], atol=1e-9)
 
 
+def test_a_tool_is_held_where_the_middle_of_the_ranges_is_singular():
+    """The iiwa is stretched out there; a posture is drawn, and one that is given and singular is refused with it."""
+    robot = Robot.builtin("kuka-iiwa14")
+    limits, frame = Limits.of(robot), robot.body_names[-1]
+    way = self_motion(robot, frame, limits)
+    assert way.length >= 1.0 and np.abs(way.posture).max() > 0.1
+    poses = np.array([robots.frame_pose(robot, frame, one) for one in way.q[::20]])
+    assert np.abs(poses - robots.frame_pose(robot, frame, way.posture)).max() < 1e-9
+    with pytest.raises(NotPossibleError) as refusal:
+        self_motion(robot, frame, limits, posture=np.zeros(7))
+    named = [float(x) for x in str(refusal.value).split("--home ")[1].split(", from")[0].split(",")]
+    assert self_motion(robot, frame, limits, posture=named).length >= 1.0
+
+
 def test_six_joints_cannot_hold_a_tool_and_move():
     robot = Robot.builtin("ur10")
     with pytest.raises(NotPossibleError, match="has 6 joints.*at least seven joints"):

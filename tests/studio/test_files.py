@@ -82,7 +82,10 @@ def test_a_link_that_leads_outside_is_not_followed(client: Client, opened: Opene
 def test_files_come_back_as_they_were(client: Client) -> None:
     content = bytes(range(256))
     answer = client.upload("log (1).csv", "log", content)
-    assert answer.json()["file"] == {"name": "log (1).csv", "path": "files/log (1).csv", "bytes": 256, "role": "log"}
+    assert answer.json()["file"] == {"name": "log (1).csv", "path": "files/log (1).csv", "bytes": 256, "role": "log",
+                                     "same_as": None}
+    assert client.upload("copy.csv", "log", content).json()["file"]["same_as"] == "log (1).csv"
+    assert client.delete("/api/files/copy.csv").status_code == 200
     back = client.get("/api/files/log%20(1).csv")
     assert back.content == content and back.headers["content-disposition"].startswith("attachment")
     assert client.upload("meshes/a/link1.stl", "mesh", b"x").status_code == 200

@@ -253,6 +253,14 @@ def naive_covariance(regression: Regression, solution: Solution, weights: Array,
     return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
 
 
+def textbook_covariance(regression: Regression, solution: Solution, weights: Array) -> Array:
+    """Covariance (base, base) of textbooks: `s^2 (W'W)^-1`, W the weighted rows of all joints, s^2 their squared
+    residual over the number of rows less that of identified parameters (Ardiani, eq. 1.52-1.53)."""
+    squared = weights ** 2 @ regression.misfits(solution.beta)
+    variance = squared / max(sum(regression.rows) - int(np.sum(solution.identified)), 1)
+    return np.asarray(variance * solution.inverse)
+
+
 def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
     """Factor by which deviations from the naive covariance are too small, the median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
@@ -310,6 +318,8 @@ class LinearFit:
         if found.cov_type != "independent":
             weights = np.ones(regression.dof) if self.weights is None else self.weights
             naive = naive_covariance(regression, self.solution, weights) if self.naive is None else self.naive(found)
+            plain = textbook_covariance(regression, self.solution, weights) if self.naive is None else naive
+            facts["textbook_std"] = np.sqrt(np.maximum(np.diag(plain), 0.0)).tolist()
             facts["deviation_inflation"] = inflation(covariance, naive,
                                                      self.solution.identified & (regression.base.ridge == 0))
         seen = found.correlation

@@ -3,9 +3,8 @@
 Every machine has viscous and Coulomb friction and an offset at each joint, and rotor inertia. Three kinds of terms can
 be added to all of its joints: a free friction curve over speed (Stribeck friction among it), friction that grows with
 the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero by a
-ridge. The strength of each ridge is the only choice, and an infinite one leaves the kind out. It is one choice for the
-whole machine: joint by joint there are too few independent rows to choose from, and a ridge costs little on a joint
-that does not need the term.
+ridge. The strength of each ridge is one choice for the whole machine, and an infinite one leaves the kind out: joint by
+joint there are too few independent rows to choose from. A joint keeps friction over speed only where it gains by it.
 
 Blocks that are left out are contiguous stretches of time, so that they differ from what is fitted: neighbours of a
 row share its position and its noise. A change must win by a standard error of its gain over the blocks. A function of
@@ -19,7 +18,7 @@ candidate is then a small unconstrained solve.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +28,9 @@ from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
 from dynid.estimate.fitted import top_speeds
+from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import KnownValues, Problem
-from dynid.lapack import solve_positive, solve_triangular
 from dynid.model import (
     FrictionCurve,
     LoadFriction,
@@ -44,15 +43,18 @@ from dynid.model import (
 )
 from dynid.model.load_friction import LARGEST
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Block, Regression, base_parameters
+from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
-from dynid.regression.factor import triangular
 
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
 ROTOR_ERRORS = 2.0  # by which a model without rotor inertia must win: a motor has a rotor, so this is the exception
+# Standard errors by which a kind of friction over speed must win on a joint to be kept there. Every gear has a friction
+# curve; friction that differs between the directions is the exception, and must win by a two-sided test at 95 %: the
+# quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the fits share most of their data (Nadeau, Bengio).
+JOINT_ERRORS = {"curve": 1.0, "viscous-difference": 3.46}
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques: 0.2 % of the torque, half of what repeated motions of good machines differ by. Filters
 # alone leave errors of this size at reversals, which a richer friction would fit.
@@ -70,7 +72,6 @@ FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of fr
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
-_TRACE = 1e-14  # share of a column's squares that is added where the data may not determine a column
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
@@ -161,19 +162,23 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     groups = _groups(base, has_rotor)
     search = Search.of(regression, groups)
     ridges = search.run()
+    dropped = search.dropped(ridges, model.dof)
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
         ridges = {**ridges, ROTOR: _ABSENT}
-    shares = zip(groups[LOAD], search.values(ridges, LOAD), strict=True)
+    ridge = np.zeros(len(base))
+    ridge[np.concatenate(list(groups.values()))] = search.ridge(ridges, dropped)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
-    loaded = tuple(base.parameters.items[base.independent[c]].owner for c, share in shares if 0.0 < share < LARGEST)
-    passive = _passive_joints(wide, regression, {k: name for name in groups for k in groups[name]}, ridges,
-                              SPEEDS_CHECKED * top_speeds(logs)[:, None])
-    joints = tuple(_joint_choice(name, j, search, ridges, loaded, passive)
+    loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
+                                                   strict=True) if 0.0 < share < LARGEST]
+    passive = _passive_joints(wide, regression, ridge, SPEEDS_CHECKED * top_speeds(logs)[:, None])
+    kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
+                        if ridges[kind] < _ABSENT and (kind, j) not in dropped) for kind in GROUPS}
+    joints = tuple(_joint_choice(name, j, search, ridges, kept)
                    for j, name in enumerate(model.robot.joint_names))
-    tables = tuple(_tables(model.robot.joint_names, ridges, sign, loaded, passive))
+    tables = tuple(_tables(model.robot.joint_names, ridges, sign, kept))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
-                          {name: ridge for name, ridge in ridges.items() if name != ROTOR and np.isfinite(ridge)})
+                          {name: ridges[name] for name in GROUPS if kept[name]})
 
 
 def _groups(base: BaseParameters, has_rotor: bool) -> dict[str, Ints]:
@@ -184,18 +189,17 @@ def _groups(base: BaseParameters, has_rotor: bool) -> dict[str, Ints]:
             for name, own in wanted.items()}
 
 
-def _passive_joints(model: Model, regression: Regression, kinds: Mapping[int, str], ridges: Mapping[str, float],
-                    speeds: Array) -> tuple[int, ...]:
+def _passive_joints(model: Model, regression: Regression, ridge: Array, speeds: Array) -> tuple[int, ...]:
     """Return the joints, counted from 0, whose chosen friction takes energy at all of their speeds (dof, k).
 
-    Elsewhere its shape has more freedom than the data determine, and simulation would gain energy.
+    Elsewhere its shape has more freedom than the data determine, and simulation would gain energy. ridge: (base,), of
+    each base parameter.
     """
-    ridge = np.array([ridges[kinds[k]] if k in kinds else 0.0 for k in range(len(regression.base))])
     own = np.flatnonzero(np.isfinite(ridge))
     stacked = regression.stack(joint_weights(regression))
     size = np.linalg.norm(stacked.r, axis=0)[own]
     size[size == 0.0] = 1.0
-    tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], _TRACE)))])
+    tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], SMALLEST_RIDGE)))])
     values = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
     found, rest = [], np.zeros((speeds.shape[1], model.dof))
     for j in range(model.dof):
@@ -210,15 +214,14 @@ def _passive_joints(model: Model, regression: Regression, kinds: Mapping[int, st
     return tuple(found)
 
 
-def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign, loaded: Sequence[int],
-            passive: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Tables of the terms that were chosen, as run files have them; loaded, passive: joints, counted from 0, that have
-    friction from load, and a shape besides viscous and Coulomb friction."""
+def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
+            kept: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """Tables of the terms that were chosen, as run files have them; kept: by kind, its joints, counted from 0."""
     def where(some: Sequence[int]) -> dict[str, Any]:
         return {} if len(some) == len(joints) else {"joints": [joints[j] for j in some]}
 
     smooth = {"kind": sign.kind, "width": list(sign.width) if isinstance(sign.width, tuple) else sign.width}
-    curved = passive if ridges[CURVE] < _ABSENT else ()
+    curved = kept[CURVE]
     plain = [j for j in range(len(joints)) if j not in curved]
     if ridges.get(ROTOR, _ABSENT) < _ABSENT:
         yield {"kind": "rotor"}
@@ -228,14 +231,14 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign, load
         yield {"kind": "viscous", **where(plain)}
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
     yield {"kind": "offset", "ridge": OFFSET_RIDGE}
-    if ridges[LOAD] < _ABSENT and loaded:
-        yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where(loaded)}
-    if ridges[DIFFERENCE] < _ABSENT and passive:
-        yield {"kind": "viscous-difference", "ridge": ridges[DIFFERENCE], **where(passive)}
+    if kept[LOAD]:
+        yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where(kept[LOAD])}
+    if kept[DIFFERENCE]:
+        yield {"kind": "viscous-difference", "ridge": ridges[DIFFERENCE], **where(kept[DIFFERENCE])}
 
 
-def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float], loaded: Sequence[int],
-                  passive: Sequence[int]) -> JointChoice:
+def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float],
+                  kept: Mapping[str, Sequence[int]]) -> JointChoice:
     """Return what each kind of term is worth on a joint, beside the others that were taken."""
     taken, left = list[Worth](), list[Worth]()
     for kind in GROUPS:
@@ -243,66 +246,8 @@ def _joint_choice(name: str, j: int, search: Search, ridges: Mapping[str, float]
         tried = [ridges[kind]] if is_taken else list(RIDGES)
         worths = [search.worth(kind, j, {**ridges, kind: _ABSENT}, {**ridges, kind: ridge}) for ridge in tried]
         best = max(worths, key=lambda one: one.gain)
-        (taken if is_taken and j in (loaded if kind == LOAD else passive) else left).append(best)
+        (taken if j in kept[kind] else left).append(best)
     return JointChoice(name, tuple(taken), tuple(left))
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Data without one block, and the block, in the columns that are chosen among; all others are eliminated.
-
-    Attributes:
-        normal, right: (k, k) and (k,), normal equations of the data without the block.
-        squares: (k,), of each column in these data before the others were eliminated: what a ridge is a share of.
-        grams, sides, powers: (dof, k, k), (dof, k) and (dof,), the same of the errors on each joint of the block.
-    """
-
-    normal: Array
-    right: Array
-    squares: Array
-    grams: Array
-    sides: Array
-    powers: Array
-
-    @staticmethod
-    def of(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
-        """Return the part of a block; columns: those that are chosen among."""
-        certain = np.setdiff1d(np.arange(len(others.base)), columns)
-        stacked = others.stack(weights)
-        squares = np.sum(stacked.r ** 2, axis=0)
-        trace = np.diag(np.sqrt(_TRACE * np.maximum(squares, np.finfo(float).tiny)))
-        order, n = np.concatenate([certain, columns]), len(certain)
-        r = triangular(np.column_stack([np.vstack([stacked.r, trace])[:, order],
-                                        np.concatenate([stacked.rho, np.zeros(len(squares))])]))
-        gone = solve_triangular(r[:n, :n], r[:n, n:])  # of the columns and of the torque
-        grams, sides, powers = [], [], []
-        for weight, factor in zip(weights, block.factors, strict=True):
-            matrix = np.zeros((len(factor.r), len(others.base)))
-            matrix[:, factor.columns] = weight * factor.r[:, :-1]
-            error = matrix[:, columns] - matrix[:, certain] @ gone[:, :-1]
-            left = weight * factor.r[:, -1] - matrix[:, certain] @ gone[:, -1]
-            grams.append(error.T @ error)
-            sides.append(error.T @ left)
-            powers.append(left @ left)
-        inner = r[n:-1, n:]
-        return Part(inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1], squares[columns],
-                    np.array(grams), np.array(sides), np.array(powers))
-
-    def values(self, ridge: Array) -> Array:
-        """Values (k,) of the columns with ridges (k,); zero where a ridge is infinite."""
-        found = np.zeros(len(ridge))
-        own = np.flatnonzero(np.isfinite(ridge) & (self.squares > 0))
-        if len(own):
-            pull = np.maximum(ridge[own], _TRACE) * self.squares[own]
-            scale = 1.0 / np.sqrt(self.squares[own])
-            normal = scale[:, None] * (self.normal[np.ix_(own, own)] + np.diag(pull)) * scale
-            found[own] = scale * solve_positive(normal, scale * self.right[own])
-        return found
-
-    def losses(self, ridge: Array) -> Array:
-        """Weighted squares (dof,) that these values leave of the block."""
-        x = self.values(ridge)
-        return np.asarray(self.powers - 2.0 * self.sides @ x + np.einsum("i,jik,k->j", x, self.grams, x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,14 +257,16 @@ class Search:
     Attributes:
         parts: one for each block that has rows.
         columns: by kind, places among the columns of the parts.
+        owners: (k,), the joint of each column of the parts, counted from 0.
         powers: (dof,), weighted squares of the torques of all blocks.
         found: losses (blocks, dof) by ridges.
     """
 
     parts: tuple[Part, ...]
     columns: Mapping[str, Ints]
+    owners: Ints
     powers: Array
-    found: dict[tuple[float, ...], Array] = field(default_factory=dict)
+    found: dict[bytes, Array] = field(default_factory=dict)
 
     @staticmethod
     def of(regression: Regression, groups: Mapping[str, Ints]) -> Search:
@@ -332,18 +279,47 @@ class Search:
         ends = np.cumsum([0, *map(len, groups.values())])
         powers = np.array([weight ** 2 * factor.power
                            for weight, factor in zip(weights, regression.factors, strict=True)])
-        return Search(tuple(parts), {name: np.arange(a, b) for name, a, b in zip(groups, ends, ends[1:], strict=False)},
-                      powers)
+        own = {name: np.arange(a, b) for name, a, b in zip(groups, ends, ends[1:], strict=False)}
+        items, base = regression.base.parameters.items, regression.base.independent
+        return Search(tuple(parts), own, np.array([items[base[c]].owner for c in columns], dtype=np.int64), powers)
 
-    def losses(self, ridges: Mapping[str, float]) -> Array:
-        """Weighted squares (blocks, dof) that fits without each block leave of it."""
-        key = tuple(ridges.values())
+    def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
+        """Return the ridge (k,) of each column; without: kinds and joints that are left out."""
+        ridge = np.full(len(self.owners), _ABSENT)
+        for name, value in ridges.items():
+            own = self.columns[name]
+            ridge[own] = [_ABSENT if (name, j) in without else value for j in self.owners[own]]
+        return ridge
+
+    def losses(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
+        """Weighted squares (blocks, dof) that fits without each block leave of it.
+
+        Args:
+            ridges: by kind of term.
+            without: kinds and joints, counted from 0, that are left out.
+        """
+        ridge = self.ridge(ridges, without)
+        key = ridge.tobytes()
         if key not in self.found:
-            ridge = np.full(sum(map(len, self.columns.values())), _ABSENT)
-            for name, value in ridges.items():
-                ridge[self.columns[name]] = value
             self.found[key] = np.array([part.losses(ridge) for part in self.parts])
         return self.found[key]
+
+    def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
+        """Return the kinds that were taken with the joints, counted from 0, where they do not predict clearly better.
+
+        The machine gains from the kind as a whole, but a joint loses by it where its residual has another cause that
+        the model lacks. Gains are logarithms of the ratio of squared errors on each block, so that one block with large
+        errors does not decide. Friction from load is limited by the sign of its share instead.
+        """
+        exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # errors below it are none
+        gone = set[tuple[str, int]]()
+        for kind, j in ((kind, j) for kind in JOINT_ERRORS if ridges[kind] < _ABSENT for j in range(dof)):
+            losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (kind, j)}, gone))
+            without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
+            gains = without - now
+            if gains.sum() <= JOINT_ERRORS[kind] * gains.std(ddof=1) * np.sqrt(len(gains)):
+                gone.add((kind, j))
+        return gone
 
     def run(self) -> dict[str, float]:
         """Return the ridge of each kind of term, infinite for those left out.
@@ -380,11 +356,9 @@ class Search:
         smallest = max(SMALLEST_GAIN * float(now.sum()), share * float(self.powers.sum()))
         return gain if gain > max(needed * error, smallest) else 0.0
 
-    def values(self, ridges: Mapping[str, float], name: str) -> Array:
+    def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""
-        ridge = np.full(sum(map(len, self.columns.values())), _ABSENT)
-        for kind, value in ridges.items():
-            ridge[self.columns[kind]] = value
+        ridge = self.ridge(ridges, without)
         return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
 
     def worth(self, term: str, j: int, without: Mapping[str, float], with_: Mapping[str, float]) -> Worth:

@@ -170,12 +170,23 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
     """Probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half'); prior (grid,): theirs."""
     whitened = _whitened(rest, np.column_stack([half, score]))
-    left, singular, _ = np.linalg.svd(whitened[:, :-1], full_matrices=False)
+    left, singular = _left_singular(whitened[:, :-1])
     seen = (left.T @ whitened[:, -1]) ** 2
     spread = 1.0 + np.outer(_WRONG ** 2, singular ** 2)
     evidence = np.log(np.maximum(prior, 1e-300)) - 0.5 * np.sum(np.log(spread) + seen / spread, axis=1)
     weight = np.exp(evidence - evidence.max())
     return weight / weight.sum()
+
+
+def _left_singular(matrix: Array) -> tuple[Array, Array]:
+    """Left singular vectors (b, n) and singular values (n,) of a matrix (b, k)."""
+    try:
+        left, singular, _ = np.linalg.svd(matrix, full_matrices=False)
+    except np.linalg.LinAlgError:  # divide and conquer does not converge on some; QR iteration does
+        from scipy.linalg import svd
+
+        left, singular, _ = svd(matrix, full_matrices=False, lapack_driver="gesvd")
+    return left, singular
 
 
 def _whitened(covariance: Array, columns: Array) -> Array:

@@ -30,9 +30,10 @@ class Uncertainty:
         degrees_of_freedom: of Student's t for intervals; infinite for a normal distribution.
         notes: what the standard errors do not promise.
         facts: numbers by name. "deviation_inflation": how many times larger the standard errors are than those of
-            independent rows, the median over the parameters. "effective_rows_per_joint" (dof,): how many independent
-            rows the data are worth. "autocovariance" of the residuals, one list a joint, at "autocovariance_rate", Hz.
-            Others are a method's own.
+            independent rows, the median over the parameters. "textbook_std" (base,): standard errors of textbooks,
+            which take all rows for independent and of one variance. "effective_rows_per_joint" (dof,): how many
+            independent rows the data are worth. "autocovariance" of the residuals, one list a joint, at
+            "autocovariance_rate", Hz. Others are a method's own.
     """
 
     covariance: Array

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.errors import NotPossibleError
-from dynid.excitation.exciting_motion import ExcitingMotion
+from dynid.excitation.exciting_motion import ExcitingMotion, nominal_base_values
 from dynid.excitation.limits.limit_check import check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
-from dynid.excitation.search.experiment_design import design_experiment
+from dynid.excitation.search.experiment_design import ExperimentDesign, design_experiment
 from dynid.excitation.search.options import Measurement, PriorKnowledge
 from dynid.excitation.trajectories.composite import Slowed
 from dynid.excitation.trajectories.families import Fourier
@@ -34,7 +35,28 @@ def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | 
 
     model, limits, measurement, prior: as in `excite`. A motion that leaves the ranges or the space is refused.
     """
-    design = design_experiment(model, limits, Fourier(), "condition", measurement, prior)
+    return _assessed(design_experiment(model, limits, Fourier(), "condition", measurement, prior), trajectory, seed)
+
+
+def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], limits: Limits | None = None, *,
+                measurement: Measurement = _MEASUREMENT, seed: int = 0) -> ExcitingMotion:
+    """Return the motion with the smallest typical deviation as `assess` does; the others are not checked.
+
+    The typical deviation is the median of the expected ones in shares of nominal values, at the speed as given.
+    """
+    design = design_experiment(model, limits, Fourier(), "condition", measurement, _NO_PRIOR)
+    nominal = np.abs(nominal_base_values(design.base))
+
+    def typical(trajectory: Trajectory) -> float:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = design.deviations(trajectory) / nominal
+        return float(np.median(np.where(np.isfinite(relative), relative, 1e12)))
+
+    return _assessed(design, min(trajectories, key=typical), seed)
+
+
+def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> ExcitingMotion:
+    """A motion of a design, slowed down as far as limits ask for it, with what it should tell."""
     fitting = slow_enough(trajectory, design.limits, design.torque)
     report = replace(design.check(fitting), unchecked=design.unchecked)
     condition = design.condition(fitting)

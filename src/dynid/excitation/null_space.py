@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.dynamics import frame_pose, jacobian
 from dynid.errors import NotPossibleError
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.postures import home_posture, ranges
+from dynid.excitation.postures import home_posture, ranges, spread_postures
 from dynid.excitation.trajectories.polynomial import Piecewise
 from dynid.robot import Robot
 
@@ -23,15 +23,24 @@ _ROUNDS = 8  # of Newton's method
 _HELD = 1e-10  # m and rad
 _KNOT = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, a way that is worth going
+LONG_PATH_ANGLE = 1.0  # rad, of a way from a posture that nobody gave: joints turn far enough to be told apart
+POSTURE_DRAWS = 16  # postures that are tried where the middle of the ranges is singular
+DRAWN_RANGE_SHARE = 0.6  # of every joint's range that they are drawn from: near its ends a way is short
 
 
 @dataclass(frozen=True, eq=False)
 class SelfMotion:
-    """The way of a redundant arm on which a frame stays where it is: length s (points,) and postures q (points, dof),
-    one unit of s for one unit of joint motion."""
+    """The way of a redundant arm on which a frame stays where it is.
+
+    Attributes:
+        s: Length along the way (points,), one unit for one unit of joint motion.
+        q: Postures (points, dof).
+        posture: The one in which the frame has its pose and the way was begun (dof,).
+    """
 
     s: Array
     q: Array
+    posture: Array
 
     @property
     def length(self) -> float:
@@ -42,11 +51,35 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
                 seed: int = 0) -> SelfMotion:
     """The longest way from a posture on which `frame` keeps its pose, both ways up to the joints' limits or near a
     singular posture. With more than one spare freedom the direction is drawn by the seed.
+
+    Without a posture the middle of every range is tried, and then postures drawn by the seed: many arms are stretched
+    out in the middle, where they are singular.
+
+    Raises:
+        NotPossibleError: If the robot has no spare joint, or hardly moves from the posture; the message names a posture
+            from which it does.
     """
-    start = home_posture(posture, limits)
+    home = home_posture(posture, limits)
     if robot.dof <= 6:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, but keeping frame '{frame}' fixed "
                                "constrains six degrees of freedom; at least seven joints are needed")
+    found = _way(robot, frame, limits, home, reach, seed)
+    if found.length >= MIN_PATH_ANGLE:
+        return found
+    drawn = spread_postures(limits, POSTURE_DRAWS, np.random.default_rng(seed), DRAWN_RANGE_SHARE)
+    others = (_way(robot, frame, limits, np.round(one, 2), reach, seed) for one in drawn)
+    other = next((one for one in others if one.length >= LONG_PATH_ANGLE), None)
+    if posture is None and other is not None:
+        return other
+    raise NotPossibleError(
+        f"from {'the middle of its ranges' if posture is None else 'this posture'} the joints of robot '{robot.name}' "
+        f"can move by only {found.length:.2g} rad while frame '{frame}' is fixed", "choose another posture" if other is
+        None else f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which they can "
+        f"move by {other.length:.2g} rad")
+
+
+def _way(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, seed: int) -> SelfMotion:
+    """The way from a posture (dof,), of length zero where the posture is singular."""
     aim = frame_pose(robot, frame, start[None])[0]
     wish = np.random.default_rng(seed).normal(size=robot.dof)
     low, high = ranges(limits, 1.0)
@@ -54,10 +87,7 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     ways = [_followed(robot, frame, aim, start, sign * wish, (middle - half, middle + half)) for sign in (-1.0, 1.0)]
     q = np.concatenate([ways[0][::-1], start[None], ways[1]])
     s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
-    if s[-1] < MIN_PATH_ANGLE:
-        raise NotPossibleError(f"from this posture the joints of robot '{robot.name}' can move by only {s[-1]:.2g} "
-                               f"rad while frame '{frame}' is fixed; choose another posture")
-    return SelfMotion(s, q)
+    return SelfMotion(s, q, start)
 
 
 def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,

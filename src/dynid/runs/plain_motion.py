@@ -28,7 +28,7 @@ from dynid.excitation import (
     random_spline,
     self_motion,
 )
-from dynid.excitation.assessment import with_accelerations
+from dynid.excitation.assessment import assess_best, with_accelerations
 from dynid.excitation.limits.limits_file import space_notes
 from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
@@ -81,29 +81,26 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
         return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
 
     tell("generating the motion")
+    posture_note: tuple[str, ...] = ()
     if request.kind == "null-space":
         way = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
-        draws = []
-        for k in range(_DRAWS):
-            tell(f"motion {k + 1} of {_DRAWS} with the tool fixed")
-            draws.append(assessed(null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)))
-        found = min(draws, key=_typical)
+        if request.home is None:
+            posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in way.posture)}; choose "
+                            "another posture with --home",)
+        draws = [null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)
+                 for k in range(_DRAWS)]
+        tell("checking the best motion with the tool fixed")
+        found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)
     else:
         found = assessed(_trajectory(request, limits))
     slower = found.trajectory.duration
     data = data_of(robot, found, request.noise is not None, request.command)
-    notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note,
+    notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note, *posture_note,
              *((f"no acceleration limit is given for {', '.join(assumed)}: top speed within 0.3 "
                 "s is assumed; give others with --limits",) if assumed else ()),
              *((f"the motion was slowed down to {slower:.4g} s to respect its limits",) if hasattr(
                  found.trajectory, "stretch") else ()))
     return replace(data, notes=notes)
-
-
-def _typical(found: ExcitingMotion) -> float:
-    """Median of the expected deviations relative to nominal values, those that stay unknown counted as such."""
-    relative = np.asarray(found.relative_deviations, dtype=float)
-    return float(np.median(np.where(np.isfinite(relative), relative, 1e12)))
 
 
 def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:

@@ -84,11 +84,14 @@ def _estimate_facts(run: Run) -> dict[str, Any]:
 
 
 def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
-    """The base parameters of an estimate by name, as every command with `--json` writes them."""
-    return {name: {"value": finite(value), "std": finite(std), "rel_std": finite(relative), "unit": unit,
-                   "expression": expression, "identified": bool(well), "poorly_determined": bool(poor)}
-            for name, value, std, relative, unit, expression, well, poor in zip(
-                estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.base.units,
+    """The base parameters of an estimate by name, as every command with `--json` writes them. textbook_std: as if all
+    rows were independent, None where the method does not state it."""
+    textbook = estimate.uncertainty.facts.get("textbook_std") or [None] * len(estimate.names)
+    return {name: {"value": finite(value), "std": finite(std), "textbook_std": finite(plain_std),
+                   "rel_std": finite(relative), "unit": unit, "expression": expression, "identified": bool(well),
+                   "poorly_determined": bool(poor)}
+            for name, value, std, plain_std, relative, unit, expression, well, poor in zip(
+                estimate.names, estimate.values, estimate.std, textbook, estimate.relative_std, estimate.base.units,
                 estimate.base.expressions, estimate.well_determined, estimate.poorly_determined, strict=True)}
 
 

@@ -20,7 +20,6 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.equations import Equations, Piece, TorqueEquations
 from dynid.regression.residuals import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.play import lag_of_link, position_cutoff
-from dynid.validate.joint_motion import in_motion
 from dynid.validate.words import joint_label, listed
 
 ROWS = 4096  # of one joint that are looked at; more would only cost time
@@ -257,14 +256,13 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
     q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(motion, 6, axis=1))
     columns = tuple(np.ascontiguousarray(np.concatenate([entries[piece][layout.joint(j)][:-1] for piece, _ in pieces],
                                                         axis=1).T) for j in range(samples.dof))
-    at = np.concatenate([np.array(piece.rows)[own] for piece, own in pieces])
-    rows = np.searchsorted(series.t, samples.t[at])
+    rows = np.searchsorted(series.t, samples.t[np.concatenate([np.array(piece.rows)[own] for piece, own in pieces])])
     before, after, t = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(series.t) - 1), series.t[rows]
     rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
     course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
     predicted = series.predicted[rows]
     return Rows(q, dq, ddq, signs, turns, jerks, rate, course, columns, series.measured[rows] - predicted, predicted,
-                series.keep[rows] & in_motion(samples)[at])
+                series.keep[rows])
 
 
 def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:

@@ -26,6 +26,7 @@ from dynid.signals import fast_length
 from dynid.threads import side_by_side
 from dynid.validate.candidates import CandidateFit, RowChoice, Rows, fit_candidates, take_rows
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
+from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruct import Reconstruction
 from dynid.validate.words import joint_label, sentence
 
@@ -157,7 +158,8 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
     whiteness is below `unlikely` and its past predicts more than the share `coloured` of it.
     """
     estimate, names = reconstruction.estimate, reconstruction.names
-    rows = take_rows(RowChoice.of(estimate, reconstruction.samples), reconstruction.series, reconstruction.entries)
+    series = [_while_moving(*pair) for pair in zip(reconstruction.series, reconstruction.samples, strict=True)]
+    rows = take_rows(RowChoice.of(estimate, reconstruction.samples), series, reconstruction.entries)
     robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
     held = max(held_for(part) for part in reconstruction.samples)
@@ -170,10 +172,15 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _LAGS, unlikel
             return JointTests(fit.name, unit, None, None, (), None)
         follows = fit_candidates(rows, j, names, turning=robot is not None and not robot.joints[j].prismatic)
         strong = bool(follows) and _strong(follows[0], fit.torque_rms or 0.0, held)
-        return JointTests(fit.name, unit, whiteness(reconstruction.series, j, step, lags, unlikely, coloured),
-                          normality(reconstruction.series, j), follows, follows[0] if strong else None)
+        return JointTests(fit.name, unit, whiteness(series, j, step, lags, unlikely, coloured),
+                          normality(series, j), follows, follows[0] if strong else None)
 
     return ResidualTests(_less_noise(tuple(side_by_side(test, range(len(names)))), reconstruction), rows)
+
+
+def _while_moving(part: Residuals, samples: Samples) -> Residuals:
+    """The residuals of a log, without rows at which the joint stands still."""
+    return replace(part, keep=part.keep & in_motion(samples)[np.searchsorted(samples.t, part.t)])
 
 
 def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) -> tuple[JointTests, ...]:

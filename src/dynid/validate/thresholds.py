@@ -2,7 +2,7 @@
 
 Values were chosen on simulated machines with seed 3 of the robots that `reproductions/_faulty_machines.py` lists as
 chosen on, and with the open real logs in view: no real machine was kept apart for judging them. The table is not
-complete: the other modules of the verdict still have thresholds of their own.
+complete: the residual tests, the nominal model's and some smaller modules have thresholds of their own.
 """
 
 from __future__ import annotations
@@ -35,3 +35,30 @@ NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
 UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from which that nothing explains it is reported
+
+# -- scales of torques against each other -----------------------------------------------------------------
+SCALE_OFF = 0.12  # from one: a scale nearer than that is not wrong
+SCALE_STANDARD_ERRORS = 4.0  # standard errors that a scale has to be from one to be wrong
+LARGE_SCALE_ERROR = 0.2  # from one: a scale farther off is named however little of the misfit it makes
+SCALE_KNOWN = 0.1  # standard error of a scale up to which it counts as known
+SCALES_EXPLAIN = 0.6  # share of the misfit between joints that the scales have to remove
+SCALE_NEEDED = 0.02  # of what the most important of them removes that each has to remove for itself
+ABSURD_SCALE = 6.0  # times: no single drive is so far off
+NOMINAL_DENIES = 1.8  # times: how far the nominal model may be off a scale before it contradicts it
+SMALL_CONTRADICTION = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
+
+# -- hypotheses that are weighed --------------------------------------------------------------------------
+MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
+SECOND_MATERIAL = 0.5  # the same, beside a cause that was found before
+GAP_EXPLAINED = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
+SCREEN_HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesis leaves at most to be searched and
+#                      judged
+CONTRADICTION_ASKED = 1.08  # misfit of all joints together over that of each alone, from which motion and mounting are
+#                             doubted
+ROUGH_JOINT = 0.03  # share of a joint's torque that its own equations leave, from which they are doubted as well
+MOTIONS_REFINED = 4  # of the motion hypotheses that are refined
+MIXED_JOINT = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
+TORQUE_WORTH = 0.007  # share of some joint's torque that the best hypothesis has to explain
+DELAY_WORTH = 0.02  # the same for a delay: what a filter leaves of friction at reversals looks like a small one
+SIGN_NEAR_MINUS_ONE = 0.2  # from minus one: a gain nearer than that is a sign
+GRAVITY_TURNED = 5.0  # degrees that gravity has to be off

@@ -42,7 +42,7 @@ export function dropPlace(panel, label, { accept = "", multiple = true, role, hi
           if (share !== null) told.textContent = `Sending ${name}: ${Math.round(100 * share)} %`;
         })).file);
       }
-      store.uploads += 1;
+      if (done.some((file) => ["robot", "mesh"].includes(file.role))) store.uploads += 1; // the robot is read again
       await refresh();
       told.textContent = done.length === 1 ? `${done[0].name} uploaded.` : `${done.length} files uploaded.`;
       const remark = await sent(done);

@@ -24,8 +24,10 @@ export class LogStep {
       const remarks = [], logs = files.filter((file) => file.role === list);
       for (const file of logs) {
         const used = this.entries.map(([, , log]) => shortName(labelOf(log)));
-        if (used.includes(file.name)) remarks.push(`${file.name} was replaced; it is used once.`);
-        else if (used.includes(file.same_as)) {
+        if (used.includes(file.name)) {
+          remarks.push(`${file.name} was replaced; it is used once.`);
+          this.key = null;
+        } else if (used.includes(file.same_as)) {
           remarks.push(`${file.name} has the same content as ${file.same_as}, which is in the run already, and was not added.`);
           await remove(filePath(file.name));
           await refresh();
@@ -34,7 +36,6 @@ export class LogStep {
           this.look(file.name);
         }
       }
-      this.key = null;
       this.update();
       return remarks.join(" ");
     };

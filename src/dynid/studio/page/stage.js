@@ -23,10 +23,16 @@ export class Stage {
     this.caption = document.getElementById("caption");
     this.buildTransport();
     on("robot", (robot) => this.setRobot(robot));
+    on("robot-loading", () => this.view.works && this.sayEmpty("Reading the robot…"));
     on("time", () => this.followClock());
   }
 
+  sayEmpty(text) {
+    document.getElementById("empty").textContent = text;
+  }
+
   setRobot(robot) {
+    if (this.view.works) this.sayEmpty("Choose a robot in step 1; it appears here.");
     document.getElementById("empty").hidden = Boolean(robot) && this.view.works;
     this.setTrack(null);
     if (!robot || !this.view.works) {

@@ -19,16 +19,17 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
-
-_OFF = 0.12  # from one: a scale nearer than that is not wrong
-_DEVIATIONS = 4.0
-_LARGE = 0.2  # from one: a scale farther off is named however little of the misfit it makes
-_KNOWN = 0.1  # deviation of a scale up to which it counts as known
-_REMOVED = 0.6  # share of the misfit between joints that the scales have to remove
-_NEEDED = 0.02  # of what the most important of them removes that each has to remove for itself
-_ABSURD = 6.0  # times: no single drive is so far off
-_DENIED = 1.8  # times: how far the nominal model may be off a scale before it contradicts it
-_SMALL = 0.2  # misfit between joints, in units of the noise of all rows, below which nothing is said
+from dynid.validate.thresholds import (
+    ABSURD_SCALE,
+    LARGE_SCALE_ERROR,
+    NOMINAL_DENIES,
+    SCALE_KNOWN,
+    SCALE_NEEDED,
+    SCALE_OFF,
+    SCALE_STANDARD_ERRORS,
+    SCALES_EXPLAIN,
+    SMALL_CONTRADICTION,
+)
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,14 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
-    if dof < 2 or total < _SMALL * sum(regression.rows) ** 0.5 * max(inflation, 1.0) ** 2:
+    if dof < 2 or total < SMALL_CONTRADICTION * sum(regression.rows) ** 0.5 * max(inflation, 1.0) ** 2:
         return None
     found = []
     for right in range(dof):
         c, std = _against(t, (right,), dof)
         off = _off(c, std * inflation)
         wrong = tuple(j for j in range(dof) if off[j])
-        agree = [j for j in range(dof) if std[j] * inflation < _KNOWN and not off[j]]
+        agree = [j for j in range(dof) if std[j] * inflation < SCALE_KNOWN and not off[j]]
         if wrong:
             found.append((len(agree), -_contradiction(agree, nominal), right, wrong))
     # The nominal model may contradict the set that most joints agree with; the next one is asked then.
@@ -97,7 +98,7 @@ def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
     """Whether the nominal model says of some joint that its torque has quite another scale; files are rough, but not by
     that much."""
     pairs = [(gain, nominal[j]) for j, gain in zip(scales.joints, scales.gains, strict=True)] if nominal else []
-    return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(_DENIED))
+    return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(NOMINAL_DENIES))
                for gain, value in pairs)
 
 
@@ -114,10 +115,11 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
             without, _ = _against(t, (*right, j), dof)
             each[j] = (float(np.sum((t @ without) ** 2)) - left) / total
         weak = [j for j in wrong if not _off(c, std * inflation)[j]
-                or (each[j] < _NEEDED * max(each.values()) and abs(c[j] - 1.0) < _LARGE)]
+                or (each[j] < SCALE_NEEDED * max(each.values()) and abs(c[j] - 1.0) < LARGE_SCALE_ERROR)]
         if not weak:
             removed = 1.0 - left / total
-            if removed < _REMOVED or np.any(np.abs(np.log(np.abs(c[list(wrong)]) + 1e-12)) > np.log(_ABSURD)):
+            far = np.abs(np.log(np.abs(c[list(wrong)]) + 1e-12)) > np.log(ABSURD_SCALE)
+            if removed < SCALES_EXPLAIN or np.any(far):
                 return None
             gains = 1.0 / c[list(wrong)]
             return Scales(wrong, tuple(map(float, gains)),
@@ -145,7 +147,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 def _off(c: Array, std: Array) -> Bools:
     """Which factors are known and not one (dof,)."""
-    return (np.abs(c - 1.0) > np.maximum(_OFF, _DEVIATIONS * std)) & (std < _KNOWN * np.abs(c))
+    return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, SCALE_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:

@@ -36,8 +36,8 @@ _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a ro
 class Gravity:
     """The direction of gravity in the base frame. vector (3,): m/s^2. angle: degrees from what was given. std: degrees,
     deviation of the direction along its two axes (2,). misfit, given: what is left, in units of the joints' noise, with
-    it and with the gravity given. consistent, consistent_given: relative errors of the best robot that can exist,
-    percent, None where they were not asked for."""
+    it and with the gravity given. consistent: relative error of the best physically consistent robot, percent; None
+    where its opposite did not fit alike."""
 
     vector: Array
     angle: float
@@ -45,7 +45,6 @@ class Gravity:
     misfit: float
     given: float
     consistent: float | None = None
-    consistent_given: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
@@ -147,8 +146,7 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
             direction, misfit = -direction, opposite
     consistent = exists.get(1.0 if direction @ axes[tried[0][1]] > 0 else -1.0)
     angle = float(np.rad2deg(np.arccos(np.clip(direction @ start, -1.0, 1.0))))
-    return Gravity(size * direction, angle, np.rad2deg(std), misfit, given, consistent,
-                   _exists(problem, data, size * start) if exists else None)
+    return Gravity(size * direction, angle, np.rad2deg(std), misfit, given, consistent)
 
 
 def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[Array, float, Array]:
@@ -185,7 +183,7 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
 
 
 def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float | None:
-    """Relative error, percent, of the best robot that can exist under some gravity; None where there is none."""
+    """Relative error, percent, of the best physically consistent robot under some gravity; None where there is none."""
     model = with_gravity(_robotic(problem), gravity)
     try:
         return float(identify(Problem.of(model, logs, threads=problem.threads), method="pc-wls")

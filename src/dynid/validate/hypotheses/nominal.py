@@ -13,7 +13,7 @@ from dynid.model import complete
 _ROWS = 600  # of each log that the nominal model is held against
 _BLOCKS = 8
 _UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
-_MANY = 0.5  # share of the joints below which the nominal model explains few
+FEW_JOINTS_SHARE = 0.5  # share of the joints below which the nominal model explains few
 _FITS = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
 _BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
 _HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
@@ -89,7 +89,7 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
     known = np.array([value for value in factors if value is not None])
     if not len(known):
         return None
-    least = np.log(_UNIT) * np.sqrt(max(1.0, _MANY * len(factors) / len(known)))
+    least = np.log(_UNIT) * np.sqrt(max(1.0, FEW_JOINTS_SHARE * len(factors) / len(known)))
     off = np.abs(np.log(np.maximum(np.abs(known), 1e-12)))
     return tuple(map(float, known)) if float(np.median(off)) > least else None
 

@@ -37,23 +37,26 @@ from dynid.validate.hypotheses.trial import (
     score,
     try_out,
 )
-from dynid.validate.thresholds import EXCESS_EXPLAINED, RIVAL_WEIGHT
+from dynid.validate.thresholds import (
+    CONTRADICTION_ASKED,
+    DELAY_WORTH,
+    EXCESS_EXPLAINED,
+    GAP_EXPLAINED,
+    GRAVITY_TURNED,
+    MATERIAL,
+    MIXED_JOINT,
+    MOTIONS_REFINED,
+    RIVAL_WEIGHT,
+    ROUGH_JOINT,
+    SCREEN_HOPED,
+    SECOND_MATERIAL,
+    SIGN_NEAR_MINUS_ONE,
+    TORQUE_WORTH,
+)
 
-MATERIAL = 0.82  # share of the misfit, inside the fit and on blocks left out, that the best hypothesis leaves at most
-_SECOND = 0.5  # the same on blocks left out, beside a cause that was found before
-_GAP_SHARE = 0.35  # of a joint's misfit on blocks left out that a gap in its gear has to explain
 EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
 EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
-_HOPED = 0.95  # share of the misfit in the screen's rows that a hypothesis leaves at most to be searched and judged
-_ASKED = 1.08  # misfit of all joints together over that of each alone, and
-_ROUGH = 0.03  # share of a joint's torque that its own equations leave, above which motion and mounting are doubted
-_TRIED = 4  # of the motion hypotheses that are refined
-_MIXED = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
-_WORTH = 0.007  # of some joint's torque that the best hypothesis has to explain, and
-_LATE = 0.02  # of it that a delay has to: what a filter leaves of friction at reversals looks like a small one
-_SCALES = ("drive-gain", "torque-sign")
-_MINUS_ONE = 0.2  # from minus one: a gain nearer than that is a sign
-_TURNED = 5.0  # degrees that gravity has to be off
+SCALE_CAUSES = ("drive-gain", "torque-sign")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +97,11 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     likely: list[tuple[float, Hypothesis]] = []
     scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
-    logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > _MIXED).tolist()
-    if before > _ASKED * own or np.any(rough > _ROUGH):
+    logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > MIXED_JOINT).tolist()
+    if before > CONTRADICTION_ASKED * own or np.any(rough > ROUGH_JOINT):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
-        screen, loose = Screen.of(problem, logs, noise), np.flatnonzero(rough > _ROUGH).tolist()
-        likely = _motions(screen, range(dof) if before > _ASKED * own else loose, mixed)
+        screen, loose = Screen.of(problem, logs, noise), np.flatnonzero(rough > ROUGH_JOINT).tolist()
+        likely = _motions(screen, range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
         gravity = _gravity(problem, screen)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
@@ -110,14 +113,14 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     judged: list[_Judged] = []
-    material, share = set[int](), _SECOND if clues.second else MATERIAL
+    material, share = set[int](), SECOND_MATERIAL if clues.second else MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]),
                 *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
         trial = changed_trial(problem, logs, one, noise)
         judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque)))
         if judged[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
             material.add(id(one))
-        elif one.cause not in _SCALES:
+        elif one.cause not in SCALE_CAUSES:
             break  # what explains less of the screen's rows will not matter either
     judged.sort(key=lambda one: one.misfit)
     joints = problem.regression.joints
@@ -128,7 +131,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     least, best = (judged[0].misfit, judged[0].hypothesis) if judged else (np.inf, Hypothesis(""))
     # Scales have thresholds of their own, which are met. Nothing is stated where the data as they are may be right.
     is_likely = weights[-1] < RIVAL_WEIGHT and before - least > EXCESS_EXPLAINED * (before - min(own, before))
-    if is_likely and (id(best) in material or (best.cause in _SCALES and least < min(before, terms))):
+    if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
         return Balance(best, rivals, weighed, gravity)
@@ -148,7 +151,7 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
     """The torques of some joints have another scale; minus one is a sign."""
     torque = np.ones(dof)
     torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
-    sign = all(abs(gain + 1.0) < _MINUS_ONE for gain in scales.gains)
+    sign = all(abs(gain + 1.0) < SIGN_NEAR_MINUS_ONE for gain in scales.gains)
     return Hypothesis("torque-sign" if sign else "drive-gain", scales.joints, scaled_torques(torque), torque,
                       scales.gains, len(scales.joints), {"std": scales.std, "improvement": scales.removed,
                                                          "rivals": tuple(map(float, scales.rivals))})
@@ -159,9 +162,9 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
-    worth = _WORTH
+    worth = TORQUE_WORTH
     if hypothesis.cause == "residual-follows-delay":
-        worth = _LATE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
+        worth = DELAY_WORTH * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
     return inside < MATERIAL and float(np.max(gained)) > worth ** 2
 
 
@@ -176,7 +179,7 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
         start = min((backlash(j, gap) for gap in GAPS), key=left)
         best = refined(start, left, problem.model.dof)
         value = left(best, blocks=BLOCKS)
-        if value < 1.0 - max(_GAP_SHARE, clues.followed[j]):
+        if value < 1.0 - max(GAP_EXPLAINED, clues.followed[j]):
             found.append((value, best))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
@@ -220,9 +223,9 @@ def _motions(screen: Screen, doubted: Sequence[int], mixed: Sequence[int]) -> li
         assert isinstance(kind, float)
         found.setdefault((one.cause, one.joints, kind), []).append((screen.share(one), one))
     hopes = [(hoped(tried), min(tried, key=lambda pair: pair[0])[1]) for tried in found.values()]
-    best = sorted((pair for pair in hopes if pair[0] < _HOPED), key=lambda pair: pair[0])[:_TRIED]
+    best = sorted((pair for pair in hopes if pair[0] < SCREEN_HOPED), key=lambda pair: pair[0])[:MOTIONS_REFINED]
     finer = [refined(start, screen.share, dof) for _, start in best]
-    return [(share, one) for one in finer if (share := screen.share(one)) < _HOPED]
+    return [(share, one) for one in finer if (share := screen.share(one)) < SCREEN_HOPED]
 
 
 def _gravity(problem: Problem, screen: Screen) -> Gravity | None:
@@ -230,8 +233,8 @@ def _gravity(problem: Problem, screen: Screen) -> Gravity | None:
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
         return None
-    found = estimate_gravity(problem, screen.logs, screen.noise, _HOPED)
-    return found if found.angle > _TURNED and found.misfit < _HOPED * found.given else None
+    found = estimate_gravity(problem, screen.logs, screen.noise, MATERIAL)
+    return found if found.angle > GRAVITY_TURNED and found.misfit < MATERIAL * found.given else None
 
 
 def mounted(gravity: Gravity) -> Hypothesis:

@@ -29,7 +29,6 @@ from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import swapped_torques
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.hypotheses.weigh import (
-    MATERIAL,
     Clues,
     hypothesis_excerpt,
     misfit_of,
@@ -41,12 +40,12 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.suspicions.unrelated import is_unrelated, unrelated_torques
-from dynid.validate.thresholds import EQUALLY_EXPLAINED, SAME_MISFIT
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT
 from dynid.validate.words import inside, joint_label, joints_listed, listed
 
 MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of a joint whose
 #                             positions are another's
-_SWAPPED = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
+SWAP_GAIN = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
 MAX_UNIT_SPREAD = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
@@ -223,9 +222,9 @@ def _swapped_positions(state: Explained) -> Explained:
         return state
     screen, same = Screen.of(problem, problem.data, null.noise()), Hypothesis("")
     hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
-    if hope > screen.relative_left(same) - 0.5 * _SWAPPED / dof:
+    if hope > screen.relative_left(same) - 0.5 * SWAP_GAIN / dof:
         return state
-    if _left(state.case, best) > _left(state.case, same) - _SWAPPED / dof:
+    if _left(state.case, best) > _left(state.case, same) - SWAP_GAIN / dof:
         return state
     order = np.arange(dof)
     order[list(best.joints)] = best.joints[::-1]

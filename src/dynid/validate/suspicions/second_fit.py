@@ -25,7 +25,7 @@ from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case
 
 METHOD = "wls"  # of second fits: it works on the compressed regression alone and is fast
-_PLAIN = ("viscous", "coulomb", "offset")
+PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # of the model that faults are looked for with
 
 
 def without(case: Case, hypothesis: Hypothesis) -> Case:
@@ -45,10 +45,10 @@ def plain_case(case: Case) -> Case:
     if not isinstance(model, Model) or not case.problem.data:
         return case
     kinds = [getattr(term, "kind", "") for term in model.terms]
-    if not set(kinds) & set(REPLACED) - set(_PLAIN):
+    if not set(kinds) & set(REPLACED) - set(PLAIN_FRICTION):
         return case
     core: list[Term] = [term for term, kind in zip(model.terms, kinds, strict=True) if kind not in REPLACED]
-    core += [term_from_table({"kind": kind}) for kind in (*_PLAIN, *(() if "rotor" in kinds else ("rotor",)))]
+    core += [term_from_table({"kind": kind}) for kind in (*PLAIN_FRICTION, *(() if "rotor" in kinds else ("rotor",)))]
     return _fitted_again(case, Model(model.robot, tuple(core)), hypothesis_excerpt(case.problem.data))
 
 

@@ -1,0 +1,72 @@
+"""Compressed data with one block of time left out, for many ridge solutions in a few columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Ints
+from dynid.lapack import solve_positive, solve_triangular
+from dynid.regression import Block, Regression
+from dynid.regression.factor import triangular
+
+SMALLEST_RIDGE = 1e-14  # share of a column's squares that is added where the data may not determine a column
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Data without one block, and the block, in the columns that are chosen among; all others are eliminated.
+
+    Attributes:
+        normal, right: (k, k) and (k,), normal equations of the data without the block.
+        squares: (k,), of each column in these data before the others were eliminated: what a ridge is a share of.
+        grams, sides, powers: (dof, k, k), (dof, k) and (dof,), the same of the errors on each joint of the block.
+    """
+
+    normal: Array
+    right: Array
+    squares: Array
+    grams: Array
+    sides: Array
+    powers: Array
+
+    @staticmethod
+    def of(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
+        """Return the part of a block; columns: those that are chosen among."""
+        certain = np.setdiff1d(np.arange(len(others.base)), columns)
+        stacked = others.stack(weights)
+        squares = np.sum(stacked.r ** 2, axis=0)
+        trace = np.diag(np.sqrt(SMALLEST_RIDGE * np.maximum(squares, np.finfo(float).tiny)))
+        order, n = np.concatenate([certain, columns]), len(certain)
+        r = triangular(np.column_stack([np.vstack([stacked.r, trace])[:, order],
+                                        np.concatenate([stacked.rho, np.zeros(len(squares))])]))
+        gone = solve_triangular(r[:n, :n], r[:n, n:])  # of the columns and of the torque
+        grams, sides, powers = [], [], []
+        for weight, factor in zip(weights, block.factors, strict=True):
+            matrix = np.zeros((len(factor.r), len(others.base)))
+            matrix[:, factor.columns] = weight * factor.r[:, :-1]
+            error = matrix[:, columns] - matrix[:, certain] @ gone[:, :-1]
+            left = weight * factor.r[:, -1] - matrix[:, certain] @ gone[:, -1]
+            grams.append(error.T @ error)
+            sides.append(error.T @ left)
+            powers.append(left @ left)
+        inner = r[n:-1, n:]
+        return Part(inner[:, :-1].T @ inner[:, :-1], inner[:, :-1].T @ inner[:, -1], squares[columns],
+                    np.array(grams), np.array(sides), np.array(powers))
+
+    def values(self, ridge: Array) -> Array:
+        """Values (k,) of the columns with ridges (k,); zero where a ridge is infinite."""
+        found = np.zeros(len(ridge))
+        own = np.flatnonzero(np.isfinite(ridge) & (self.squares > 0))
+        if len(own):
+            pull = np.maximum(ridge[own], SMALLEST_RIDGE) * self.squares[own]
+            scale = 1.0 / np.sqrt(self.squares[own])
+            normal = scale[:, None] * (self.normal[np.ix_(own, own)] + np.diag(pull)) * scale
+            found[own] = scale * solve_positive(normal, scale * self.right[own])
+        return found
+
+    def losses(self, ridge: Array) -> Array:
+        """Weighted squares (dof,) that these values leave of the block."""
+        x = self.values(ridge)
+        return np.asarray(self.powers - 2.0 * self.sides @ x + np.einsum("i,jik,k->j", x, self.grams, x))
