@@ -33,10 +33,10 @@ def table(result):
     return [("what", "ours"), ("a", "1 +- 2")]
 '''
 FIGURES = '''"""Figures of small."""
-from dynid.report.drawing import Curve, Drawing, Panel
+from dynid.report.drawing import PlotCurve, Drawing, Panel
 def figures(result):
     return [Drawing("The line", "figure 1: a line.", (Panel("line", "time, s", "way, m", (
-        Curve("ours", result["x"], result["y"]), Curve("printed", [0.5], [1.05], "points", "printed"))),))]
+        PlotCurve("ours", result["x"], result["y"]), PlotCurve("printed", [0.5], [1.05], "points", "printed"))),))]
 '''
 
 

@@ -105,7 +105,7 @@ def test_least_squares_is_chosen_where_no_robot_that_can_exist_has_these_torques
 def test_no_consistent_method_is_taken_where_the_data_contradict_pc_wls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks on which pc-wls is clearly worse than wls, and pc-ridge too uneven to tell."""
     errors = {"wls": np.full(10, 1.0), "pc-wls": np.linspace(1.9, 2.1, 10), "pc-ridge": np.array([1.0] * 9 + [40.0])}
-    monkeypatch.setattr(choice, "leave_out_each", lambda problem, name, *_: left_out(name, list(errors[name])))
+    monkeypatch.setattr(choice, "cross_validate_blocks", lambda problem, name, *_: left_out(name, list(errors[name])))
     fits = dict.fromkeys(errors, identify(noisy(12), method="wls"))
     assert choice.choose(noisy(12), fits, {}, {}, tuple(errors)).method == "wls"
     errors["pc-wls"] = np.array([1.0] * 9 + [30.0])
