@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import robots
@@ -10,7 +12,10 @@ from dynid.dynamics import frame_pose
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import (
     Limits,
+    Measurement,
+    PriorKnowledge,
     assess,
+    assessment,
     check_limits,
     coupling_sweep,
     inertia_sweep,
@@ -23,6 +28,8 @@ from dynid.excitation import (
     slow_enough,
 )
 from dynid.excitation.assessment import with_accelerations
+from dynid.excitation.search.experiment_design import design_experiment
+from dynid.excitation.trajectories.families import Fourier
 from dynid.model import Model, make_terms
 from dynid.robot import Robot
 
@@ -59,6 +66,49 @@ def test_a_spline_does_not_stop_and_is_slowed_to_its_limits():
     assert check_limits(found, bounds).ok
     speed = np.max(np.abs(sampled(found).dq), axis=1)
     assert speed[200:-200].min() > 1e-3 and speed[0] < 1e-9
+
+
+@pytest.mark.parametrize(("given", "power"), [({"velocity": 0.2}, 1), ({"acceleration": 0.1}, 2), ({"jerk": 0.05}, 3)])
+def test_a_motion_is_slowed_by_what_its_violation_asks_for(monkeypatch, given, power):
+    """A derivative of order k falls with the k-th power of the duration, so one more check confirms the duration."""
+    bounds = limits(**({"velocity": 1e3, "acceleration": 1e3} | given))
+    fast = quintics_within(np.array([[0.0, 0, 0], [1.5, -1.0, 0.4]]), limits(jerk=60.0))
+    checks = []
+    monkeypatch.setattr(assessment, "check_limits", lambda *a, **k: checks.append(a) or check_limits(*a, **k))
+    found = slow_enough(fast, bounds)
+    assert len(checks) == 2
+    peak = np.abs(sampled(fast)[power]).max()
+    needed = (peak / next(iter(given.values()))) ** (1.0 / power)
+    assert needed < found.duration / fast.duration < 1.002 * needed
+    assert check_limits(found, bounds, points=40_000).ok
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.6, 0.9])
+def test_a_motion_is_slowed_by_what_its_torques_ask_for(monkeypatch, share):
+    """The limit is the torque at rest on the path and a share of what the motion adds; a bisection gives the duration.
+    Below the torque at rest no duration is enough."""
+    robot = Robot.builtin("ur10")
+    model = Model(robot, make_terms(robot, friction=("viscous",)))
+    free = Limits.of(robot, velocity=1e3, acceleration=1e5, torque=1e6)
+    fast = quintics_within(np.linspace(-0.5, 0.5, 3)[:, None] * np.ones(6), limits(6, velocity=6.0, acceleration=60.0))
+    torque = design_experiment(model, free, Fourier(), "condition", Measurement(), PriorKnowledge()).torque
+
+    def peaks(slowdown: float) -> np.ndarray:
+        q, dq, ddq, _ = sampled(fast, 4000)
+        return np.abs(torque.torques(q, dq / slowdown, ddq / slowdown ** 2)).max(axis=0)
+
+    bound = peaks(1e6) + share * (peaks(1.0) - peaks(1e6))
+    low, high = 1.0, 40.0
+    for _ in range(30):
+        middle = np.sqrt(low * high)
+        low, high = (low, middle) if (peaks(middle) <= bound).all() else (middle, high)
+    checks = []
+    monkeypatch.setattr(assessment, "check_limits", lambda *a, **k: checks.append(a) or check_limits(*a, **k))
+    found = slow_enough(fast, replace(free, torque=bound), torque)
+    assert 0.999 * high < found.duration / fast.duration < 1.1 * high
+    assert len(checks) <= 8 and check_limits(found, replace(free, torque=bound), torque).ok
+    with pytest.raises(NotPossibleError, match="even 40 times slower: torque"):
+        slow_enough(fast, replace(free, torque=0.9 * peaks(1e6)), torque)
 
 
 @pytest.mark.parametrize("seed", range(20))

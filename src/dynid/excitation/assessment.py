@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.errors import NotPossibleError
 from dynid.excitation.exciting_motion import ExcitingMotion, nominal_base_values
-from dynid.excitation.limits.limit_check import check_limits
+from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
 from dynid.excitation.search.experiment_design import ExperimentDesign, design_experiment
@@ -20,9 +20,11 @@ from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.model import LinearModel
 from dynid.robot import Robot
 
-_SLOWER = 1.1  # stretch of a motion that asks too much
-BISECTION_STEPS = 40
-_BY_SPEED = ("velocity", "acceleration", "jerk", "torque")  # what a slower run mends
+_TORQUE_STEP = 1.1  # smallest factor on the duration of a motion whose torques are too large
+_LARGEST_TORQUE_STEP = 2.0  # the largest; torques of gravity alone would ask for a standstill
+_SPARE_DURATION = 1e-3  # share that a motion lasts longer than its limits ask: a check on another grid must agree
+_MAX_SLOWDOWN = 40.0  # factor on the duration beyond which a motion is refused
+_DURATION_POWERS = {"velocity": 1, "acceleration": 2, "jerk": 3}  # quantity ~ 1 / duration ** power
 _UP_TO_SPEED = 0.3  # s to the top speed of a joint whose acceleration nobody limits
 _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
 
@@ -68,19 +70,38 @@ def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> Ex
 
 
 def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> Trajectory:
-    """The same way as slowly as velocity, acceleration, jerk and nominal torques need; an error where the way itself is
-    not allowed."""
-    stretch = 1.0
-    for _ in range(BISECTION_STEPS):
-        found = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)
-        wrong = check_limits(found, limits, torque).violated
-        if not wrong:
-            return found
-        lasting = [usage for usage in wrong if usage.kind not in _BY_SPEED]
+    """Return the same path as slowly as the limits of velocity, acceleration, jerk and nominal torque need.
+
+    Raises:
+        NotPossibleError: If the path itself violates a limit, or the motion does so even 40 times slower.
+    """
+    slowdown, tried = 1.0, [(1.0, check_limits(trajectory, limits, torque))]
+    while wrong := tried[-1][1].violated:
+        lasting = [usage for usage in wrong if usage.kind not in (*_DURATION_POWERS, "torque")]
         if lasting:
             raise NotPossibleError(f"the motion violates a limit: {lasting[0]}")
-        stretch *= _SLOWER
-    raise NotPossibleError(f"the motion violates a limit even {stretch:.0f} times slower: {wrong[0]}")
+        if slowdown >= _MAX_SLOWDOWN:
+            raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}")
+        slowdown = min(_MAX_SLOWDOWN, slowdown * max(_needed_factor(usage, tried) for usage in wrong))
+        tried.append((slowdown, check_limits(Slowed(trajectory, slowdown), limits, torque)))
+    return trajectory if slowdown == 1.0 else Slowed(trajectory, slowdown)
+
+
+def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
+    """Return the factor on the duration that a violated limit asks for; tried: all slowdowns so far and their reports.
+
+    Torques also contain gravity and friction. Where inertia adds to their peak, it is convex in 1 / slowdown, so a
+    line through the last two reports asks for no more than the slowdown that is needed.
+    """
+    if usage.kind != "torque":
+        return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
+    if len(tried) == 1:
+        return _TORQUE_STEP
+    (before, report), (now, _) = tried[-2:]
+    earlier = next(u.value for u in report.usages if u.kind == "torque" and u.where == usage.where)
+    speed = 1.0 - (usage.value - usage.bound) / max(earlier - usage.value, 1e-300) * (now / before - 1.0)
+    factor = 1.0 / speed if speed > 0.0 else np.inf
+    return min(max(factor, _TORQUE_STEP), _LARGEST_TORQUE_STEP)
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:

@@ -17,10 +17,11 @@ from dynid.excitation.limits.nonlinear import OVERLAP, TorqueLimit
 from dynid.excitation.limits.workspace import Workspace
 from dynid.excitation.trajectories.composite import Joined, Slowed
 from dynid.excitation.trajectories.polynomial import Piecewise
-from dynid.excitation.trajectories.trajectory import Trajectory
+from dynid.excitation.trajectories.trajectory import Motion, Trajectory
 
 TOLERANCE = 1e-9
-_CHECKED_AT_ONCE = 4096
+_CHECKED_AT_ONCE = 4096  # samples that are evaluated together: many short pieces, or a part of a long one
+_MIN_PIECE_SAMPLES = 101  # of every piece, however short: its peak is then known to about 1e-4 of its variation
 
 
 @dataclass(frozen=True)
@@ -85,28 +86,47 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
     return [(0.0, trajectory.duration)]
 
 
-def _peak(signal: Array, skip: Bools | None = None) -> tuple[Array, Ints]:
-    """Largest value of each column (n,), with what a smooth signal could add between grid points, and its row."""
-    high = signal.copy()
-    if len(signal) > 2:
-        rise = np.zeros_like(signal)
-        rise[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
-        if skip is not None:
-            rise[skip] = 0.0
-        high += rise
+def _peak(signal: Array, skip: Bools) -> tuple[Array, Ints]:
+    """Return the largest value of each column (n,) and its row.
+
+    Between grid points a smooth signal may exceed its samples by an eighth of the second difference, which is added
+    except in the rows `skip`. These must include the first and the last row of every piece.
+    """
+    rise = np.zeros_like(signal)
+    rise[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
+    rise[skip] = 0.0
+    high = signal + rise
     rows = np.argmax(high, axis=0)
     return high[rows, np.arange(signal.shape[1])], rows
+
+
+def _grids(trajectory: Trajectory, points: int) -> Iterator[tuple[Array, Bools]]:
+    """Yield sample times of consecutive smooth pieces, several pieces at once, and where a piece begins (samples,)."""
+    times: list[Array] = []
+    waiting = 0
+    for first, last in smooth_parts(trajectory):
+        count = max(_MIN_PIECE_SAMPLES, int(np.ceil(points * (last - first) / trajectory.duration)))
+        if times and waiting + count > _CHECKED_AT_ONCE:
+            yield _joined(times)
+            times, waiting = [], 0
+        # The last instant of a piece belongs to the next one, so stop a hair before it.
+        times.append(np.linspace(first, last - 1e-12 * trajectory.duration, count))
+        waiting += count
+    yield _joined(times)
+
+
+def _joined(times: list[Array]) -> tuple[Array, Bools]:
+    begins = np.zeros(sum(map(len, times)), dtype=bool)
+    begins[np.cumsum([0, *map(len, times[:-1])])] = True
+    return np.concatenate(times), begins
 
 
 def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
                  unchecked: tuple[str, ...] = ()) -> LimitReport:
     """The worst use of every limit over a whole motion; torque: the nominal model, if there is one."""
     worst: dict[tuple[str, str, float], Usage] = {}
-    for first, last in smooth_parts(trajectory):
-        count = max(101, int(np.ceil(points * (last - first) / trajectory.duration)))
-        # The last instant of a piece belongs to the next one, so stop a hair before it.
-        t = np.linspace(first, last - 1e-12 * trajectory.duration, count)
-        for usage in _part_usages(trajectory, t, limits, torque):
+    for t, begins in _grids(trajectory, points):
+        for usage in _usages(trajectory, t, begins, limits, torque):
             key = (usage.kind, usage.where, usage.bound)
             if key not in worst or usage.excess > worst[key].excess:
                 worst[key] = usage
@@ -124,47 +144,51 @@ def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
     return LimitReport(tuple(found), unchecked)
 
 
-def _part_usages(trajectory: Trajectory, t: Array, limits: Limits, torque: TorqueLimit | None) -> Iterator[Usage]:
+def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
+            torque: TorqueLimit | None) -> Iterator[Usage]:
+    """Yield the worst use of every limit at the times t of some smooth pieces, which begin where `begins` is true."""
     motion = trajectory.at(t)
+    edges = begins | np.roll(begins, -1)
     span = limits.upper - limits.lower
     unit = np.where(np.isfinite(span), 0.5 * span, 1.0)
     for sign, bound in ((1.0, limits.upper), (-1.0, limits.lower)):
-        value, rows = _peak(sign * motion.q)
+        value, rows = _peak(sign * motion.q, edges)
         for j in np.flatnonzero(np.isfinite(bound)):
             yield Usage("position", limits.names[j], float(sign * value[j]), float(bound[j]), float(t[rows[j]]),
                         float((value[j] - sign * bound[j]) / unit[j]))
     for kind, signal, bound in (("velocity", motion.dq, limits.velocity),
                                 ("acceleration", motion.ddq, limits.acceleration), ("jerk", motion.jerk, limits.jerk)):
-        value, rows = _peak(np.abs(signal))
+        value, rows = _peak(np.abs(signal), edges)
         for j in np.flatnonzero(np.isfinite(bound)):
             yield Usage(kind, limits.names[j], float(value[j]), float(bound[j]), float(t[rows[j]]),
                         float(value[j] / bound[j] - 1.0))
     if torque is not None:
-        yield from _torques(torque, limits, t, motion.q, motion.dq, motion.ddq)
+        yield from _torques(torque, limits, t, begins, motion)
     if limits.space is not None:
-        yield from _distances(limits.space, t, motion.q)
+        yield from _distances(limits.space, t, begins, motion.q)
     if limits.loops is not None:
-        value, rows = _peak(limits.loops.values(motion.q, motion.dq, motion.ddq))
+        value, rows = _peak(limits.loops.values(motion.q, motion.dq, motion.ddq), edges)
         yield Usage("loops", limits.loops.names, float(limits.loops.condition * 10.0 ** value[0]),
                     limits.loops.condition, float(t[rows[0]]), float(value[0]))
 
 
-def _torques(torque: TorqueLimit, limits: Limits, t: Array, q: Array, dq: Array, ddq: Array) -> Iterator[Usage]:
+def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motion: Motion) -> Iterator[Usage]:
     parts = [
-        [np.ascontiguousarray(x[lo : lo + _CHECKED_AT_ONCE]) for x in (q, dq, ddq)]
+        [np.ascontiguousarray(x[lo : lo + _CHECKED_AT_ONCE]) for x in motion[:3]]
         for lo in range(0, len(t), _CHECKED_AT_ONCE)
     ]
     tau = np.abs(np.vstack([torque.torques(*part) for part in parts]))
     # Coulomb friction jumps with the sign of the velocity: a second difference across a jump says nothing.
     flips = np.zeros(len(t), dtype=bool)
-    flips[1:] = (np.sign(dq[1:]) != np.sign(dq[:-1])).any(axis=1)
-    value, rows = _peak(tau, flips | np.roll(flips, 1) | np.roll(flips, -1))
+    flips[1:] = (np.sign(motion.dq[1:]) != np.sign(motion.dq[:-1])).any(axis=1)
+    flips &= ~begins
+    value, rows = _peak(tau, begins | np.roll(begins, -1) | flips | np.roll(flips, 1) | np.roll(flips, -1))
     for j in np.flatnonzero(np.isfinite(limits.torque)):
         yield Usage("torque", limits.names[j], float(value[j]), float(limits.torque[j]), float(t[rows[j]]),
                     float(value[j] / limits.torque[j] - 1.0))
 
 
-def _distances(space: Workspace, t: Array, q: Array) -> Iterator[Usage]:
+def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
     """Smallest slack of every contact; between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2."""
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))
@@ -176,6 +200,7 @@ def _distances(space: Workspace, t: Array, q: Array) -> Iterator[Usage]:
             way = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs are longer than chords
             relative = np.hstack([way[:, space.pairs[:, 0]] + way[:, space.pairs[:, 1]], way[:, space.sides[:, 1]]])
             between = 0.5 * (slack[1:] + slack[:-1] - relative)
+            between[begins[rows][1:]] = np.inf
             slack = np.vstack([slack[:1], np.minimum(slack[1:], between)])
         k = np.argmin(slack, axis=0)
         low = slack[k, np.arange(slack.shape[1])]
