@@ -8,7 +8,7 @@ import pytest
 from dynid.findings import Finding
 from dynid.validate import reconstruct, verdict
 from dynid.validate.cross_validation import cross_validate
-from dynid.validate.grade import GOOD_ERROR, USABLE_ERROR, grouped, ranked
+from dynid.validate.grade import GOOD_ERROR, USABLE_ERROR, Summary, grouped, ranked
 
 
 def suspect(code: str, severity: str = "warning", **more) -> Finding:
@@ -69,3 +69,10 @@ def test_without_a_cause_nothing_is_folded_and_larger_torques_come_first():
     assert [one.code for one in ranked(order)] == ["torque-zero", "negative-friction", "residual-follows-load",
                                                    "residual-follows-velocity", "positions-rounded"]
     assert [(one, ()) for one in ranked(order[:-1])] == grouped(order[:-1])
+
+
+@pytest.mark.parametrize(("missing", "ending"), [(0, "(standard error at most 50 %)."), (
+    1, "; 1 of the others needs more excitation."), (4, "; 4 of the others need more excitation.")])
+def test_the_number_of_poorly_excited_parameters_agrees_with_its_verb(missing, ending):
+    found = Summary("good", (), 1.0, "cross-validation", 30, 40, missing)
+    assert found.lines[1].endswith(ending)
