@@ -17,7 +17,7 @@ import uvicorn
 from dynid.errors import DynidError
 from dynid.studio.app import Studio, application
 from dynid.studio.request_time import TimedProtocol
-from dynid.studio.security import Authentication
+from dynid.studio.security import Authentication, is_loopback
 from dynid.studio.workspace import Caps
 
 _OPENER_SECONDS = 60.0  # after which the file that lets the browser in is removed
@@ -42,15 +42,20 @@ def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", 
     """Open a studio on a folder that no other one works in; see `Studio`.
 
     Where no port is given it takes that of the last studio on the folder, if it is free, and with it the secret of the
-    cookie: a page that was open then works again.
+    cookie: a page that was open then works again. A studio that other machines can reach uses no stored secret and
+    stores none, since its cookies cross the network without encryption.
     """
     studio = Studio(folder, run, caps, warm)
     try:
-        last = studio.workspace.session()
+        space, local = studio.workspace, is_loopback(host)
+        last = space.session() if local else None
         listening = _listening_again(host, port, last)
         at = listening.getsockname()[1]
         door = Authentication(host, at) if last is None or last[0] != at else Authentication(host, at, last[1])
-        studio.workspace.keep_session(at, door.session)
+        if local:
+            space.keep_session(at, door.session)
+        else:
+            space.forget_session()
     except BaseException:
         studio.workspace.close()
         raise
