@@ -62,16 +62,23 @@ def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", 
     return Opened(studio, door, listening)
 
 
-def configuration(opened: Opened) -> uvicorn.Config:
-    """How the server answers."""
-    return uvicorn.Config(application(opened.studio, opened.door), log_level="warning", access_log=False,
-                          timeout_graceful_shutdown=1, server_header=False, http=TimedProtocol, ws="none",
-                          timeout_keep_alive=30)
+class StudioServer(uvicorn.Server):
+    """The server of a studio, which ends what pages wait for before it waits for the end of all requests itself."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(uvicorn.Config(
+            application(opened.studio, opened.door), log_level="warning", access_log=False,
+            timeout_graceful_shutdown=1, server_header=False, http=TimedProtocol, ws="none", timeout_keep_alive=30))
+        self.studio = opened.studio
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.studio.end()
+        await super().shutdown(sockets)
 
 
 async def serve(opened: Opened, browser: bool = False) -> None:
     """Answer requests until Ctrl-C. browser: whether to open one once the server answers."""
-    server = uvicorn.Server(configuration(opened))
+    server = StudioServer(opened)
     loop = asyncio.get_running_loop()
     if browser:
         loop.call_later(0.2, _open_browser, opened)
