@@ -95,7 +95,8 @@ class Summary:
             first += f" {'Cause' if self.grade == 'not usable' else 'Limited by'}: {shown}."
         second = (f"{self.well_determined} of {self.parameters} base parameters are well determined (standard error "
                   f"at most {WELL_DETERMINED:g} %)")
-        second += f"; {self.missing} of the others need more excitation." if self.missing else "."
+        need = "needs" if self.missing == 1 else "need"
+        second += f"; {self.missing} of the others {need} more excitation." if self.missing else "."
         if self.resting:
             second += f" {joints_listed(self.resting)} never moved."
         by = f" ({listed(self.chosen)} chosen by cross-validation)" if self.chosen else ""
