@@ -112,6 +112,19 @@ def test_no_consistent_method_is_taken_where_the_data_contradict_pc_wls(monkeypa
     assert choice.choose(noisy(12), fits, {}, {}, tuple(errors)).method == "pc-wls"
 
 
+def test_a_decomposition_that_does_not_converge_ends_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one(problem: Problem, *, method: str, **options: object) -> object:
+        if method == "pc-wls":
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return identify(problem, method=method, **options)
+
+    monkeypatch.setattr(choice, "identify", one)
+    found = identify(noisy(4), method="auto", candidates=["wls", "pc-wls"])
+    assert found.method == "wls"
+    [failed] = [one for one in found.diagnostics["choice"]["candidates"] if one["method"] == "pc-wls"]
+    assert "converge" in failed["failure"]
+
+
 def test_a_candidate_that_fails_is_listed_and_does_not_end_the_choice() -> None:
     problem = noisy(5)
     found = identify(problem, method="auto", candidates=["wls", "sls"])

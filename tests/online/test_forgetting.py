@@ -84,11 +84,12 @@ def test_directional_forgetting_loses_only_what_comes() -> None:
 
 
 
-
 @pytest.mark.parametrize("slow", [None, 0.0])
 @pytest.mark.parametrize("forgetting", ["prior", "evidence", "directional"])
 def test_ten_minutes_at_rest_leave_the_estimate_where_it_was(forgetting: str, slow: float | None) -> None:
-    data, rng = truth(1500, noise=0.5, pole=0.9), np.random.default_rng(3)
+    # Standard errors from blocks of time need more blocks than 1,500 rows have; directional forgetting's own are not.
+    rows, growth = (1500, 1.5) if forgetting == "directional" else (3000, 1.25)
+    data, rng = truth(rows, noise=0.5, pole=0.9), np.random.default_rng(3)
     online = Online(data.model, prior=(0.0, 10.0), forgetting=forgetting, noise=0.5, slow=slow)
     online.update(*data.signals)
     before = online.estimate()
@@ -97,7 +98,7 @@ def test_ten_minutes_at_rest_leave_the_estimate_where_it_was(forgetting: str, sl
     online.update(q, 0 * q, 0 * q, torque + coloured(60_000, 3, rng, pole=0.9, size=0.5))
     after = online.estimate()
     assert np.all(np.abs(after.values - before.values) < 2.0 * before.std)
-    assert np.all(after.std < 1.5 * before.std) and np.all(after.std < 10.0) and online.restarts == ()
+    assert np.all(after.std < growth * before.std) and np.all(after.std < 10.0) and online.restarts == ()
     assert np.all(np.abs(after.values - data.beta) < 4.0 * after.std)
     assert online.left_out == (60_000 - 25 if slow is None else 0)
 

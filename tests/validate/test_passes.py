@@ -71,5 +71,5 @@ def test_callers_are_named() -> None:
     problem, estimate = fitted()
     with counted_passes() as passes:
         reconstruct(estimate, problem.data)
-    assert passes.by("validate.reconstruct.reconstruct") == passes.total == ROWS
-    assert passes.table(ROWS) == [(1.0, "validate.reconstruct.reconstruct")]
+    assert passes.by("validate.reconstruction.reconstruct") == passes.total == ROWS
+    assert passes.table(ROWS) == [(1.0, "validate.reconstruction.reconstruct")]

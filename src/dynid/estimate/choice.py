@@ -99,7 +99,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     for name in names:
         try:
             fits[name] = identify(problem, method=name, **given.get(name, {}))
-        except DynidError as error:
+        except (DynidError, np.linalg.LinAlgError) as error:
             if len(names) == 1 or (len(failures) == len(names) - 1 and not fits):
                 raise
             failures[name] = str(error)
