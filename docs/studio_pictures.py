@@ -28,16 +28,17 @@ def robot(page: Any) -> None:
     page.check("text=Inertia ellipsoids")
     for joint, value in enumerate((0.6, 0.7, -1.1)):
         page.locator(f"#joint-{joint}").fill(str(value))
+    scroll_to(page, "#panel-robot section[aria-label='Robot model']")
 
 
 def motion(page: Any) -> None:
     page.uncheck("text=Inertia ellipsoids")
-    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("8")
+    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("25")
     page.click("#panel-motion button:text-is('Optimise a motion')")
     finished(page)
-    page.wait_for_selector("#panel-motion section[aria-label='The motion'] .main-svg")
+    page.wait_for_selector("#panel-motion section[aria-label='Motion'] .main-svg")
     page.click("#progress button:text-is('Close')")
-    scroll_to(page, "#panel-motion section[aria-label='The search']")
+    scroll_to(page, "#panel-motion section[aria-label='Search']")
 
 
 def log(page: Any) -> None:
@@ -66,23 +67,28 @@ def compare(page: Any) -> None:
     finished(page)
     page.wait_for_selector("#panel-compare .best")
     page.click("#progress button:text-is('Close')")
-    page.select_option("#panel-compare .fields .field:nth-child(3) select", "1")
+    torques = page.locator("#panel-compare section[aria-label='Torques and residuals']")
+    torques.get_by_label("Joint", exact=True).select_option("1")
+    torques.get_by_label("Overlay with", exact=True).select_option(index=1)
     seek(page, 7.3)
-    scroll_to(page, "#panel-compare .fields")
+    page.click("#transport button:text-is('+')")
+    page.wait_for_timeout(1000)
+    scroll_to(page, "#panel-compare section[aria-label='Torques and residuals'] .field:nth-child(2)")
 
 
 def use(page: Any) -> None:
     page.select_option("#panel-use .fields select", index=1)  # the run, the comparison is newer
     page.wait_for_selector("#panel-use .downloads a:has-text('URDF')")
     page.frame_locator("#panel-use iframe").locator("h1").wait_for()
-    scroll_to(page, "#panel-use section[aria-label='Verdict'] .plain")
+    scroll_to(page, "#panel-use section[aria-label='Verdict']")
 
 
 def live(page: Any) -> None:
-    page.locator("#panel-live [data-focus='Speed, times real time']").fill("4")
+    page.locator("#panel-live [data-focus='Speed, times real time']").fill("1")
     page.click("#panel-live button:text-is('Start')")
     page.wait_for_selector("#panel-live table", timeout=120_000)
-    page.wait_for_timeout(3000)
+    page.wait_for_timeout(6000)
+    scroll_to(page, "#panel-live section[aria-label='Now']")
 
 
 STEPS: dict[str, Callable[[Any], None]] = {"robot": robot, "motion": motion, "log": log, "run": run, "compare": compare,

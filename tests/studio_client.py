@@ -13,13 +13,12 @@ from typing import Any
 
 import httpx
 import numpy as np
-import uvicorn
 
 from dynid import Model, Robot, make_terms
 from dynid.excitation import FourierSeries
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
-from dynid.studio.server import Opened, configuration, open_studio
+from dynid.studio.server import Opened, StudioServer, open_studio
 from dynid.studio.workspace import Caps
 
 URDF = """<robot name="{name}">
@@ -109,7 +108,7 @@ class Client(httpx.Client):
 def served(folder: Path, run: Path | None = None, caps: Caps | None = None) -> Iterator[Opened]:
     """A studio that answers, until the end of the block."""
     opened = open_studio(folder, run, caps=caps, warm=False)
-    server = uvicorn.Server(configuration(opened))
+    server = StudioServer(opened)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[opened.socket])), daemon=True)
     thread.start()
     while not server.started:

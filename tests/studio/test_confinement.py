@@ -103,6 +103,14 @@ def test_a_robot_table_that_names_another_file(client: Client, place: Path, name
     assert "uploaded" in answer.json()["error"]["sentence"] or "'urdf'" in answer.json()["error"]["sentence"]
 
 
+def test_the_secret_of_the_cookie_is_not_read(client: Client) -> None:
+    """Though it is in the studio's folder."""
+    client.upload("table.toml", "robot", 'convention = "urdf"\nurdf = "../session.json"\n')
+    assert client.settings(robot="table.toml").status_code == 200
+    answer = client.task("robot")
+    assert answer.status_code == 422 and "reads only files that were uploaded" in answer.json()["error"]["sentence"]
+
+
 @pytest.mark.parametrize("mesh", ["{place}/secret.stl", "file://{place}/secret.stl", "../../secret.stl",
                                   "package://x/../../secret.stl"])
 def test_a_mesh_outside_is_not_found(client: Client, place: Path, opened: Opened, mesh: str) -> None:

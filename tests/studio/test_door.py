@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -131,18 +133,83 @@ def test_plotly_comes_from_the_installed_package(client: Client) -> None:
     assert answer.status_code == 200 and len(answer.content) > 1_000_000
 
 
+def restarted(folder: Path, first: Opened, host: str = "127.0.0.1") -> bool:
+    """Whether a studio that is opened again on a folder accepts the cookie of the first one, at the same port."""
+    again = open_studio(folder, host=host, warm=False)
+    again.socket.close()
+    again.studio.workspace.close()
+    return (again.door.port, again.door.session) == (first.door.port, first.door.session)
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Opened:
+    """A studio on `tmp_path` that was opened and has ended."""
+    found = open_studio(tmp_path, warm=False)
+    found.socket.close()
+    found.studio.workspace.close()
+    return found
+
+
 def test_a_browser_is_let_in_again_after_a_restart(tmp_path: Path) -> None:
-    """By its cookie, for a week: port and secret are stored where only the user can read them."""
-    stored = tmp_path / "session.json"
+    """By its cookie: port and secret are stored where only the user can read them."""
     with served(tmp_path) as first, closing(Client(first)) as browser:
         cookies, origin = dict(browser.cookies), browser.base_url
-        assert stored.stat().st_mode & 0o077 == 0
+        assert (tmp_path / "session.json").stat().st_mode & 0o077 == 0
     with served(tmp_path) as second, bare(second, cookies) as browser:
         assert browser.base_url == origin and browser.get("/api/state").status_code == 200
-    week_ago = stored.stat().st_mtime - 8 * 24 * 3600
-    os.utime(stored, (week_ago, week_ago))
-    with served(tmp_path) as third, bare(third, {third.door.cookie: next(iter(cookies.values()))}) as browser:
+    (tmp_path / "session.json").unlink()
+    with served(tmp_path) as third, bare(third, {third.door.cookie: first.door.session}) as browser:
         assert browser.get("/api/state").status_code == 403
+
+
+def test_a_secret_is_used_for_a_week_whatever_the_restarts(tmp_path: Path, ended: Opened,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    for day, accepted in ((3.0, True), (6.0, True), (7.1, False)):
+        monkeypatch.setattr("dynid.studio.workspace.time.time", lambda day=day: now + day * 24 * 3600)
+        assert restarted(tmp_path, ended) is accepted, day
+
+
+def test_a_secret_from_the_future_is_not_used(tmp_path: Path, ended: Opened) -> None:
+    stored = tmp_path / "session.json"
+    stored.write_text(json.dumps({**json.loads(stored.read_text()), "created": time.time() + 3600}))
+    assert not restarted(tmp_path, ended)
+
+
+@pytest.mark.parametrize("opened_to", ["folder", "file"])
+def test_a_secret_that_others_could_read_or_replace_is_not_used(tmp_path: Path, ended: Opened, opened_to: str) -> None:
+    place = tmp_path if opened_to == "folder" else tmp_path / "session.json"
+    place.chmod(place.stat().st_mode | 0o004)
+    assert not restarted(tmp_path, ended)
+    assert tmp_path.stat().st_mode & 0o077 == 0 and (tmp_path / "session.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_secret_of_another_user_is_not_used(tmp_path: Path, ended: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none is stored where the folder is another user's."""
+    monkeypatch.setattr("dynid.studio.workspace.os.geteuid", lambda: os.getuid() + 1)
+    assert not restarted(tmp_path, ended)
+    assert not (tmp_path / "session.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "words", "empty"])
+def test_what_is_not_a_session_is_not_used(tmp_path: Path, ended: Opened, kind: str) -> None:
+    stored = tmp_path / "session.json"
+    if kind == "link":
+        stored.rename(tmp_path / "files" / "planted.json")
+        stored.symlink_to(tmp_path / "files" / "planted.json")
+    elif kind == "pipe":
+        stored.unlink()
+        os.mkfifo(stored, 0o600)
+    else:
+        stored.write_text("words" if kind == "words" else json.dumps({**json.loads(stored.read_text()), "secret": ""}))
+    assert not restarted(tmp_path, ended)
+    assert stored.is_file() and not stored.is_symlink()
+
+
+def test_no_secret_is_kept_of_a_studio_that_other_machines_reach(tmp_path: Path, ended: Opened) -> None:
+    assert not restarted(tmp_path, ended, host="0.0.0.0")
+    assert not (tmp_path / "session.json").exists()
+    assert not restarted(tmp_path, ended)
 
 
 def test_other_hosts_only_when_asked_for() -> None:

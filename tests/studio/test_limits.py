@@ -14,9 +14,10 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+import httpx
 import numpy as np
 import psutil
 import pytest
@@ -273,6 +274,52 @@ def test_workers_end_with_a_server_that_is_killed(place: Path, tmp_path: Path) -
         os.kill(studio.process.pid, signal.SIGKILL)
         _, alive = psutil.wait_procs(workers, timeout=10.0)
         assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("waiting", ["log", "events", "upload"])
+def test_a_server_that_ends_prints_no_traceback(place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
+                                                waiting: str) -> None:
+    """While a log is being read, while a page listens to events, or while a file arrives."""
+    folder = tmp_path / "space"
+    with process(folder) as studio, closing(_by_address(studio.address)) as browser:
+        if waiting == "log":
+            browser.upload("arm.urdf", "robot", (place / "arm.urdf").read_bytes())
+            browser.upload("log.csv", "log", (place / "log.csv").read_bytes())
+            assert browser.settings(robot="arm.urdf", logs=["log.csv"]).status_code == 200
+            (folder / "files" / "log.csv").unlink()
+            os.mkfifo(folder / "files" / "log.csv")  # a log that never ends
+        server = psutil.Process(studio.process.pid)
+        temporary = next((folder / "tmp").iterdir())
+        stored = len(list(temporary.iterdir()))
+        began, ended = threading.Event(), threading.Event()
+
+        def ask() -> None:
+            with suppress(httpx.TransportError):
+                if waiting == "log":
+                    browser.task("log", log=0)
+                elif waiting == "events":
+                    with browser.stream("GET", "/api/events") as answer:
+                        for _ in answer.iter_lines():
+                            began.set()
+                else:
+                    browser.post("/api/files", params={"name": "slow.csv", "role": "log"}, content=slowly(ended))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        until({"log": lambda: len(server.children()) == 3, "events": began.is_set,
+               "upload": lambda: len(list(temporary.iterdir())) > stored}[waiting])
+        assert asking.is_alive()
+        studio.process.terminate()
+        studio.process.wait(PATIENCE)
+        ended.set()
+        asking.join(PATIENCE)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def slowly(ended: threading.Event) -> Iterator[bytes]:
+    """A body that does not end before the server does."""
+    yield b"time,q1\n"
+    ended.wait(PATIENCE)
 
 
 def _by_address(address: str) -> Client:

@@ -16,7 +16,8 @@ def command(
     run: Annotated[Path | None, typer.Argument(metavar="[RUN.toml]", show_default=False,
                                                help="Run file to open; the studio works on a copy.")
                    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for the last one used with "
+                                                              "this folder, or any free port.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on. Default: only this machine can connect.")
                     ] = "127.0.0.1",
     folder: Annotated[Path | None, typer.Option(show_default=False, help="Folder of files and results. "
@@ -25,7 +26,12 @@ def command(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address without opening a "
                                                                   "browser.")] = False,
 ) -> None:
-    """Open a page in the browser to identify a robot with: robot, motion, log, run, comparison, use, live."""
+    """Open a page in the browser to identify a robot with: robot, motion, log, run, comparison, use, live.
+
+    An open page reconnects after a restart: session.json in the folder keeps its port and cookie secret for 7 days.
+
+    Remove that file before a start to require a new address. With a --host that others can reach, it is not written.
+    """
     try:
         from dynid.studio.server import open_studio, serve
     except ModuleNotFoundError as problem:

@@ -74,13 +74,18 @@ class Studio:
         try:
             yield
         finally:
-            self.events.close()
-            for task in self._background:
-                task.cancel()
-            await self.jobs.stop()
-            for one in (self.tasks, self.worker, self.reader):
-                await one.stop()
+            await self.end()
             self.workspace.close()
+
+    async def end(self) -> None:
+        """End the streams of all pages and everything that computes, so that no request goes on waiting."""
+        self.events.close()
+        for task in self._background:
+            task.cancel()
+        self._opened.set()
+        await self.jobs.stop()
+        for one in (self.tasks, self.worker, self.reader):
+            await one.close()
 
     async def _open(self) -> None:
         """Take the user's run file over, where there is one that is not known yet."""
@@ -206,7 +211,7 @@ class Studio:
             await asyncio.wait([reading])
             return reading.result()
         except asyncio.CancelledError:
-            if not reading.cancelled():  # it is the server that ends
+            if not reading.cancelled():  # it is this request that was cancelled
                 reading.cancel()
                 raise
             raise Refusal(422, "reading the log was stopped", hint="reload the page to read it again",
@@ -306,6 +311,8 @@ def answered(handler: Handler) -> Handler:
             return refusal(problem)
         except DynidError as problem:
             return refusal(Refusal(422, problem.reason, hint=problem.advice or None, where=problem.where))
+        except asyncio.CancelledError:  # by the server, which ends and would print where the request was cancelled
+            return refusal(Refusal(503, "the studio was stopped"))
         except Exception:
             traceback.print_exc(file=sys.stderr)
             return refusal(Refusal(500, "an internal error occurred in the studio; the terminal that started it "

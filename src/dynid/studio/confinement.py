@@ -18,6 +18,7 @@ from typing import Any
 import dynid
 from dynid.errors import DynidError, RecordingError
 from dynid.runs.settings import read_table
+from dynid.studio.workspace import SESSION
 
 _DEVICES = ("/dev", "/proc", "/sys")
 _BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
@@ -30,6 +31,7 @@ class Confinement:
     def __init__(self, folder: Path, run: Path | None = None) -> None:
         self.folder, self.run = folder.resolve(), None if run is None else run.resolve()
         self.files = self.folder / "files"
+        self._secret = os.path.realpath(self.folder / SESSION)  # which no file may lead to
         self.trusted: frozenset[Path] = frozenset()
         libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]),
                      *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
@@ -46,7 +48,7 @@ class Confinement:
         if event != "open" or self._open or not isinstance(arguments[0], str | bytes):
             return
         path = os.path.realpath(os.fsdecode(arguments[0]))
-        if not self._inside(path):
+        if path == self._secret or not self._inside(path):
             raise PermissionError(errno.EACCES, _WHY, path)
 
     def _inside(self, path: str) -> bool:

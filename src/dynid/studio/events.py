@@ -16,6 +16,7 @@ class EventHub:
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
+        self._closed = False
 
     def send(self, name: str, facts: Mapping[str, Any]) -> None:
         """Tell all pages."""
@@ -28,7 +29,8 @@ class EventHub:
                 queue.put_nowait(text)
 
     def close(self) -> None:
-        """End the streams of all pages."""
+        """End the streams of all pages, and those that would begin later."""
+        self._closed = True
         for queue in self._listeners:
             queue.put_nowait(None)
         self._listeners.clear()
@@ -40,7 +42,7 @@ class EventHub:
         try:
             for text in first:
                 yield text
-            while True:
+            while not self._closed or not queue.empty():
                 try:
                     text_or_end = await asyncio.wait_for(queue.get(), _PING)
                 except TimeoutError:

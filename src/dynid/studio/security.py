@@ -83,6 +83,14 @@ class Authentication:
         return name in {socket.gethostname().lower(), socket.getfqdn().lower()} or _is_number(name)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server at this address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def _is_number(name: str) -> bool:
     """Whether a host is an address in numbers, which no foreign name can stand behind."""
     try:

@@ -17,7 +17,7 @@ import uvicorn
 from dynid.errors import DynidError
 from dynid.studio.app import Studio, application
 from dynid.studio.request_time import TimedProtocol
-from dynid.studio.security import Authentication
+from dynid.studio.security import Authentication, is_loopback
 from dynid.studio.workspace import Caps
 
 _OPENER_SECONDS = 60.0  # after which the file that lets the browser in is removed
@@ -42,31 +42,43 @@ def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", 
     """Open a studio on a folder that no other one works in; see `Studio`.
 
     Where no port is given it takes that of the last studio on the folder, if it is free, and with it the secret of the
-    cookie: a page that was open then works again.
+    cookie: a page that was open then works again. A studio that other machines can reach uses no stored secret and
+    stores none, since its cookies cross the network without encryption.
     """
     studio = Studio(folder, run, caps, warm)
     try:
-        last = studio.workspace.session()
+        space, local = studio.workspace, is_loopback(host)
+        last = space.session() if local else None
         listening = _listening_again(host, port, last)
         at = listening.getsockname()[1]
         door = Authentication(host, at) if last is None or last[0] != at else Authentication(host, at, last[1])
-        studio.workspace.keep_session(at, door.session)
+        if local:
+            space.keep_session(at, door.session)
+        else:
+            space.forget_session()
     except BaseException:
         studio.workspace.close()
         raise
     return Opened(studio, door, listening)
 
 
-def configuration(opened: Opened) -> uvicorn.Config:
-    """How the server answers."""
-    return uvicorn.Config(application(opened.studio, opened.door), log_level="warning", access_log=False,
-                          timeout_graceful_shutdown=1, server_header=False, http=TimedProtocol, ws="none",
-                          timeout_keep_alive=30)
+class StudioServer(uvicorn.Server):
+    """The server of a studio, which ends what pages wait for before it waits for the end of all requests itself."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(uvicorn.Config(
+            application(opened.studio, opened.door), log_level="warning", access_log=False,
+            timeout_graceful_shutdown=1, server_header=False, http=TimedProtocol, ws="none", timeout_keep_alive=30))
+        self.studio = opened.studio
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.studio.end()
+        await super().shutdown(sockets)
 
 
 async def serve(opened: Opened, browser: bool = False) -> None:
     """Answer requests until Ctrl-C. browser: whether to open one once the server answers."""
-    server = uvicorn.Server(configuration(opened))
+    server = StudioServer(opened)
     loop = asyncio.get_running_loop()
     if browser:
         loop.call_later(0.2, _open_browser, opened)

@@ -21,6 +21,7 @@ from dynid.studio.errors import Refusal
 Heard = Callable[[dict[str, Any]], None]
 _MAX_MESSAGE_BYTES = 1 << 20  # bytes of a message at most
 _UNPACKED_MB = "2048"  # that a log may unpack to, see docs/logs.md; the user's own setting goes before it
+_STUDIO_STOPPED = "the studio was stopped"
 _ENDED = "the computing process ended unexpectedly; it may have run out of memory, or was ended"
 
 
@@ -31,6 +32,7 @@ class WorkerProcess:
         self.folder, self.trusted, self.temporary = folder, trusted, temporary
         self._process: asyncio.subprocess.Process | None = None
         self._turn, self._starting = asyncio.Lock(), asyncio.Lock()
+        self._closed = False
 
     @property
     def pid(self) -> int | None:
@@ -41,6 +43,8 @@ class WorkerProcess:
         """The process, started where there is none. In a group of its own, so that all of it can be ended at once; what
         it writes is private to the user."""
         async with self._starting:
+            if self._closed:
+                raise Refusal(503, _STUDIO_STOPPED)
             if self._process is None or self._process.returncode is not None:
                 arguments = [str(self.folder), *([] if self.trusted is None else [str(self.trusted)])]
                 self._process = await asyncio.create_subprocess_exec(
@@ -83,6 +87,8 @@ class WorkerProcess:
                         heard(message)
             except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionResetError):
                 await self.stop()
+                if self._closed:
+                    raise Refusal(503, _STUDIO_STOPPED) from None
                 raise Refusal(500, _ENDED, hint="try again: a new process is started") from None
             except asyncio.CancelledError:  # half an answer may be on its way, which nobody reads any more
                 await self.stop()
@@ -98,3 +104,9 @@ class WorkerProcess:
                 else:
                     process.kill()
             await process.wait()
+
+    async def close(self) -> None:
+        """End the process for good: what is being asked, and what is asked later, is refused."""
+        self._closed = True
+        async with self._starting:  # a process that is just being started is ended too
+            await self.stop()

@@ -5,7 +5,8 @@
     run.toml     the run, as the page left it
     studio.json  the same as JSON, with its revision and what each file is for
     results/ID/  one folder a result; whole once studio.json lies in it
-    session.json the port and the secret of the browser's cookie, so that an open page reconnects after a restart
+    session.json the port and the secret of the browser's cookie, so that an open page reconnects after a restart; a
+                 secret is used for SESSION_SECONDS, and only where nobody else could read or write file and folder
     tmp/         a folder for each start of the studio, which it removes
 
 The studio works in a folder that it made, or that was empty, and removes nothing there that it did not write itself.
@@ -21,6 +22,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -34,7 +36,7 @@ from dynid.studio.errors import Refusal
 
 RUN, FACTS = "run.toml", "studio.json"  # the run; what is known of the workspace, and of each result
 SESSION = "session.json"
-SESSION_SECONDS = 7 * 24 * 3600  # that a browser is let in again by its cookie
+SESSION_SECONDS = 7 * 24 * 3600  # s that a secret is used for, over all restarts, and that its cookie lasts
 MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
 _WRITING = ".writing-"  # results/.writing-ID: that result is being written, and is removed where it is not whole
@@ -67,6 +69,7 @@ class StudioFolder:
         self.files, self.results = self.folder / "files", self.folder / "results"
         sessions = self.folder / "tmp"
         self.temporary = sessions / f"session-{secrets.token_hex(8)}"
+        self._was_private = _is_private(self.folder.stat())
         with writing(self.folder):
             for place in (self.folder, self.files, self.results, sessions):
                 place.mkdir(mode=0o700, exist_ok=True)
@@ -110,23 +113,46 @@ class StudioFolder:
         self.lock.close()
 
     def session(self) -> tuple[int, str] | None:
-        """Port and secret of the last studio on this folder; None where there was none or its cookies have expired."""
-        path = self.folder / SESSION
+        """Port and secret of the last studio on this folder.
+
+        None where there was none, where the secret is older than SESSION_SECONDS, and where another user could have
+        read or replaced it: file and folder must have been private before this start.
+        """
+        if not self._was_private:
+            return None
         try:
-            if path.is_symlink() or time.time() - path.stat().st_mtime > SESSION_SECONDS:
-                return None
-            said = json.loads(path.read_text(encoding="utf-8"))
-            return int(said["port"]), str(said["secret"])
+            handle = os.open(self.folder / SESSION, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
+                             | getattr(os, "O_NONBLOCK", 0))
+            with os.fdopen(handle, encoding="utf-8") as file:
+                facts = os.fstat(handle)
+                if not stat.S_ISREG(facts.st_mode) or not _is_private(facts):
+                    return None
+                said = json.load(file)
+            port, secret, created = int(said["port"]), str(said["secret"]), float(said["created"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
+        return (port, secret) if secret and 0.0 <= time.time() - created <= SESSION_SECONDS else None
 
     def keep_session(self, port: int, secret: str) -> None:
-        """Store port and secret, readable by the user alone."""
+        """Store port and a new secret, readable by the user alone; nothing where the file system keeps nothing private.
+
+        A secret that is stored already keeps the time at which it was made.
+        """
+        if self.session() == (port, secret):
+            return
+        self.forget_session()
+        if not _is_private(self.folder.stat()):
+            return
         with writing(self.folder / SESSION):
             handle, held = tempfile.mkstemp(dir=self.temporary)  # which is private from the first byte on
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"port": port, "secret": secret}, file)
+                json.dump({"port": port, "secret": secret, "created": time.time()}, file)
             os.replace(held, self.folder / SESSION)
+
+    def forget_session(self) -> None:
+        """Remove port and secret of the last studio: no browser is let in by its cookie any more."""
+        with writing(self.folder / SESSION):
+            (self.folder / SESSION).unlink(missing_ok=True)
 
     def keep(self, settings: Mapping[str, Any], run_toml: str) -> None:
         """Take new settings: the run file, then the state, each whole; the revision grows."""
@@ -279,6 +305,11 @@ def claim(folder: Path) -> IO[str]:
         file.write(_MARKER_TEXT)
         file.flush()
     return file
+
+
+def _is_private(facts: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user, and nobody else can read or write it."""
+    return hasattr(os, "geteuid") and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
 
 
 def digest(path: Path) -> str:

@@ -95,7 +95,7 @@ export class LiveStep {
         layout: { xaxis: { title: { text: "time, s" } }, yaxis: { title: { text: "error, %" }, rangemode: "tozero" }, showlegend: false } }));
     }
     if (look.parameters) {
-      fill(this.body, table("Parameters as estimated now", ["parameter", "value", "± one deviation", "status"],
+      fill(this.body, table("Parameters as estimated now", ["parameter", "value", "± standard error", "status"],
         look.parameters.map((one) => [one.name, number(one.value), number(one.std, 2), one.status])));
     }
   }
