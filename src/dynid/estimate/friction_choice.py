@@ -1,4 +1,4 @@
-"""Choice of the friction terms of a machine, and of its rotor inertia, by cross-validation over stretches of time.
+"""Choice of the friction terms of a machine, and of its rotor inertia, by cross-validation over blocks of time.
 
 Every machine has viscous and Coulomb friction and an offset at each joint, and rotor inertia. Three kinds of terms can
 be added to all of its joints: a free friction curve over speed (Stribeck friction among it), friction that grows with
@@ -6,7 +6,7 @@ the transmitted torque, and viscous friction that differs between the directions
 ridge. The strength of each ridge is one choice for the whole machine, and an infinite one leaves the kind out: joint by
 joint there are too few independent rows to choose from. A joint keeps friction over speed only where it gains by it.
 
-Blocks that are left out are contiguous stretches of time, so that they differ from what is fitted: neighbours of a
+Blocks that are left out are contiguous in time, so that they differ from what is fitted: neighbours of a
 row share its position and its noise. A change must win by a standard error of its gain over the blocks. A function of
 position alone is no candidate: one pass over each position cannot distinguish it from anything else.
 
