@@ -161,7 +161,8 @@ def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tup
     load_robot_and_log(page, *two_joints)
     os.mkfifo(studio.folder / "files" / "endless.csv")
     stop = page.locator("#panel-log button:text-is('Stop reading')")
-    stop.wait_for(state="hidden")  # the first log is read
+    page.locator("#panel-log .main-svg").first.wait_for()  # the first log is read and drawn
+    stop.wait_for(state="hidden")
     page.evaluate("""async () => {
         for (;;) {  // the page itself may write the settings meanwhile
             const state = await (await fetch('/api/state')).json();
