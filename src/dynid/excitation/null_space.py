@@ -23,7 +23,7 @@ _NEWTON_STEPS = 8  # of Newton's method
 _POSE_TOLERANCE = 1e-10  # m and rad
 _KNOT = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, a way that is worth going
-LONG_PATH_ANGLE = 1.0  # rad, of a way from a posture that nobody gave: joints turn far enough to be told apart
+LONG_PATH_ANGLE = 1.0  # rad, of a way from a posture that nobody gave: joints turn far enough to be distinguished
 POSTURE_DRAWS = 16  # postures that are tried where the middle of the ranges is singular
 DRAWN_RANGE_SHARE = 0.6  # of every joint's range that they are drawn from: near its ends a way is short
 

@@ -31,7 +31,7 @@ _GAUSS_NEWTON_STEPS = 20  # of Gauss-Newton
 _MIN_DIRECTION_SHARE = 1e-3
 _STRAIGHT = 3.0  # deviations of the angles, within which a sensor counts as mounted along its frame
 _SMALL_ANGLE = np.radians(0.5)  # and angle below which it does in any case
-_IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest body that can exist
+_IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest physically consistent body
 
 
 @dataclass(frozen=True, eq=False)
