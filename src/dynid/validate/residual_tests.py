@@ -24,10 +24,11 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.residuals import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
-from dynid.validate.candidates import CandidateFit, RowChoice, SampledRows, fit_candidates, take_rows
+from dynid.validate.candidates import CandidateFit, fit_candidates
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
+from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
 from dynid.validate.words import joint_label, sentence
 
 Shape = Literal["normal", "outliers", "two-humps"]

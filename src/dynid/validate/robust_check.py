@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.robust import tukey
-from dynid.validate.candidates import SampledRows
+from dynid.validate.sampled_rows import SampledRows
 
 _ROBUST_BLOCKS = 10  # of time, even ones predicted from odd ones and the other way round
 _MIN_ROBUST_GAIN = 0.01  # share by which the typical residual has to shrink

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.validate.candidates import SampledRows
+from dynid.validate.sampled_rows import SampledRows
 
 _MIN_SWAP_GAIN = 4.0  # times that what is left of the swapped torques has to shrink, in squares, on average over them
 _MIN_JOINT_GAIN = 1.5  # and of each of them

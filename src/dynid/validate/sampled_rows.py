@@ -1,0 +1,199 @@
+"""Rows of a few thousand samples of all logs, on which structure in the residuals is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, Ints
+from dynid.estimate import Estimate
+from dynid.recording import Samples
+from dynid.recording.decimate import decimate_piece, reach
+from dynid.recording.excerpt import stretches
+from dynid.regression.correlation import autocovariance
+from dynid.regression.equations import Equations, Piece, TorqueEquations
+from dynid.regression.residuals import PIECE, Residuals, pieces_within
+from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
+
+ROWS = 4096  # of one joint that are looked at; more would only cost time
+EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
+BLOCKS = 8  # stretches of time that are left out in turn
+_GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
+
+    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and acceleration that a gap in the
+    gear takes off. course (m,): -1 at the start of its log, 1 at its end. keep: rows of the fit at which the joint
+    moves. All go through the same decimation as the torques.
+    """
+
+    q: Array
+    dq: Array
+    ddq: Array
+    signs: Array
+    turns: Array
+    jerks: Array
+    rate: Array
+    course: Array
+    columns: tuple[Array, ...]
+    residual: Array
+    predicted: Array
+    keep: Bools
+
+    @property
+    def measured(self) -> Array:
+        return self.residual + self.predicted
+
+    def blocks(self) -> Ints:
+        """(m,) number of the block of time each row belongs to."""
+        return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
+
+    @cached_property
+    def spans(self) -> tuple[Array | None, ...]:
+        """Orthonormal columns (kept rows of the joint, k) that span each joint's own; None where rows are too few."""
+        return tuple(_span(own[keep]) for own, keep in zip(self.columns, self.keep.T, strict=True))
+
+    @cached_property
+    def inflation(self) -> float:
+        """How many times wider deviations are than for independent rows, by what each joint's own equations leave."""
+        found = []
+        for j, basis in enumerate(self.spans):
+            if basis is None:
+                continue
+            rest = self.measured[self.keep[:, j], j]
+            rest = rest - basis @ (basis.T @ rest)
+            c = autocovariance(rest, np.ones(len(rest), dtype=bool))
+            if c[0] > 0:
+                found.append(np.sqrt(max(2.0 * c.sum() / c[0] - 1.0, 1.0)))
+        return float(np.median(found)) if found else 1.0
+
+
+def _span(columns: Array) -> Array | None:
+    """Orthonormal columns that span those given (m, k); None where there are too few rows or only zeros."""
+    size = np.linalg.norm(columns, axis=0)
+    if len(columns) < 3 * columns.shape[1] + 10 or not np.any(size > 0):
+        return None
+    return np.asarray(np.linalg.qr(columns[:, size > 0] / size[size > 0])[0])
+
+
+@dataclass(frozen=True, eq=False)
+class RowChoice:
+    """About `ROWS` of the rows that regression uses, evenly spread over an excerpt of all logs.
+
+    equations: of all logs. pieces: what of them is looked through. step: of their rows one in so many is taken.
+    whole: whether these pieces are all there are.
+    """
+
+    equations: Equations
+    pieces: tuple[Piece, ...]
+    step: int
+    whole: bool
+
+    @staticmethod
+    def of(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
+        """equations: of these logs and the estimate's model, where they are at hand."""
+        equations = TorqueEquations.of(estimate.model, logs, estimate.base) if equations is None else equations
+        pieces = equations.pieces(unit=PIECE)
+        chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
+        some = pieces if chosen is None else pieces_within(pieces, chosen)
+        return RowChoice(equations, tuple(some), max(1, sum(len(piece.rows) for piece in some) // ROWS), chosen is None)
+
+    @cached_property
+    def taken(self) -> dict[Piece, Ints]:
+        """Which rows of each piece are taken, every `step`-th of each log."""
+        found, done = {}, dict.fromkeys(range(len(self.equations.logs)), 0)
+        for piece in self.pieces:
+            found[piece] = np.arange(-done[piece.log] % self.step, len(piece.rows), self.step)
+            done[piece.log] += len(piece.rows)
+        return found
+
+
+def take_rows(
+    choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None
+) -> SampledRows:
+    """Return the chosen rows. series: the residuals of each log. entries: of the equations at the rows taken of each
+    piece (k, rows); they are computed where they are not given."""
+    if entries is None:
+        entries = {piece: choice.equations.rows(piece).entries[:, own]
+                   for piece, own in choice.taken.items() if len(own)}
+    return _joined([_rows_of_log(choice, k, part, entries) for k, part in enumerate(series)
+                    if any(piece.log == k for piece in choice.pieces)])
+
+
+def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> SampledRows:
+    """The chosen rows of one log."""
+    samples, layout = choice.equations.logs[log], choice.equations.layout
+    gaps = _GAP * np.ptp(samples.q, axis=0)
+    pieces = [(piece, own) for piece, own in choice.taken.items() if piece.log == log and len(own)]
+    motion = np.concatenate([_motion(samples, piece, gaps)[own] for piece, own in pieces])
+    q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(motion, 6, axis=1))
+    columns = tuple(np.ascontiguousarray(np.concatenate([entries[piece][layout.joint(j)][:-1] for piece, _ in pieces],
+                                                        axis=1).T) for j in range(samples.dof))
+    rows = np.searchsorted(series.t, samples.t[np.concatenate([np.array(piece.rows)[own] for piece, own in pieces])])
+    before, after, t = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(series.t) - 1), series.t[rows]
+    rate = (series.predicted[after] - series.predicted[before]) / np.maximum(after - before, 1)[:, None] * series.rate
+    course = 2.0 * (t - t[0]) / max(float(t[-1] - t[0]), 1e-12) - 1.0
+    predicted = series.predicted[rows]
+    return SampledRows(
+        q,
+        dq,
+        ddq,
+        signs,
+        turns,
+        jerks,
+        rate,
+        course,
+        columns,
+        series.measured[rows] - predicted,
+        predicted,
+        series.keep[rows],
+    )
+
+
+def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
+    """q, dq, ddq, the signs of dq, and the velocity and acceleration that gaps (dof,) in the joints' gears would take
+    off their links' at every reversal (rows, 6 dof) of a piece, through the same decimation as its equations."""
+    margin = 0 if samples.decimation is None else reach(samples.decimation)
+    low, high = max(piece.rows[0] - margin, piece.segment[0]), min(piece.rows[-1] + margin + 1, piece.segment[1])
+    part = slice(low, high)
+    q, dq = samples.q[part], samples.dq[part]
+    turns, jerks = np.zeros_like(dq), np.zeros_like(dq)
+    whole, cutoff = np.array([[0, len(q)]]), position_cutoff(samples)
+    for j, gap in enumerate(gaps):
+        _, turns[:, j], jerks[:, j] = lag_of_link(q[:, j], gap, samples.rate, cutoff, whole)
+    motion = np.concatenate([q, dq, samples.ddq[part], np.sign(dq), turns, jerks], axis=1)
+    if samples.decimation is None:
+        return motion[piece.rows.start - low:piece.rows.stop - low:piece.rows.step]
+    return decimate_piece(motion, samples.decimation, np.array(piece.rows), low, piece.segment)
+
+
+def _joined(parts: Sequence[SampledRows]) -> SampledRows:
+    """The rows of several logs one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def stack(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    columns = tuple(np.concatenate([part.columns[j] for part in parts]) for j in range(parts[0].q.shape[1]))
+    return SampledRows(
+        stack("q"),
+        stack("dq"),
+        stack("ddq"),
+        stack("signs"),
+        stack("turns"),
+        stack("jerks"),
+        stack("rate"),
+        stack("course"),
+        columns,
+        stack("residual"),
+        stack("predicted"),
+        stack("keep"),
+    )
