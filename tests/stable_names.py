@@ -1,4 +1,4 @@
-"""The names that other programs rely on, from the code itself. `python tests/stable_names.py` writes the stored list."""
+"""The names that other programs rely on, from the code itself; run as a script, it writes the stored list."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ EXAMPLE = Path(__file__).parents[1] / "docs" / "example" / "run.toml"
 def test_names_are_those_of_the_stored_list() -> None:
     stored, found = set(STORED.read_text(encoding="utf-8").split("\n")) - {""}, set(stable_names())
     assert found == stored, (
-        f"gone: {sorted(stored - found)}; new: {sorted(found - stored)}. Write a line in CHANGELOG.md that says so, then "
-        "run python tests/stable_names.py")
+        f"gone: {sorted(stored - found)}; new: {sorted(found - stored)}. Write a line in CHANGELOG.md that says so, "
+        "then run python tests/stable_names.py")
 
 
 def test_the_list_has_every_kind_of_name() -> None:
