@@ -1,6 +1,6 @@
-"""The iteration of the closed-loop methods: simulate a robot, solve the equations of its motion, until both agree.
+"""Iteration of the closed-loop methods: simulate a robot and solve the equations of its motion, until convergence.
 
-A method gives the three steps of a `Procedure`; stop rule, damping, refusals and what is kept are the same for all.
+A method implements the three steps of a `Procedure`; stop rule, damping and refusals are common.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Values:
         return base.expand(self.beta) if self.theta is None else self.theta
 
     def halfway(self, other: Values) -> Values:
-        """The mean of two; of two consistent robots it is consistent as well."""
+        """Return the mean of two; the mean of two consistent robots is consistent."""
         theta = None if self.theta is None or other.theta is None else 0.5 * (self.theta + other.theta)
         return Values(0.5 * (self.beta + other.beta), theta)
 
