@@ -45,13 +45,9 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Estimate:
-<<<<<<< HEAD
     """Read from an .npz file for its model; an estimated shape and data-dependent fields of terms are set in the
-    model."""
-=======
-    """From an .npz file, for the model it is of; a shape that was found, and what terms took from the
-    data, is put into the model. A file of a later format is refused (code "later-format")."""
->>>>>>> faa29a2a57c2fdbe097586cef7276d713eb0408f
+    model. Refuses a file of a later format (code "later-format").
+    """
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
