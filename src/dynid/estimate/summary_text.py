@@ -32,12 +32,13 @@ def headline(estimate: Estimate) -> str:
 
 
 def counted(estimate: Estimate) -> str:
-    """How many base parameters are well determined, as the end of a sentence."""
+    """Return the number of well-determined base parameters, as the end of a sentence."""
     return f"{int(estimate.well_determined.sum())} well determined (standard error at most {WELL_DETERMINED:g} %)"
 
 
 def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
-    """Name, value, deviation, relative deviation and expression of every base parameter, then what is known."""
+    """Return name, value, standard error, relative standard error and expression of every base parameter, then known
+    values."""
     found = []
     for name, value, std, relative, known, expression in zip(
             estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.identified,

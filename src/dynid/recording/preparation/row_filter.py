@@ -53,7 +53,7 @@ class KernelOptions:
         return (_BOX_HALF_GAIN if kind == "energy" else self._plain.cutoff) / window
 
     def window(self, kind: FilteredKind, cutoff: float) -> float:
-        """s of the window whose gain is one half at the cut-off (Hz)."""
+        """Return the window, s, with gain one half at the cut-off (Hz)."""
         return self.cutoff(kind, 1.0) / cutoff
 
     @cached_property
@@ -63,8 +63,8 @@ class KernelOptions:
 
 @dataclass(frozen=True, eq=False)
 class RowFilter:
-    """The filter of one log's rows. window: s. kernel: None for energies, whose filter is one on the window. motion:
-    the kernel of positions and velocities. step: one row in so many samples."""
+    """Filter of one log's rows. window: s. kernel: None for energies, whose filter is one on the window. motion:
+    kernel of positions and velocities. step: decimation."""
 
     kind: FilteredKind
     window: float
@@ -75,7 +75,7 @@ class RowFilter:
 
     @staticmethod
     def of(kind: FilteredKind, window: float, options: KernelOptions, rate: float, rows: int, fewest: int) -> RowFilter:
-        """The filter of a log of so many rows at `rate` Hz, of which at least `fewest` are to be left."""
+        """Return the filter of a log of `rows` rows at `rate` Hz, of which at least `fewest` must remain."""
         cutoff = options.cutoff(kind, window)
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
@@ -114,17 +114,17 @@ class RowFilter:
 
     @cached_property
     def late(self) -> int:
-        """Samples after a row's own time that its newest one has."""
+        """Number of samples after a row's own time."""
         return len(self.taps) // 2 if self.kernel is None else round(self.kernel.delay_s * self.rate)
 
     @property
     def before(self) -> int:
-        """Samples before a row's own time that its oldest one has."""
+        """Number of samples before a row's own time."""
         return len(self.taps) - 1 - self.late
 
     @property
     def delay(self) -> float:
-        """s after which a row is known in a stream: the delays of both kernels."""
+        """Delay of a row in a stream, s: of both kernels."""
         return self.late / self.rate + self.motion.delay_s
 
     @property
@@ -161,8 +161,8 @@ class RowFilter:
 class FilteredSignals:
     """A log's signals for filtered rows, at the rows of its samples.
 
-    q, dq (samples, joints): through the motion's kernel; tau (samples, joints): as measured. whole (samples, joints):
-    where all of these are there and the torque is not at its limit.
+    q, dq (samples, joints): filtered by the motion kernel; tau (samples, joints): as measured. whole (samples,
+    joints): where all are valid and the torque is not saturated.
     """
 
     filter: RowFilter
