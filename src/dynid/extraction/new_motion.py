@@ -14,10 +14,10 @@ _FASTEST, _HARDEST = 2.0, 8.0  # rad/s and rad/s^2, or m: where a robot's file g
 
 
 def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
-    """Samples at `rate` Hz of a motion with velocities A sin(2 pi t / T) about the middle of each joint's range; torques are zero.
+    """Samples of a motion with velocities A sin(2 pi t / T) about the middle of each joint's range; torques are zero.
 
-    Positions go from q0 to q0 + A T / pi, speeds to A, accelerations to 2 pi A / T: A is the largest that keeps all
-    three limits.
+    rate: of the samples, Hz. Positions go from q0 to q0 + A T / pi, speeds to A, accelerations to 2 pi A / T: A is the
+    largest that keeps all three limits.
     """
     rng = np.random.default_rng(seed)
     period = rng.uniform(*_PERIOD_RANGE, robot.dof)
