@@ -40,8 +40,8 @@ def command(
                                       show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
                                                    "forward_dynamics",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
-                                           "jacobian, online."
+                                           "friction, forward_dynamics, momentum, energy, wrenches, step, following, "
+                                           "kinematics, jacobian, online."
                                       )] = "",
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "
