@@ -90,6 +90,31 @@ class Program:
         from dynid.symbolic.languages.c import header
         return header(self, real, batch)
 
+    def cuda(self, real: Literal["double", "float"] = "double") -> str:
+        """One CUDA header: device functions, kernels over many states, rollouts, and functions that launch them."""
+        from dynid.symbolic.languages.cuda import header
+        return header(self._without_online("CUDA"), real)
+
+    def cuda_loader(self, real: Literal["double", "float"] = "double") -> str:
+        """A Python module that compiles the CUDA header beside it and calls it through CuPy."""
+        from dynid.symbolic.languages.cuda_loader import loader
+        return loader(self._without_online("CUDA"), real)
+
+    def jax(self) -> str:
+        """A Python module with JAX, over joint-major arrays."""
+        from dynid.symbolic.languages.array_modules import module
+        return module(self._without_online("JAX"), "jax")
+
+    def torch(self) -> str:
+        """A Python module with PyTorch, over joint-major arrays."""
+        from dynid.symbolic.languages.array_modules import module
+        return module(self._without_online("PyTorch"), "torch")
+
+    def rust(self, real: Literal["double", "float"] = "double") -> str:
+        """A Rust module that needs no standard library."""
+        from dynid.symbolic.languages.rust import module
+        return module(self._without_online("Rust"), real)
+
     def python(self, plain: bool = False) -> str:
         """A Python module: with NumPy for one or many samples, or plain, with `math` alone."""
         from dynid.symbolic.languages.python import module
