@@ -106,7 +106,7 @@ def cuda_variant(folder: Path, mode: str, real: str) -> tuple[dict[str, Any], np
         seconds = cuda_seconds(launch, "inverse_dynamics", ROLLOUT_STATES, (q, dq, ddq, *given, tau))
         own["inverse_dynamics_p_each"] = rates(seconds, ROLLOUT_STATES)
     q_ref, zero = q[None].copy(), cupy.zeros_like(q)[None]
-    law = [cupy.full(JOINTS, x, dtype=dtype) for x in (50.0, 5.0, 100.0)]
+    law = [dtype(x) for x in (50.0, 5.0, 100.0) for _ in range(JOINTS)]
     for method in ("euler", "rk4"):
         seconds = cuda_seconds(launch, f"rollout_{method}", ROLLOUT_STATES, (
             q, dq, q_ref, zero, cupy.int32(1), cupy.int32(1), *law, *given, dtype(1e-4), cupy.int32(ROLLOUT_STEPS),

@@ -300,19 +300,25 @@ def _rollout(program: Program, package: Package) -> str:
     return (_ADVANCE + (_JAX_ROLLOUT if jax else _TORCH_ROLLOUT)).format(**words)
 
 
+def rollout_test(program: Program, real: str, array: str) -> tuple[str, str]:
+    """Return the data of the stored rollout, and the lines of the self-test that repeat it. array: how a list `values`
+    becomes an array."""
+    rollout, given = stored_rollout(program, real), program.mode != "fixed"
+    values = [*(part.T for part in rollout.start), np.zeros_like(rollout.start[2].T), *rollout.gains]
+    values += [] if rollout.p is None else [rollout.p]
+    text = "\n\nROLLOUT_GIVEN = [\n" + "".join(f"    {_text(one)},\n" for one in values) + "]\nROLLOUT_ENDS = {\n"
+    text += "".join(f'    "{method}": [{_text(ends[0].T)}, {_text(ends[1].T)}],\n'
+                    for method, ends in rollout.ends.items()) + "}\n"
+    return text, _SELF_TEST_ROLLOUT.format(array=array, h=exact(rollout.time_step), steps=ROLLOUT_STEPS,
+                                           p=", p" if given else "", p_named=", p=p" if given else "")
+
+
 def _self_test(program: Program, package: Package, roll: bool) -> str:
     jax = package == "jax"
     array = "jnp.asarray(values, dtype)" if jax else "torch.tensor(values, dtype=dtype, device=device)"
-    text = ""
+    text = inner = ""
     if roll:
-        rollout, given = stored_rollout(program, "double"), program.mode != "fixed"
-        values = [*(part.T for part in rollout.start), np.zeros_like(rollout.start[2].T), *rollout.gains]
-        values += [] if rollout.p is None else [rollout.p]
-        text = "\n\nROLLOUT_GIVEN = [\n" + "".join(f"    {_text(one)},\n" for one in values) + "]\nROLLOUT_ENDS = {\n"
-        text += "".join(f'    "{method}": [{_text(ends[0].T)}, {_text(ends[1].T)}],\n'
-                        for method, ends in rollout.ends.items()) + "}\n"
-        inner = _SELF_TEST_ROLLOUT.format(array=array, h=exact(rollout.time_step), steps=ROLLOUT_STEPS,
-                                          p=", p" if given else "", p_named=", p=p" if given else "")
+        text, inner = rollout_test(program, "double", array)
     return text + _SELF_TEST.format(
         jit="jax.jit" if jax else "", dtype="None" if jax else "torch.float64",
-        device="" if jax else ', device="cpu"', array=array, rollout=inner if roll else "", inf='float("inf")')
+        device="" if jax else ', device="cpu"', array=array, rollout=inner, inf='float("inf")')

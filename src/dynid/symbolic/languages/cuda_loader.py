@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynid.escape import python_text
-from dynid.symbolic.languages.array_modules import parameter_lines, stored_lines
+from dynid.symbolic.languages.array_modules import parameter_lines, rollout_test, stored_lines
 from dynid.symbolic.languages.cuda import THREADS_PER_BLOCK
 from dynid.symbolic.languages.cuda_rollout import ROLLOUT_METHODS
 from dynid.symbolic.languages.stored_states import has_rollout
@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import cupy
+import numpy
 
 SOURCE = Path(__file__).with_name("{name}.cuh")
 DTYPE = cupy.{dtype}
@@ -94,11 +95,12 @@ def rollout(q, dq, q_ref, dq_ref, kp, kd, h, steps, *, {memory}{p}limit=None, me
     states, count = q.shape[1:], int(q.size // {n})
     references = [cupy.ascontiguousarray(one, dtype=DTYPE) for one in (q_ref, dq_ref)]
     shape = references[0].shape
-    if shape != references[1].shape or len(shape) < 2 or shape[1] != {n} or shape[2:] not in ((), states):
+    if (shape != references[1].shape or len(shape) < 2 or not shape[0] or shape[1] != {n}
+            or shape[2:] not in ((), states)):
         raise ValueError(f"q_ref and dq_ref must be (rows, {n}) or (rows, {n}, states), got "
                          f"{{[one.shape for one in references]}}")
-    law = [cupy.ascontiguousarray(cupy.broadcast_to(cupy.asarray(one, dtype=DTYPE), ({n},)))
-           for one in (kp, kd, cupy.inf if limit is None else limit)]
+    law = [DTYPE(value) for one in (kp, kd, cupy.inf if limit is None else limit)
+           for value in numpy.broadcast_to(cupy.asnumpy(one), ({n},))]
     path = cupy.empty((steps // every if every else 0, 2, {n}, *states), dtype=DTYPE)
 {start}    _launch(f"rollout_{{method}}", count, (
         q, dq, {memory_argument}*references, cupy.int32(shape[0]), cupy.int32(len(shape) > 2), *law,
@@ -114,11 +116,15 @@ def self_test():
     worst = 0.0
     for name, inputs, outputs in STORED:
         found = globals()[name](*(cupy.asarray(values, dtype=DTYPE) for values in inputs))
-        for one, wanted in zip(found if isinstance(found, tuple) else (found,), outputs):
-            error = abs(cupy.asnumpy(one).reshape(len(wanted), -1) - wanted).max()
-            largest = max(max(map(abs, row)) for row in wanted)
-            worst = max(worst, float(error / largest if largest > 0 else error), key=lambda x: (x != x, x))
-    return worst
+        worst = max(worst, *_errors(found if isinstance(found, tuple) else (found,), outputs))
+{rollout}    return worst
+
+
+def _errors(found, outputs):
+    for one, wanted in zip(found, outputs):
+        error = abs(cupy.asnumpy(one).reshape(len(wanted), -1) - wanted).max()
+        largest = max(max(map(abs, row)) for row in wanted)
+        yield float(error / largest if largest > 0 else error) if error == error else float("inf")
 '''
 
 
@@ -133,9 +139,11 @@ def loader(program: Program, real: str) -> str:
         name=name, n=n, dtype=dtype, threads=THREADS_PER_BLOCK,
         tables="\n".join(["", *parameter_lines(program)]))
     text += "".join(_function(function) for function in program.functions)
+    data = inner = ""
     if has_rollout(program):
         text += _ROLLOUT.format(**_rollout_words(program))
-    return text + "\n".join(stored_lines(program, real)) + "\n" + _SELF_TEST
+        data, inner = rollout_test(program, real, "cupy.asarray(values, dtype=DTYPE)")
+    return text + "\n".join(stored_lines(program, real)) + "\n" + data + _SELF_TEST.format(rollout=inner)
 
 
 def _function(function: Function) -> str:

@@ -49,16 +49,24 @@ _KERNEL = """\
 {N}_KERNEL {name}_rollout_{method}_kernel({arguments_restrict})
 {{
   {N}_EACH(i, count) {{
-    {real} q_i[{n}], dq_i[{n}], tau_i[{n}];{declared}
+    {real} q_i[{n}], dq_i[{n}], tau_i[{n}], q_wanted[{n}], dq_wanted[{n}];{declared}
+    const {real} kp[{n}] = {{{kp}}}, kd[{n}] = {{{kd}}}, limit[{n}] = {{{limit}}};
+    const size_t stride = reference_each ? count : 1, first = reference_each ? i : 0;
     {N}_UNROLL for (size_t k = 0; k < {n}; ++k) {{
       q_i[k] = q[k * count + i];
       dq_i[k] = dq[k * count + i];
+      q_wanted[k] = q_i[k];
+      dq_wanted[k] = 0;
     }}{loaded}
     {N}_LOOP for (int s = 0; s < steps; ++s) {{
-      const size_t row = (size_t)(s < reference_rows ? s : reference_rows - 1) * {n};
+      if (s < reference_rows) {{ /* the last row stays in registers */
+        {N}_UNROLL for (size_t k = 0; k < {n}; ++k) {{
+          q_wanted[k] = q_ref[((size_t)s * {n} + k) * stride + first];
+          dq_wanted[k] = dq_ref[((size_t)s * {n} + k) * stride + first];
+        }}
+      }}
       {N}_UNROLL for (size_t k = 0; k < {n}; ++k) {{
-        const size_t at = reference_each ? (row + k) * count + i : row + k;
-        const {real} wanted = kp[k] * (q_ref[at] - q_i[k]) + kd[k] * (dq_ref[at] - dq_i[k]);
+        const {real} wanted = kp[k] * (q_wanted[k] - q_i[k]) + kd[k] * (dq_wanted[k] - dq_i[k]);
         tau_i[k] = fmin{f}(fmax{f}(wanted, -limit[k]), limit[k]);
       }}{before}
       {name}_{method}(q_i, dq_i, tau_i, {given}h);{after}
@@ -79,11 +87,11 @@ _KERNEL = """\
 """
 
 _WRAPPER = """\
-/* Rollouts by the {about}: `steps` steps of h seconds from q and dq ({n} x count), which are replaced by the
-   final states{of_memory}. Torques of a step are constant: kp (q_ref - q) + kd (dq_ref - dq) at its start, within
-   +-limit; kp, kd, limit ({n}). q_ref, dq_ref: reference_rows rows, one for each step, the last one is kept; ({n}) for
-   all states with reference_each = 0, ({n} x count) with 1. path: null, or (steps / every x {twice} x count) for q and
-   dq after every so many steps. */
+/* Rollouts by the {about}: `steps` steps of h seconds from q and dq ({n} x count), which are
+   replaced by the final states{of_memory}. Torques of a step are constant: kp (q_ref - q) + kd (dq_ref - dq) at its
+   start, within +-limit; kp, kd, limit ({n}) are arrays of the host. q_ref, dq_ref: reference_rows rows, one or more, a
+   row a step, of which the last is kept; ({n}) for all states with reference_each = 0, ({n} x count) with 1.
+   path: null, or (steps / every x {twice} x count) for q and dq after every so many steps. */
 static inline int {name}_rollout_{method}_batch({arguments}, {name}_stream stream)
 {{
   (void)stream;
@@ -93,16 +101,17 @@ static inline int {name}_rollout_{method}_batch({arguments}, {name}_stream strea
 }}
 """
 
+LAW = ("kp", "kd", "limit")
 ROLLOUT_METHODS = {"euler": "semi-implicit Euler method", "rk4": "Runge-Kutta method of fourth order"}
 
 
-def rollout_arguments(program: Program, real: str, restrict: str = "") -> list[str]:
-    """Declarations of the arguments of a rollout kernel."""
+def _arguments(program: Program, real: str, gains: list[str], restrict: str = "") -> list[str]:
+    """Declarations of the arguments of a rollout; gains: those of the law."""
     own = [f"{real} *{restrict}memory"] if program.plan.remembers else []
     given = [f"const {real} *{restrict}p", "int p_each"] if program.mode != "fixed" else []
     return [f"{real} *{restrict}q", f"{real} *{restrict}dq", *own, f"const {real} *{restrict}q_ref",
             f"const {real} *{restrict}dq_ref", "int reference_rows", "int reference_each",
-            *(f"const {real} *{restrict}{one}" for one in ("kp", "kd", "limit")), *given, f"{real} h", "int steps",
+            *gains, *given, f"{real} h", "int steps",
             f"{real} *{restrict}path", "int every", "size_t count"]
 
 
@@ -112,15 +121,22 @@ def rollout(program: Program, name: str, real: str) -> tuple[str, str]:
     inputs = [one for one, _ in program.function("forward_dynamics").inputs]
     inner = [(one, length) for one, length in (("memory", size), ("p", count)) if one in inputs]
     f = "f" if real == "float" else ""
+    law = {one: [f"{one}_{k}" for k in range(n)] for one in LAW}
+    # Gains are arguments one by one, which instructions read where they are: they take no registers.
+    scalars = [f"{real} {item}" for items in law.values() for item in items]
+    kernel, host = (_arguments(program, real, *rest) for rest in (
+        (scalars, f"{N}_RESTRICT "), ([f"const {real} *{one}" for one in LAW],)))
+    names = [one.split()[-1].lstrip("*") for one in host]
     words: dict[str, Any] = {
+        **{one: ", ".join(items) for one, items in law.items()},
         "N": N, "name": name, "real": real, "n": n, "twice": 2 * n, "f": f, "one": f"1.0{f}", "two": f"2.0{f}",
         "half": f"0.5{f}", "inner": "".join(f"const {real} {one}[{length}], " for one, length in inner),
         "call": ", ".join([*inputs, "ddq"]),
         "call_at": ", ".join([*(f"{one}_at" if one in ("q", "dq") else one for one in inputs), "ddq"]),
         "given": "".join(f"{one}_i, " for one, _ in inner),
-        "arguments": ", ".join(rollout_arguments(program, real)),
-        "arguments_restrict": ", ".join(rollout_arguments(program, real, f"{N}_RESTRICT ")),
-        "names": ", ".join(one.split()[-1].lstrip("*") for one in rollout_arguments(program, real)),
+        "arguments": ", ".join(host), "arguments_restrict": ", ".join(kernel),
+        "names": ", ".join(f"{one}[{k}]" if one in LAW else one for one in names
+                           for k in range(n if one in LAW else 1)),
         "of_memory": f", and so is memory ({size} x count)" if size else "",
         "declared": "", "loaded": "", "before": "", "after": "", "stored": ""}
     if "p" in inputs:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.symbolic.languages.c_text import c_number, number_table
+from dynid.symbolic.languages.cuda_rollout import LAW
 from dynid.symbolic.languages.stored_states import ROLLOUT_STEPS, STATE_COUNT, stored, stored_rollout
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def _block(name: str, real: str, given: list[tuple[str, Array]], results: list[t
         lines.append(f"    static const {real} {one}_at[{values.size}] = {_flat(values, real)};")
     for one, values in results:
         lines.append(f"    static const {real} {one}_is[{values.size}] = {_flat(values, real)};")
-    for one, values in given:
+    moved = [(one, values) for one, values in given if one not in LAW]  # gains stay on the host
+    for one, values in moved:
         lines.append(f"    {real} *{one} = {name}_to_device({one}_at, {values.size});")
     outputs = [(one, values) for one, values in results if one not in ends]
     lines += [f"    {real} *{one} = {name}_to_device({one}_is, {values.size});" for one, values in outputs]
@@ -116,7 +118,7 @@ def _block(name: str, real: str, given: list[tuple[str, Array]], results: list[t
         found = f"{name}_error({ends.get(one, one)}, {one}_is, {values.size}, status)"
         lines.append(f"    const {real} {one}_error = {found};")
         lines.append(f"    worst = {one}_error <= worst ? worst : {one}_error;")
-    lines += [f"    {name}_release({one});" for one in [*(one for one, _ in given), *(one for one, _ in outputs)]]
+    lines += [f"    {name}_release({one});" for one in [*(one for one, _ in moved), *(one for one, _ in outputs)]]
     return [*lines, "  }"]
 
 
@@ -128,7 +130,7 @@ def _rollouts(program: Program, name: str, real: str) -> list[str]:
     rollout = stored_rollout(program, real)
     q, dq, reference = (part.T for part in rollout.start)
     given = [("q", q), ("dq", dq), ("q_ref", reference), ("dq_ref", np.zeros_like(reference))]
-    given += list(zip(("kp", "kd", "limit"), rollout.gains, strict=True))
+    given += list(zip(LAW, rollout.gains, strict=True))
     if program.plan.remembers:
         given.insert(2, ("memory", np.zeros((program.plan.remembers, STATE_COUNT))))
     each = ""
@@ -138,7 +140,7 @@ def _rollouts(program: Program, name: str, real: str) -> list[str]:
     memory = "memory, " if program.plan.remembers else ""
     lines = []
     for method, (q_end, dq_end) in rollout.ends.items():
-        call = (f"{name}_rollout_{method}_batch(q, dq, {memory}q_ref, dq_ref, 1, 1, kp, kd, limit, {each}"
+        call = (f"{name}_rollout_{method}_batch(q, dq, {memory}q_ref, dq_ref, 1, 1, kp_at, kd_at, limit_at, {each}"
                 f"{c_number(rollout.time_step, real)}, {ROLLOUT_STEPS}, 0, 1, {STATE_COUNT}, 0)")
         lines += _block(name, real, given, [("q_end", q_end.T), ("dq_end", dq_end.T)], call,
                         {"q_end": "q", "dq_end": "dq"})
