@@ -42,7 +42,7 @@ def command(
                                                    "forward_dynamics",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
                                            "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
-                                           "jacobian, online."
+                                           "jacobian, online, observer."
                                       )] = "",
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "

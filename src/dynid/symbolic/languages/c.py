@@ -11,6 +11,7 @@ import numpy as np
 from dynid.errors import ModelError
 from dynid.escape import c_comment
 from dynid.symbolic.functions import Function
+from dynid.symbolic.languages.c_observer import momentum_observer
 from dynid.symbolic.languages.c_online import online_update
 from dynid.symbolic.languages.c_text import about_comment, c_number, number_table, parameter_tables, scalar_function
 from dynid.symbolic.languages.c_vectors import LARGEST, lanes, sines, vectors
@@ -28,8 +29,9 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
         raise ModelError(f"the number type in C is 'double' or 'float', not '{real}'")
     if batch not in (1, 4, 8):
         raise ModelError(f"the batch size is 1, 4 or 8 samples, not {batch}")
-    if batch > 1 and program.online:
-        raise ModelError(f"the online update processes one sample at a time, not {batch}")
+    if batch > 1 and (program.online or program.observer):
+        what = "online update" if program.online else "momentum observer"
+        raise ModelError(f"the {what} processes one sample at a time, not {batch}")
     name = identifier(program.name)
     guard = f"{name.upper()}_{real.upper()}{batch if batch > 1 else ''}_H"
     parts = [_about(program, name, real, batch), f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n"]
@@ -44,6 +46,8 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
     parts += functions
     if program.online:
         parts.append(online_update(program.function("regressor"), name, real, program.plan.dof, len(program.numbers)))
+    if program.observer:
+        parts.append(momentum_observer(program.functions, name, real, program.plan.dof))
     parts.append(_self_test(program, name, kind, real, batch))
     parts.append(f"#endif /* {guard} */\n")
     return "\n".join(parts)
