@@ -26,13 +26,14 @@ from dynid.robot import Robot
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
-          "external_torque": 1e9}
+          "external_torque": 1e9, "motor_current": 1e9, "supply_voltage": 1e6, "duty": 1e6}
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
 # Signal -> method of its conversion to joint-side units, where that is not the torque's
 _CONVERSIONS = {"position": "position", "reference": "position", "velocity": "velocity",
                 "reference_velocity": "velocity", "motor_position": "motor_position", "sensed_torque": "sensed_torque",
-                "target_torque": "joint_torque", "external_torque": "joint_torque"}
+                "target_torque": "joint_torque", "external_torque": "joint_torque", "motor_current": "joint_torque",
+                "duty": "joint_torque"}
 MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a window
@@ -207,7 +208,7 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
         return
     good = np.flatnonzero(_without(faults, len(signals["position"])))
     values = np.hstack([array[good] for signal, array in signals.items()
-                        if signal not in ("wrench", "temperature")])
+                        if signal not in ("wrench", "temperature", "supply_voltage")])
     for row in good[:strays_by_value(values)].tolist():
         faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
@@ -245,7 +246,7 @@ def _values(blocks: Sequence[FileRows], column: Column) -> Values:
 
 
 def _convert(current: LogLayout, signal: str, array: Array) -> Array:
-    if signal == "temperature":
+    if signal in ("temperature", "supply_voltage"):
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
     if signal == "wrench":

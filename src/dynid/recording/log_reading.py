@@ -78,12 +78,13 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         notes.append(f"only rows {window_of(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
     check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
-    notes += content_notes(extremes, part.joints, rules.unmeasured)
+    notes += content_notes(extremes, part.joints, part.joints if rules.torque_free else rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     notes += [] if measuring is None else measuring.notes
     found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
-                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints),
+                    unmeasured=part.joints if rules.torque_free else
+                    tuple(name for name in rules.unmeasured if name in part.joints),
                     measured=() if measuring is None else measuring.robot.measured)
     found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
     if rules.gain_deviation is not None:

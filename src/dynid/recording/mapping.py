@@ -29,7 +29,8 @@ Rate = Annotated[float, Field(ge=RATE.low, le=RATE.high, allow_inf_nan=False)]
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
-           "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque")
+           "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque", "motor_current",
+           "supply_voltage", "duty")
 FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
 OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
@@ -80,6 +81,10 @@ class Mapping(BaseModel):
         temperature: temperature of each joint; one column is used for all joints.
         target_torque, target_current: torque and current that the controller computes.
         external_torque: external torque that the controller estimates, joint side.
+        motor_current: measured currents, A, for `dynid actuators`. Unlike `current` they do not replace the torques.
+        supply_voltage: supply voltage of each drive, V; one column is used for all joints.
+        duty: PWM duty cycle of each drive, -1 to 1.
+        torque_free: whether the log has no torques: positions and commands only, for `dynid actuators`.
         drive_gain: torque per unit of `current`: a number, one per joint, the key of a value in the file, "from-log"
             for an estimate from target_torque and target_current, or "known-load" for logs with and without a known
             load.
@@ -135,6 +140,10 @@ class Mapping(BaseModel):
     target_torque: Names | SignalPlace | None = None
     target_current: Names | SignalPlace | None = None
     external_torque: Names | SignalPlace | None = None
+    motor_current: Names | SignalPlace | None = None
+    supply_voltage: Names | SignalPlace | None = None
+    duty: Names | SignalPlace | None = None
+    torque_free: bool = False
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
     side: Side = "joint"
@@ -170,7 +179,7 @@ class Mapping(BaseModel):
         if preset.refusal:
             raise ValueError(preset.refusal)
         found = overlaid(preset.settings, given)
-        if found.get("torque") is None and found.get("current") is None:
+        if found.get("torque") is None and found.get("current") is None and not found.get("torque_free"):
             raise ValueError(f"drive_gain applies to currents, but logs of preset '{preset.name}' contain torques")
         return found
 
@@ -185,6 +194,8 @@ class Mapping(BaseModel):
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
             raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
                              "controller's own torque and current")
+        if self.torque_free and (self.torque is not None or self.current is not None):
+            raise ValueError("torque_free states that the log has no torques; remove it, or remove torque and current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("drive_gain applies to current, not to torque")
         if self.torque_scale is not None and self.current is not None:
