@@ -5,11 +5,11 @@
 The motion has the columns t (s) and q_NAME (rad, zero at tick 2048), as `dynid excite` writes them. The log holds the
 registers as they are: ticks, 0.229 rpm, 0.113 % duty cycle, 0.1 V, degrees Celsius, and the current in the unit of the
 model (2.69 mA for XM and XH, 1 mA for XL330 and XC330). A packet that is lost leaves its cells empty.
-
 """
 
 import argparse
 import csv
+import itertools
 import math
 import struct
 import time
@@ -62,15 +62,14 @@ def main(arguments=None):
             send(packet, port, servos, [a + step / 100 * (b - a) for a, b in zip(start, motion[0][1], strict=True)])
             time.sleep(0.02)
         with open(given.log, "w", newline="") as file:
-            table = csv.writer(file)
+            table, begin = csv.writer(file), time.perf_counter()
             measured = [f"present_{signal}_{name}" for name in names for signal in SIGNALS]
             table.writerow(["time", *(f"goal_position_{name}" for name in names), *measured])
-            begin = time.perf_counter()
             for moment, angles in motion:
                 time.sleep(max(0.0, moment - motion[0][0] - (time.perf_counter() - begin)))
                 stamp, goals = time.perf_counter() - begin, send(packet, port, servos, angles)
-                cells = sum((read_servo(packet, port, servo) for servo in servos), [])
-                table.writerow([f"{stamp:.6f}", *goals, *cells])
+                signals = [read_servo(packet, port, servo) for servo in servos]
+                table.writerow([f"{stamp:.6f}", *goals, *itertools.chain(*signals)])
     finally:
         for servo in servos:
             packet.write1ByteTxRx(port, servo, TORQUE_ENABLE, 0)

@@ -3,8 +3,7 @@
     python record_feetech.py /dev/ttyUSB0 motion.csv log.csv shoulder=1 elbow=2 --kp 16
 
 The motion has the columns t (s) and q_NAME (rad, zero at tick 2048), as `dynid excite` writes them. The log holds the
-registers as they are: ticks, ticks/s, 0.1 % duty cycle, 0.1 V, degrees Celsius and 6.5 mA. A packet that is lost leaves
-its cells empty. Needs `pip install feetech-servo-sdk`.
+registers: ticks, ticks/s, 0.1 % duty, 0.1 V, degrees Celsius, 6.5 mA; empty cells where a packet was lost.
 """
 
 import argparse
@@ -19,9 +18,9 @@ BLOCK_LENGTH = 15  # bytes from the present position to the present current
 SIGNALS = ("position", "velocity", "load", "voltage", "temperature", "current")
 
 
-def signed(low, high, bit):
-    """A register whose sign is one of its bits."""
-    return low + 256 * high if low + 256 * high < 1 << bit else (1 << bit) - low - 256 * high
+def signed(data, place, bit):
+    """A register of two bytes whose sign is one of its bits."""
+    return value if (value := data[place] + 256 * data[place + 1]) < 1 << bit else (1 << bit) - value
 
 
 def read_servo(packet, port, servo):
@@ -29,8 +28,7 @@ def read_servo(packet, port, servo):
     data, result, _ = packet.readTxRx(port, servo, PRESENT_POSITION, BLOCK_LENGTH)
     if result != sdk.COMM_SUCCESS or len(data) < BLOCK_LENGTH:
         return [""] * len(SIGNALS)
-    position, velocity, load, current = (signed(*data[k:k + 2], bit) for k, bit in ((0, 15), (2, 15), (4, 10), (13, 15)))
-    return [position, velocity, load, data[6], data[7], current]
+    return [signed(data, 0, 15), signed(data, 2, 15), signed(data, 4, 10), data[6], data[7], signed(data, 13, 15)]
 
 
 def send(packet, port, servos, angles):
@@ -64,14 +62,13 @@ def main(arguments=None):
             send(packet, port, servos, [a + step / 100 * (b - a) for a, b in zip(start, motion[0][1], strict=True)])
             time.sleep(0.02)
         with open(given.log, "w", newline="") as file:
-            table = csv.writer(file)
+            table, begin = csv.writer(file), time.perf_counter()
             measured = [f"present_{signal}_{name}" for name in names for signal in SIGNALS]
             table.writerow(["time", *(f"goal_position_{name}" for name in names), *measured])
-            begin = time.perf_counter()
             for moment, angles in motion:
                 time.sleep(max(0.0, moment - motion[0][0] - (time.perf_counter() - begin)))
                 stamp, goals = time.perf_counter() - begin, send(packet, port, servos, angles)
-                cells = sum((read_servo(packet, port, servo) for servo in servos), [])
+                cells = [cell for servo in servos for cell in read_servo(packet, port, servo)]
                 table.writerow([f"{stamp:.6f}", *goals, *cells])
     finally:
         for servo in servos:

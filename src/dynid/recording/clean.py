@@ -45,7 +45,7 @@ class Cleaned:
 
     joints: of the columns, if known. unit_said: the unit of positions was given, not assumed. dropped: rows that could
     not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was read, rows outside the
-    window too. lacking: joints, by signal, that it is not logged of."""
+    window too. lacking: joints, by signal, that it is not logged of. torque_free: the log has no torques."""
 
     t: Array
     signals: dict[str, Array]
@@ -56,6 +56,7 @@ class Cleaned:
     dropped_rows: tuple[DroppedRow, ...] = ()
     until: float = 0.0
     lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
+    torque_free: bool = False
 
 
 @dataclass
@@ -89,13 +90,14 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
                 yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
-                              unit_said=current.unit_said)
+                              unit_said=current.unit_said, torque_free=current.mapping.torque_free)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
             empty = {signal: np.zeros((0, 6 if signal == "wrench" else dof)) for signal in current.columns
                      if signal != "time" and signal not in (clock.absent or ())}
-            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking)
+            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking,
+                          torque_free=current.mapping.torque_free)
 
 
 def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
@@ -246,6 +248,7 @@ def _values(blocks: Sequence[FileRows], column: Column) -> Values:
 
 
 def _convert(current: LogLayout, signal: str, array: Array) -> Array:
+    array = current.conversion.scaled(signal, array)
     if signal in ("temperature", "supply_voltage"):
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])

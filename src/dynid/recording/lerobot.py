@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -90,15 +92,26 @@ class LeRobotDataset:
             finally:
                 file.close()
 
-    def episodes(self) -> tuple[int, ...]:
-        """Return the numbers of the episodes whose rows exist."""
+    def episodes(self) -> dict[int, tuple[Path, ...]]:
+        """Return the numbers of the episodes whose rows exist, and the files that hold them."""
         if EPISODE_COLUMN not in self._widths:
-            raise RecordingError(f"{self.path}: has no column {EPISODE_COLUMN}")
-        found: set[int] = set()
-        for block in self.blocks([EPISODE_COLUMN], None, None):
-            values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
-            found.update(np.unique(values[np.isfinite(values)]).astype(int).tolist())
-        return tuple(sorted(found))
+            raise RecordingError(f"{self.path}: has no column {EPISODE_COLUMN}", "copy the dataset again")
+        return _episodes_of(tuple((file, file.stat().st_mtime_ns) for file in self._files))
+
+    def of_episode(self, number: int) -> LeRobotDataset:
+        """Return the dataset with the files of one episode alone; raise where its rows are missing."""
+        known = self.episodes()
+        if number not in known:
+            lost = self.missing(tuple(known))
+            raise RecordingError(f"{self.path}: has no episode {number}; it has "
+                                 + (f"{min(known)} to {max(known)}" if known else "none")
+                                 + (f", and {lost}" if lost else ""), code="no-episode", where="log.episode")
+        lost = self.missing(tuple(known))
+        if lost and lost not in self.notes:
+            self.notes.append(lost)
+        part = copy(self)
+        part._files = list(known[number])
+        return part
 
     def missing(self, found: Sequence[int]) -> str:
         """Return a sentence on the episodes that the description counts and the data lack; empty where none are."""
@@ -109,10 +122,27 @@ class LeRobotDataset:
         return f"{len(lost)} of {self.total} episodes have no rows in the data files: {named}"
 
 
+@lru_cache(maxsize=16)
+def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, ...]]:
+    """Files by episode; the times of change of the files say when they have to be read again."""
+    found: dict[int, tuple[Path, ...]] = {}
+    for path, _ in files:
+        file = Parquet(path)
+        try:
+            for block in file.blocks([EPISODE_COLUMN], None, None):
+                values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
+                for number in np.unique(values[np.isfinite(values)]).astype(int).tolist():
+                    if found.get(number, ())[-1:] != (path,):
+                        found[number] = (*found.get(number, ()), path)
+        finally:
+            file.close()
+    return dict(sorted(found.items()))
+
+
 def dataset_episodes(path: str | Path) -> tuple[tuple[int, ...], str]:
     """Return the episodes of a LeRobot dataset that can be read, and a sentence on the missing ones, empty if none."""
     dataset = LeRobotDataset(Path(path))
-    found = dataset.episodes()
+    found = tuple(dataset.episodes())
     return found, dataset.missing(found)
 
 
