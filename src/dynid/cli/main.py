@@ -52,6 +52,8 @@ COMMANDS = {
     "generate": "dynid.cli.generate",
     "methods": "dynid.cli.methods",
     "presets": "dynid.cli.presets",
+    "plugins": "dynid.cli.plugins",
+    "schema": "dynid.cli.schema",
     "reproduce": "dynid.cli.reproduce",
     "bench": "dynid.cli.bench",
     "version": "dynid.cli.version",

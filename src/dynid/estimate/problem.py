@@ -24,6 +24,7 @@ from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
+from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
 from dynid.regression.derived import CachedEquations
@@ -270,8 +271,9 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name, those among consistent robots last."""
+    """All methods by name, those of plugins included, those among consistent robots last."""
     _load_methods()
+    usable_plugins("dynid.methods")  # loading one registers it
     return dict(sorted(_METHODS.items(), key=lambda item: item[0].startswith("pc-")))
 
 
@@ -281,6 +283,8 @@ def find_method(name: str) -> Method:
         if name in _METHODS:
             break
         import_module(f"dynid.estimate.{module}")
+    if name not in _METHODS and name in plugin_names("dynid.methods"):
+        load_plugin("dynid.methods", name)
     if name not in _METHODS:
         raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}")
     return _METHODS[name]

@@ -19,14 +19,17 @@ from dynid.files import write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
+from dynid.version import __version__
 
+ESTIMATE_FORMAT = 1  # of the file: raised where an earlier dynid could not read it any more
 _MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}  # SI units; beyond, squares overflow
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
     """To an .npz file, whole or not at all."""
     found = estimate.uncertainty
-    facts = {"method": estimate.method, "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),
+    facts = {"dynid": __version__, "format": ESTIMATE_FORMAT, "method": estimate.method,
+             "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),
              "uncertainty": {"cov_type": found.cov_type, "notes": found.notes, "facts": dict(found.facts)},
              "provenance": dict(estimate.provenance),
              "shape": _shape(estimate.model), "learned": getattr(estimate.model, "learned", {})}
@@ -43,10 +46,13 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 def load(path: str | Path, model: LinearModel) -> Estimate:
     """From an .npz file, for the model it is of; a shape that was found, and what terms took from the
-    data, is put into the model."""
+    data, is put into the model. A file of a later format is refused (code "later-format")."""
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
+        if facts.get("format", ESTIMATE_FORMAT) > ESTIMATE_FORMAT:
+            raise ModelError(f"{path} was written by dynid {facts.get('dynid')} in a format that dynid {__version__} "
+                             "cannot read", "install that version or a later one", code="later-format")
         known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError):
         raise ModelError(f"{path} is not a saved estimate") from None

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynid.plugins import load_plugin, plugin_names, usable_plugins
+
 # Settings that say the same thing in two ways: one that is given takes the place of the other.
 _INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("current", "drive_gain", "torque_free")),
             (("current", "drive_gain"), ("torque", "torque_scale", "torque_free")), (("ratio",), ("coupling",)))
@@ -161,19 +163,31 @@ def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
     return {**table, **own}
 
 
+def known_presets() -> dict[str, Preset]:
+    """Presets by name: dynid's own, then those of plugins."""
+    return {**PRESETS, **{name: one for name, one in usable_plugins("dynid.presets").items()
+                          if isinstance(one, Preset) and name not in PRESETS}}
+
+
 def preset_of(name: Any) -> Preset:
     """The preset of this name; ValueError where there is none."""
-    if not isinstance(name, str) or name not in PRESETS:
-        close = difflib.get_close_matches(str(name), list(PRESETS), n=1)
-        raise ValueError(f"there is no preset '{name}'" + (f"; did you mean '{close[0]}'?" if close else
-                                                          f"; there are {', '.join(PRESETS)}"))
-    return PRESETS[name]
+    if isinstance(name, str) and name in PRESETS:
+        return PRESETS[name]
+    if name in plugin_names("dynid.presets"):
+        found = load_plugin("dynid.presets", name)
+        if isinstance(found, Preset):
+            return found
+        raise ValueError(f"the plugin '{name}' of the group dynid.presets is a {type(found).__name__}, not a Preset")
+    presets = known_presets()
+    close = difflib.get_close_matches(str(name), list(presets), n=1)
+    raise ValueError(f"there is no preset '{name}'" + (f"; did you mean '{close[0]}'?" if close else
+                                                      f"; there are {', '.join(presets)}"))
 
 
 def recognised(names: Iterable[str]) -> list[Preset]:
     """The presets that a file with these columns fits, the most telling first."""
     known = list(names)
-    return [preset for preset in PRESETS.values() if preset.fits(known)]
+    return [preset for preset in known_presets().values() if preset.fits(known)]
 
 
 def no_torque(name: str) -> str | None:

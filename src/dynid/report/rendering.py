@@ -43,6 +43,18 @@ def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
     return path
 
 
+def rendered_section(section: Section[Data], data: Data) -> Section[Data]:
+    """A section of a plugin with its text made already; one that fails shows why instead of ending the report."""
+    try:
+        values = section.gather(data)
+        body = None if values is None else _environment().from_string(section.template).render(data=data, **values)
+        return Section(section.name, section.title, lambda _: None if body is None else {"body": Markup(body)},
+                       "{{ body }}")
+    except Exception as problem:  # the code of another package may raise anything
+        reason = f"This section of a plugin failed: {type(problem).__name__}: {problem}"
+        return Section(section.name, section.title, lambda _: {"reason": reason}, "<p>{{ reason }}</p>")
+
+
 def _template(page: Page[Data], section: Section[Data]) -> Template:
     try:
         if section.template:
