@@ -1,0 +1,121 @@
+"""Experiments for actuators on the command line: loads and limits from words, command files and the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.actuators.chains import pendulum
+from dynid.actuators.experiments import ActuatorExperiment, design_actuator_experiment, plan_text
+from dynid.errors import DynidError
+from dynid.escape import csv_line
+from dynid.excitation import Limits, read_limits
+from dynid.excitation.limits.motion_limits import MARGIN
+from dynid.files import free_paths, write_whole
+from dynid.progress import Tell
+from dynid.robot import Robot
+
+PENDULUM = "pendulum"  # the name of a robot that is one actuator with a known mass on an arm
+PENDULUM_RANGE = 1.5  # rad either way: nearly level, where gravity is largest, and no way over the top
+PENDULUM_SPEED = 5.0  # rad/s, which bus servos reach
+PLAN_FILE = "plan.md"
+
+
+@dataclass(frozen=True)
+class ExperimentRequest:
+    """What is asked of `design_experiment`.
+
+    Attributes:
+        robot: file or name of a robot, or "pendulum".
+        law: drive law.
+        gains: settings of the drive; one value is known, several are tried.
+        values: assumed values of unknown parameters.
+        friction: friction model, "m1" to "m6".
+        masses: masses of the pendulum, kg.
+        length: of the pendulum, m.
+        arm_mass: of its arm, kg.
+        limits: file with limits, or None.
+        margin: share of the robot's ranges and speeds to keep free, or None for the usual one.
+        duration, part_duration: s, of all parts and of one.
+        rate: rows per second.
+        seed: of random steps.
+    """
+
+    robot: str
+    law: str
+    gains: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    friction: str = "m4"
+    masses: Sequence[float] = ()
+    length: float | None = None
+    arm_mass: float = 0.0
+    limits: Path | None = None
+    margin: float | None = None
+    duration: float = 60.0
+    part_duration: float = 10.0
+    rate: float = 100.0
+    seed: int = 0
+
+
+def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: Tell) -> ActuatorExperiment:
+    """Return the experiment that is asked for. machine: the robot, None for a pendulum."""
+    if machine is None:
+        if not request.masses or request.length is None:
+            raise DynidError("a pendulum needs its masses and its length",
+                             "add --mass 0.2,0.5 --length 0.15, in kg and m", "wrong-pendulum")
+        loads = {f"{mass:g} kg": pendulum(mass, request.length, request.arm_mass) for mass in request.masses}
+    else:
+        if request.masses or request.length is not None:
+            raise DynidError("--mass and --length describe a pendulum; the robot's file describes its own links",
+                             f"leave them out, or write {PENDULUM} in place of the robot", "wrong-pendulum")
+        loads = {"": machine}
+    first = next(iter(loads.values()))
+    margin = MARGIN if request.margin is None else request.margin
+    limits = Limits.of(first, margin=margin) if request.limits is None else \
+        read_limits(request.limits, first, request.margin, MARGIN)
+    lower, upper, speed = limits.lower, limits.upper, limits.velocity
+    if machine is None:
+        lower, upper = np.maximum(lower, -PENDULUM_RANGE), np.minimum(upper, PENDULUM_RANGE)
+        speed = np.minimum(speed, PENDULUM_SPEED)
+    several = {name: values for name, values in request.gains.items() if len(values) > 1}
+    known = {name: float(values[0]) for name, values in request.gains.items() if len(values) == 1}
+    return design_actuator_experiment(
+        loads, request.law, gains=several, known=known, values=request.values, friction=request.friction, lower=lower,
+        upper=upper, velocity=speed, duration=request.duration, part_duration=request.part_duration,
+        rate=request.rate, seed=request.seed, tell=tell)
+
+
+def file_names(plan: ActuatorExperiment) -> list[str]:
+    """Return the name of each part's command file, such as 01_chirp_kp_16_0.5_kg.csv."""
+    return [f"{k:02d}_" + re.sub(r"[^A-Za-z0-9.]+", "_", part.title).strip("_") + ".csv"
+            for k, part in enumerate(plan.parts, 1)]
+
+
+def write_experiment(plan: ActuatorExperiment, folder: Path, force: bool = False) -> dict[str, str]:
+    """Write the command files (t, q_NAME ...) and the plan into a folder; return what was written where."""
+    names = file_names(plan)
+    paths = free_paths(folder, {**dict(zip(names, names, strict=True)), "plan": PLAN_FILE}, force)
+    for name, part in zip(names, plan.parts, strict=True):
+        with write_whole(paths[name]) as file:
+            file.write(csv_line(["t", *(f"q_{joint}" for joint in plan.joints)]))
+            for row in np.column_stack([part.t, part.command]):
+                file.write(",".join(f"{number:.9g}" for number in row) + "\n")
+    with write_whole(paths["plan"]) as file:
+        file.write(plan_text(plan, names))
+    return {what: str(path) for what, path in paths.items()}
+
+
+def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
+    """Return the experiment as plain data."""
+    return {"joints": list(plan.joints), "rate": plan.rate, "parts": [
+        {"kind": part.kind, "gains": dict(part.gains), "load": part.load, "duration": float(part.t[-1]),
+         "separates": dict(part.separates)} for part in plan.parts],
+        "parameters": [{"name": name, "unit": unit, "assumed": float(value), "standard_error": float(std)}
+                       for name, unit, value, std in
+                       zip(plan.parameters, plan.units, plan.values, plan.std, strict=True)],
+        "not_identified": list(plan.not_identified), "notes": list(plan.notes)}
