@@ -44,10 +44,12 @@ class DriveLaw(Protocol):
 
     Attributes:
         name: such as "pd".
-        parameters: its parameters. Those without a given value are estimated, unless they have a default value.
+        parameters: its parameters.
+        estimated: names of those that are estimated where no value is given; the others then have their default value.
     """
 
     name: ClassVar[str]
+    estimated: ClassVar[tuple[str, ...]]
     parameters: ClassVar[tuple[ActuatorParameter, ...]]
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
@@ -91,6 +93,7 @@ class PDLaw(_Law):
     """torque = kp (q_des - q) + kd (follow dq_des - dq) + target_torque of the log, cut to +-torque_limit."""
 
     name: ClassVar[str] = "pd"
+    estimated: ClassVar[tuple[str, ...]] = ("kp", "kd")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
         _NO_LIMIT, ActuatorParameter("follow", "", value=0.0))
@@ -109,6 +112,7 @@ class PIDLaw(_Law):
     """As `PDLaw`, with ki times the integral of the error, which waits while the torque is cut."""
 
     name: ClassVar[str] = "pid"
+    estimated: ClassVar[tuple[str, ...]] = ("kp", "ki", "kd")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1),
         ActuatorParameter("ki", "N m/(rad s)", typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
@@ -132,6 +136,7 @@ class CascadeLaw(_Law):
     """
 
     name: ClassVar[str] = "cascade"
+    estimated: ClassVar[tuple[str, ...]] = ("kp", "kv", "kt")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "1/s", 1e-6, typical=0.1), ActuatorParameter("kv", "A s/rad", 1e-9, typical=0.01),
         ActuatorParameter("ki", "A/rad", value=0.0), ActuatorParameter("kt", "N m/A", 1e-9, typical=0.01),
@@ -170,6 +175,7 @@ class VoltageLaw(_Law):
     """
 
     name: ClassVar[str] = "voltage"
+    estimated: ClassVar[tuple[str, ...]] = ("kt", "resistance")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "", 1e-6, typical=0.1), ActuatorParameter("gain", "1/rad", 1e-9, value=1.0),
         ActuatorParameter("limit", "", 1e-6, value=1.0), ActuatorParameter("vin", "V", 1e-3, value=np.nan),
@@ -211,6 +217,7 @@ class CurrentLaw(_Law):
     """Torque = kt times the measured current of the log: no position loop is needed, and none is simulated."""
 
     name: ClassVar[str] = "current"
+    estimated: ClassVar[tuple[str, ...]] = ("kt",)
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (ActuatorParameter("kt", "N m/A", 1e-9, typical=0.01),)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:

@@ -113,6 +113,7 @@ class ChainProblem:
             own = {**values, **log.gains}
             for column, value in {**mechanical_numbers(own), **self.law.numbers(own)}.items():
                 table[j, column] = value
+            table[j, [c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
         return table
 
     def simulate(self, x: Array, log: ChainLog, step: float | None = None) -> Array | None:
