@@ -83,7 +83,7 @@ def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -
     sizes = room.half * rng.uniform(*SMALL_STEP_SHARES, size=int(t[-1] / 0.25) + 2) \
         * (-1.0) ** np.arange(int(t[-1] / 0.25) + 2)
     found: Array = postures[place] + sizes[(t / 0.25).astype(int)]
-    for change in np.flatnonzero(np.diff(place)) + 1:  # from posture to posture at half the speed limit
+    for change in (np.flatnonzero(np.diff(place)) + 1).tolist():  # from posture to posture at half the speed limit
         rows = int(np.ceil(2 * abs(found[change] - found[change - 1]) / room.speed / (t[1] - t[0])))
         stop = min(change + rows, len(t))
         found[change:stop] = np.linspace(found[change - 1], found[min(stop, len(t) - 1)], stop - change)

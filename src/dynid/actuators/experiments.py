@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.actuators.chains import Chain, chains_of
 from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
@@ -19,6 +20,7 @@ from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import jacobian, scales
 from dynid.arrays import Array
+from dynid.dynamics.state import mass_and_bias
 from dynid.errors import DynidError, NotPossibleError
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording
@@ -32,6 +34,7 @@ OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave th
 NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
 MAX_NAMED_PARAMETERS = 4  # parameters that one sentence names
 NOMINAL_ARMATURE_SHARE = 0.3  # of a link's inertia, where no armature is given
+NOMINAL_POSTURES = 20  # random ones, in which links are weighed for nominal values
 NOMINAL_FRICTION_SHARE = 0.06  # of the torque that holds a link level, where no friction is given
 NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "load_motor": 0.05,
                   "load_external": 0.05, "stribeck_load_motor": 0.05, "stribeck_load_external": 0.05,
@@ -94,9 +97,10 @@ class ActuatorExperiment:
 
     @property
     def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value."""
+        """Parameters whose expected standard error exceeds half of their nominal value; offsets, which are zero, are
+        not counted."""
         return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
-                     if std > MAX_RELATIVE_STD * size)
+                     if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +115,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
                                gains: Mapping[str, Sequence[float]] | None = None,
                                known: Mapping[str, float] | None = None,
                                values: Mapping[str, float] | None = None, friction: str = "m4",
-                               lower: Sequence[float] | None = None, upper: Sequence[float] | None = None,
-                               velocity: Sequence[float] | None = None, duration: float = 60.0,
+                               lower: ArrayLike | None = None, upper: ArrayLike | None = None,
+                               velocity: ArrayLike | None = None, duration: float = 60.0,
                                part_duration: float = 10.0, rate: float = 100.0, seed: int = 0,
                                tell: Tell = lambda sentence: None) -> ActuatorExperiment:
     """Design recordings that determine the parameters of actuators, within limits.
@@ -202,8 +206,7 @@ class _Labels:
                        np.concatenate([one.x for one in designs]), np.concatenate([one.scale for one in designs]))
 
 
-def _rooms(robot: Robot, lower: Sequence[float] | None, upper: Sequence[float] | None,
-           velocity: Sequence[float] | None) -> list[Room]:
+def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, velocity: ArrayLike | None) -> list[Room]:
     rooms = []
     bounds = {"lower": robot.limit("lower") if lower is None else np.asarray(lower, dtype=float),
               "upper": robot.limit("upper") if upper is None else np.asarray(upper, dtype=float),
@@ -216,7 +219,7 @@ def _rooms(robot: Robot, lower: Sequence[float] | None, upper: Sequence[float] |
         low, high, speed = (float(bounds[key][j]) for key in ("lower", "upper", "velocity"))
         if not (np.isfinite([low, high, speed]).all() and low < high and speed > 0):
             raise DynidError(f"joint '{name}' needs a range and a speed limit for its commands, got {low:g} to "
-                             f"{high:g} and {speed:g}", "give them with --lower, --upper and --velocity",
+                             f"{high:g} and {speed:g}", "give them in a file with --limits",
                              "wrong-limits")
         rooms.append(Room(low, high, speed, float(np.clip(0.0, low, high))))
     return rooms
@@ -241,31 +244,36 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
 def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float], given: set[str],
              assumed: Mapping[str, float]) -> list[_ChainDesign]:
     """What is to be determined of each chain of a robot."""
-    drive = [item for item in law.parameters if item.name not in known and item.name not in given]
-    wanted = [item.name for item in drive if item.typical > 0 and item.value == 0.0]
+    wanted = [name for name in law.estimated if name not in known and name not in given]
     missing = next((name for name in wanted if name not in assumed), None)
     if missing is not None:
         raise DynidError(f"the design needs the parameter {missing} of the {law.name} law",
                          f"add --gain {missing}=... if it can be set or is known, or --value {missing}=... as a guess",
                          "no-value")
-    fixed = {item.name: assumed[item.name] for item in drive if item.name not in wanted and item.name in assumed}
-    unknown = [name for name in ("armature", *FRICTION_MODELS[friction], "delay", "bias", *wanted)
-               if name not in known]
+    fixed = {item.name: assumed[item.name] for item in law.parameters
+             if item.name not in (*wanted, *known, *given) and item.name in assumed}
+    unknown = [name for name in ("armature", *FRICTION_MODELS[friction], "offset", *wanted) if name not in known]
     found = []
     for chain in chains_of(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
-        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(unknown)
-        found.append(_ChainDesign(chain, problem, problem.start([_nominal(body, assumed) for body in chain.bodies])))
+        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(
+            unknown, shared=() if "delay" in known else ("delay",))
+        found.append(_ChainDesign(chain, problem, problem.start(_nominal(chain, assumed))))
     return found
 
 
-def _nominal(body: Array, assumed: Mapping[str, float]) -> dict[str, float]:
-    """Assumed values of one joint; those that are not given follow from its link, ten inertial parameters."""
-    inertia = max(float(np.max([body[0], body[3], body[5]])), 1e-4)
-    torque = max(9.81 * float(np.linalg.norm(body[6:9])), 1e-2)
+def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
+    """Assumed values of each joint; those that are not given follow from what its links weigh in some postures."""
+    n, rows = len(chain.joints), chain.packed()
+    rng = np.random.default_rng(0)
+    inertia, torque = np.full(n, 1e-5), np.full(n, 1e-2)
+    for _ in range(NOMINAL_POSTURES):
+        mass, bias = np.zeros((n, n)), np.zeros(n)
+        mass_and_bias(chain.tree.parent, chain.tree.gravity, rows, rng.uniform(-1.5, 1.5, n), np.zeros(n), mass, bias)
+        inertia, torque = np.maximum(inertia, np.diag(mass)), np.maximum(torque, np.abs(bias))
     dry = NOMINAL_FRICTION_SHARE * torque
-    return {"armature": NOMINAL_ARMATURE_SHARE * inertia, "coulomb": dry, "stribeck": 0.5 * dry,
-            "viscous": 0.5 * dry, **dict(assumed)}
+    return [{"armature": NOMINAL_ARMATURE_SHARE * float(inertia[j]), "coulomb": float(dry[j]),
+             "stribeck": 0.5 * float(dry[j]), "viscous": 0.5 * float(dry[j]), **dict(assumed)} for j in range(n)]
 
 
 def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],

@@ -27,13 +27,13 @@ def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> N
     what = f"{source}: positions of joint {joints[j] if joints else j + 1} reach {reach[j]:.4g}, too far for rad"
     if reach[j] > MIN_TICKS_REACH and np.all(positions == np.round(positions)):
         raise RecordingError(f"{what}, and are whole numbers: they are probably encoder ticks; add "
-                             "--set log.unit=ticks --set log.offset=-2048", code="unit-ticks", where="log.unit")
+                             "--set log.unit=ticks --set log.offset=-2048", code="wrong-unit", where="log.unit")
     if np.max(reach) <= MAX_NORMALISED:
         raise RecordingError(f"{what}: they are in degrees (add --set log.unit=deg) or normalised to -100..100 (add "
-                             "--set log.unit=normalised --set log.calibration=FILE.json)", code="unit-unknown",
+                             "--set log.unit=normalised --set log.calibration=FILE.json)", code="wrong-unit",
                              where="log.unit")
     raise RecordingError(f"{what}: they are probably in degrees; add --set log.unit=deg, or --set log.unit=rad if they "
-                         "are in radians", code="unit-degrees", where="log.unit")
+                         "are in radians", code="wrong-unit", where="log.unit")
 
 
 def check_commands(recording: Recording) -> None:

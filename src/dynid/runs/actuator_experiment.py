@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from dynid.robot import Robot
 
 PENDULUM = "pendulum"  # the name of a robot that is one actuator with a known mass on an arm
 PENDULUM_RANGE = 1.5  # rad either way: nearly level, where gravity is largest, and no way over the top
-PENDULUM_SPEED = 5.0  # rad/s, which bus servos reach
+USUAL_SPEED = 5.0  # rad/s, which bus servos reach; for a pendulum and for joints without a speed limit
 PLAN_FILE = "plan.md"
 
 
@@ -78,16 +78,21 @@ def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: T
     margin = MARGIN if request.margin is None else request.margin
     limits = Limits.of(first, margin=margin) if request.limits is None else \
         read_limits(request.limits, first, request.margin, MARGIN)
-    lower, upper, speed = limits.lower, limits.upper, limits.velocity
+    lower, upper = limits.lower, limits.upper
+    speed = np.where(np.isfinite(limits.velocity), limits.velocity, USUAL_SPEED)
     if machine is None:
         lower, upper = np.maximum(lower, -PENDULUM_RANGE), np.minimum(upper, PENDULUM_RANGE)
-        speed = np.minimum(speed, PENDULUM_SPEED)
     several = {name: values for name, values in request.gains.items() if len(values) > 1}
     known = {name: float(values[0]) for name, values in request.gains.items() if len(values) == 1}
-    return design_actuator_experiment(
+    plan = design_actuator_experiment(
         loads, request.law, gains=several, known=known, values=request.values, friction=request.friction, lower=lower,
         upper=upper, velocity=speed, duration=request.duration, part_duration=request.part_duration,
         rate=request.rate, seed=request.seed, tell=tell)
+    if np.isfinite(limits.velocity).all():
+        return plan
+    name = limits.names[int(np.argmin(np.isfinite(limits.velocity)))]
+    return replace(plan, notes=(*plan.notes, f"'{name}' has no speed limit, so {USUAL_SPEED:g} rad/s is used; give "
+                                             "another in a file with --limits"))
 
 
 def file_names(plan: ActuatorExperiment) -> list[str]:
