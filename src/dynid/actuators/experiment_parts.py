@@ -110,6 +110,7 @@ PART_KINDS: Mapping[str, tuple[Callable[[Array, Room, np.random.Generator, float
     "small steps": (_small_steps, "some steps stick: static friction, backlash and encoder bias"),
     "lift and drop": (_lift_and_drop, "friction under load differs between lifting and lowering"),
 }
+STEP_KINDS = ("steps", "small steps")  # whose commands jump; the servo limits its own speed
 
 
 def part_command(kind: str, duration: float, rate: float, rooms: list[Room], seed: int, share: float = 1.0) \
@@ -133,7 +134,9 @@ def part_command(kind: str, duration: float, rate: float, rooms: list[Room], see
         lead = max(2.0 * float(np.ptp(raw)) / room.speed, 0.2)  # s from home into the motion and out of it
         fade = np.minimum(np.clip((inner - inner[0]) / lead, 0.0, 1.0), np.clip((inner[-1] - inner) / lead, 0.0, 1.0))
         smooth = fade ** 3 * (10.0 - 15.0 * fade + 6.0 * fade ** 2)
-        found[:, j] = room.home
-        found[(t >= START_HOLD) & (t <= duration - START_HOLD), j] = room.home + share * smooth * (raw - room.home)
-        found[:, j] = np.clip(found[:, j], room.low, room.high)
+        away = np.zeros(len(t))
+        away[(t >= START_HOLD) & (t <= duration - START_HOLD)] = share * smooth * (raw - room.home)
+        if kind not in STEP_KINDS:  # fading in adds to the speed of the motion itself
+            away *= min(1.0, room.speed / max(rate * float(np.abs(np.diff(away)).max()), 1e-12))
+        found[:, j] = np.clip(room.home + away, room.low, room.high)
     return t, found
