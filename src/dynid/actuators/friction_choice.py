@@ -63,7 +63,7 @@ def left_out_errors(problems: Sequence[ChainProblem], starts: Sequence[Array], r
     blocks, sums, count = [], 0.0, 0
     for k, (problem, start) in enumerate(zip(problems, starts, strict=True)):
         for fold in folds_of(problem, restart):
-            fit = refine(problem.with_logs(fold.fitted), start, max_iterations=_FOLD_ITERATIONS)
+            fit = refine(problem.with_logs(fold.fitted), start, max_iterations=_FOLD_ITERATIONS, finish=False)
             if len(scale) <= k:
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
             for log in fold.left_out:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dynid.actuators.chains import Chain, chains_of
+from dynid.actuators.chains import FINAL_STEP, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
 from dynid.actuators.identifiability import identifiability
@@ -95,8 +95,10 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         friction, comparison = choose_friction(make, restart, tell)
     problems, starts = make(friction)
     tell("second stage: closed-loop simulation")
-    fits = plain if friction == "m1" and plain is not None else \
-        [refine(problem, start) for problem, start in zip(problems, starts, strict=True)]
+    coarse = plain if friction == "m1" and plain is not None else \
+        [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
+    problems = [replace(problem, step=FINAL_STEP) for problem in problems]
+    fits = [refine(problem, fit.x) for problem, fit in zip(problems, coarse, strict=True)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
 
 
@@ -225,9 +227,8 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
         notes += seen.notes
         parameters += _values(problem, fit, seen.identified, stage)
         for k, log in enumerate(problem.logs):
-            found = problem.simulate(fit.x, log)
-            assert found is not None
-            simulated[k][:, log.chain.joints] = found
+            rows = slice(sum(len(one.signals.t) for one in problem.logs[:k]), None)
+            simulated[k][:, log.chain.joints] = log.signals.q - fit.residual[rows][:len(log.signals.t)]
         start = stage.problem.residuals(stage.problem.start(stage.values))
         if start is not None:
             first, count = first + float(np.sum(np.abs(start))), count + start.size

@@ -50,6 +50,8 @@ MECHANICS = {item.name: item for item in (
     ActuatorParameter("bias", "rad", -0.5, 0.5, typical=0.02),
     ActuatorParameter("backlash", "rad", 0.0, 0.5, typical=5e-3),
     ActuatorParameter("delay", "s", -0.02, 0.5, typical=2e-3),
+    ActuatorParameter("start_position", "rad", -np.inf, typical=1e-3),
+    ActuatorParameter("start_velocity", "rad/s", -np.inf, typical=2e-2),
     ActuatorParameter("torque_scale", "", 0.05, 20.0, typical=0.05, value=1.0),
     ActuatorParameter("link_scale", "", 0.05, 20.0, typical=0.05, value=1.0),
 )}

@@ -16,6 +16,9 @@ from dynid.recording import Recording
 from dynid.robot import Robot
 
 
+MAX_ESTIMATED_STARTS = 8  # of simulations; with more the states of the measured motion are used
+
+
 @dataclass(frozen=True, eq=False)
 class ActuatorLog:
     """A log with what holds for it alone.
@@ -33,11 +36,24 @@ class ActuatorLog:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An estimated parameter. joint: its place in the chain, or -1 for one that all joints of the chain share."""
+    """An estimated parameter.
+
+    Attributes:
+        name, item: of the parameter.
+        joint: its place in the chain, or -1 for one that all joints of the chain share.
+        log, segment: of the state at the start of a simulation, which is estimated beside the parameters.
+    """
 
     name: str
     joint: int
     item: ActuatorParameter
+    log: int = -1
+    segment: int = -1
+
+    @property
+    def is_nuisance(self) -> bool:
+        """Whether it is a state at a start, and no parameter of the joint."""
+        return self.segment >= 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +117,8 @@ class ChainProblem:
         """Values of all parameters of each joint, from those of the unknowns."""
         found = [dict(table) for table in self.known]
         for one, value in zip(self.unknowns, x, strict=True):
+            if one.is_nuisance:
+                continue
             for j in range(self.dof) if one.joint < 0 else (one.joint,):
                 found[j][one.name] = float(value)
         return found
@@ -121,8 +139,33 @@ class ChainProblem:
         rows = log.rows
         if any(one.name == "link_scale" for one in self.unknowns):
             rows = log.chain.packed(np.array([values.get("link_scale", 1.0) for values in self.values(x)]))
-        found = simulate_chain(log.chain, log.signals, self.numbers(x, log), rows=rows.copy(), step=step or self.step)
+        found = simulate_chain(log.chain, self._started(x, log), self.numbers(x, log), rows=rows.copy(), step=step or self.step)
         return None if found is None else found[0]
+
+    def _started(self, x: Array, log: ChainLog) -> LogSignals:
+        """The signals of a log with the states at its starts that are estimated."""
+        own = [(one, value) for one, value in zip(self.unknowns, x, strict=True)
+               if one.is_nuisance and self.logs[one.log] is log] if self.has_starts else []
+        if not own:
+            return log.signals
+        first = log.signals.first.copy()
+        for one, value in own:
+            first[one.segment, 0 if one.name == "start_position" else 1, one.joint] += value
+        return replace(log.signals, first=first)
+
+    @property
+    def has_starts(self) -> bool:
+        """Whether states at the starts of simulations are among the unknowns."""
+        return bool(self.unknowns) and self.unknowns[-1].is_nuisance
+
+    def with_starts(self) -> ChainProblem:
+        """The problem with the states at the starts of its simulations as further unknowns, where they are few."""
+        if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
+            return self
+        more = [Unknown(name, j, MECHANICS[name], k, s) for k, log in enumerate(self.logs)
+                for s in range(len(log.signals.starts)) for j in range(self.dof)
+                for name in ("start_position", "start_velocity")]
+        return replace(self, unknowns=(*self.unknowns, *more))
 
     def residuals(self, x: Array) -> Array | None:
         """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges."""

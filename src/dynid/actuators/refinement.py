@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,12 +82,14 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float = _DIFF
 
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS,
-           report: Callable[[int], None] | None = None) -> Refinement:
+           finish: bool = True) -> Refinement:
     """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
 
-    Unknowns at a bound whose gradient points outward are fixed for a step. Raises NotPossibleError where the simulation
+    finish: whether standard errors are computed; without it covariance and Jacobian are empty. The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient points outward are fixed for a step. Raises NotPossibleError where the simulation
     diverges at the start.
     """
+    count, problem = len(start), problem.with_starts()
+    start = np.concatenate([start, np.zeros(len(problem.unknowns) - count)])
     x, damping = np.clip(start, problem.lower, problem.upper), _FIRST_DAMPING
     residual = problem.residuals(x)
     if residual is None:
@@ -96,8 +97,6 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
                                "check gains, masses and units", "simulation-diverges")
     iteration = 0
     for iteration in range(1, max_iterations + 1):
-        if report is not None:
-            report(iteration)
         scale, weights = scales(problem, x), _weights(residual)
         slopes = jacobian(problem, x, scale)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))
@@ -115,7 +114,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
             damping *= 10.0
         if x is before or cost - new < _TOLERANCE * cost:
             break
-    return _finished(problem, x, residual, iteration)
+    return _finished(problem, x, residual, iteration, count, finish)
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
@@ -166,11 +165,17 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     return np.asarray(freedom * inverse @ middle @ inverse)
 
 
-def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int) -> Refinement:
-    scale, count = scales(problem, x), len(x)
+def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int,
+              finish: bool) -> Refinement:
+    """The solution of the first `count` unknowns; the others, states at starts, are projected out."""
+    scale = scales(problem, x)
+    if not finish:
+        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
+                          residual, scale[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0)
     slopes = jacobian(problem, x, scale)
     room = 1e-6 * scale
-    at_bound = (x <= problem.lower + room) | (x >= problem.upper - room)
+    at_bound = ((x <= problem.lower + room) | (x >= problem.upper - room))[:count]
+    slopes = _projected(slopes, residual, count)
     free = np.flatnonzero(~at_bound)
     covariance, directions, singular = np.zeros((count, count)), np.zeros((count, 0)), np.zeros(0)
     error = 0.0
@@ -182,7 +187,19 @@ def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int)
         directions = np.zeros((count, len(singular)))
         directions[free] = vt.T
         strongest = free[np.argsort(-np.linalg.norm(a, axis=0))[:3]]
-        other = jacobian(problem, x, scale, _CHECK_SHARE, strongest)
-        error = float(max(np.linalg.norm(other[:, :, i] - slopes[:, :, k]) / max(np.linalg.norm(slopes[:, :, k]), 1e-300)
-                          for i, k in enumerate(strongest)))
-    return Refinement(x, covariance, at_bound, slopes, residual, scale, singular, directions, iterations, error)
+        first, other = (jacobian(problem, x, scale, share, strongest) for share in (_DIFFERENCE_SHARE, _CHECK_SHARE))
+        error = float(max(np.linalg.norm(other[:, :, i] - first[:, :, i]) / max(np.linalg.norm(first[:, :, i]), 1e-300)
+                          for i in range(len(strongest))))
+    return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions, iterations,
+                      error)
+
+
+def _projected(slopes: Array, residual: Array, count: int) -> Array:
+    """Sensitivities (rows, dof, count) of the first unknowns without what the others can explain."""
+    if slopes.shape[2] == count:
+        return slopes
+    weights = _weights(residual)[None, :, None]
+    flat = (slopes * weights).reshape(-1, slopes.shape[2])
+    q, _ = np.linalg.qr(flat[:, count:])
+    own = flat[:, :count] - q @ (q.T @ flat[:, :count])
+    return own.reshape(*slopes.shape[:2], count) / weights
