@@ -116,7 +116,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
                                known: Mapping[str, float] | None = None,
                                values: Mapping[str, float] | None = None, friction: str = "m4",
                                lower: ArrayLike | None = None, upper: ArrayLike | None = None,
-                               velocity: ArrayLike | None = None, duration: float = 60.0,
+                               velocity: ArrayLike | None = None, home: ArrayLike | None = None, duration: float = 60.0,
                                part_duration: float = 10.0, rate: float = 100.0, seed: int = 0,
                                tell: Tell = lambda sentence: None) -> ActuatorExperiment:
     """Design recordings that determine the parameters of actuators, within limits.
@@ -130,6 +130,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         friction: friction model that the experiment shall determine, "m1" to "m6".
         lower, upper: range of the commands (joints,), rad or m. Default: the robot's own limits.
         velocity: speed limits of the commands (joints,). Default: the robot's own.
+        home: posture (joints,) in which each part begins and ends. Default: zero, or the middle of a range without it.
         duration: s, of all parts together.
         part_duration: s, of one part.
         rate: rows per second.
@@ -148,7 +149,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     if not duration >= part_duration > 4.0 or not rate >= 10.0:
         raise DynidError("an experiment needs parts of more than 4 s, at least one of them, and 10 rows a second; got "
                          f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
-    rooms = _rooms(first, lower, upper, velocity)
+    rooms = _rooms(first, lower, upper, velocity, home)
     settings = _settings(drive, gains or {}, known or {})
     assumed = {**NOMINAL_VALUES, **dict(known or {}), **dict(values or {})}
     # Nominal values are those of the first load for all: they describe the actuators, not what hangs on them.
@@ -206,11 +207,13 @@ class _Labels:
                        np.concatenate([one.x for one in designs]), np.concatenate([one.scale for one in designs]))
 
 
-def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, velocity: ArrayLike | None) -> list[Room]:
+def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, velocity: ArrayLike | None,
+           home: ArrayLike | None) -> list[Room]:
     rooms = []
     bounds = {"lower": robot.limit("lower") if lower is None else np.asarray(lower, dtype=float),
               "upper": robot.limit("upper") if upper is None else np.asarray(upper, dtype=float),
-              "velocity": robot.limit("velocity") if velocity is None else np.asarray(velocity, dtype=float)}
+              "velocity": robot.limit("velocity") if velocity is None else np.asarray(velocity, dtype=float),
+              "home": np.zeros(robot.dof) if home is None else np.asarray(home, dtype=float)}
     for name, array in bounds.items():
         if np.shape(array) != (robot.dof,):
             raise DynidError(f"{name} needs one number for each of the {robot.dof} joints, got shape "
@@ -221,7 +224,11 @@ def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, veloc
             raise DynidError(f"joint '{name}' needs a range and a speed limit for its commands, got {low:g} to "
                              f"{high:g} and {speed:g}", "give them in a file with --limits",
                              "wrong-limits")
-        rooms.append(Room(low, high, speed, float(np.clip(0.0, low, high))))
+        rest = bounds["home"][j] if home is not None else 0.0 if low < 0.0 < high else 0.5 * (low + high)
+        if not low <= rest <= high:
+            raise DynidError(f"the home position {rest:g} of joint '{name}' is outside its range {low:g} to {high:g}",
+                             code="wrong-limits")
+        rooms.append(Room(low, high, speed, float(rest)))
     return rooms
 
 

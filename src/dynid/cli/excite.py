@@ -106,13 +106,15 @@ def command(
         from dynid.runs.actuator_experiment import PENDULUM, ExperimentRequest
         from dynid.runs.arguments import lock_table
         from dynid.runs.models import part_of
+        from dynid.runs.safe_motion import Safety
 
         machine = None if robot == PENDULUM else part_of(Robot.load(robot), words(only), lock_table(lock or []))
         _actuators(ExperimentRequest(
             robot, actuator, named_numbers(gain or [], "--gain"),
             {name: given[0] for name, given in named_numbers(value or [], "--value").items()}, friction or "m4",
-            numbers(mass, "--mass") or (), length, arm_mass, limits, margin, 60.0 if duration is None else duration,
-            part, rate, seed), machine, output, force, json)
+            numbers(mass, "--mass") or (), length, arm_mass, limits, margin,
+            Safety(speed=speed, full_range=full_range), numbers(home, "--home"),
+            60.0 if duration is None else duration, part, rate, seed), machine, output, force, json)
         return
     if gain or value or mass or length is not None:
         raise DynidError("--gain, --value, --mass and --length need --actuator LAW")

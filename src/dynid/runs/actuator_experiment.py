@@ -19,6 +19,7 @@ from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.files import free_paths, write_whole
 from dynid.progress import Tell
 from dynid.robot import Robot
+from dynid.runs.safe_motion import Safety, careful
 
 PENDULUM = "pendulum"  # the name of a robot that is one actuator with a known mass on an arm
 PENDULUM_RANGE = 1.5  # rad either way: nearly level, where gravity is largest, and no way over the top
@@ -41,6 +42,8 @@ class ExperimentRequest:
         arm_mass: of its arm, kg.
         limits: file with limits, or None.
         margin: share of the robot's ranges and speeds to keep free, or None for the usual one.
+        safety: how carefully a robot moves, whose collisions are not checked here.
+        home: posture in which each part begins and ends, or None.
         duration, part_duration: s, of all parts and of one.
         rate: rows per second.
         seed: of random steps.
@@ -56,6 +59,8 @@ class ExperimentRequest:
     arm_mass: float = 0.0
     limits: Path | None = None
     margin: float | None = None
+    safety: Safety = field(default_factory=Safety)
+    home: Sequence[float] | None = None
     duration: float = 60.0
     part_duration: float = 10.0
     rate: float = 100.0
@@ -78,6 +83,9 @@ def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: T
     margin = MARGIN if request.margin is None else request.margin
     limits = Limits.of(first, margin=margin) if request.limits is None else \
         read_limits(request.limits, first, request.margin, MARGIN)
+    care: tuple[str, ...] = ()
+    if machine is not None and request.limits is None:
+        limits, care = careful(replace(limits, space=None), first, request.safety, request.home)
     lower, upper = limits.lower, limits.upper
     speed = np.where(np.isfinite(limits.velocity), limits.velocity, USUAL_SPEED)
     if machine is None:
@@ -86,9 +94,10 @@ def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: T
     known = {name: float(values[0]) for name, values in request.gains.items() if len(values) == 1}
     plan = design_actuator_experiment(
         loads, request.law, gains=several, known=known, values=request.values, friction=request.friction, lower=lower,
-        upper=upper, velocity=speed, duration=request.duration, part_duration=request.part_duration,
+        upper=upper, velocity=speed, home=request.home, duration=request.duration, part_duration=request.part_duration,
         rate=request.rate, seed=request.seed, tell=tell)
-    if np.isfinite(limits.velocity).all():
+    plan = replace(plan, notes=(*care, *plan.notes))
+    if machine is None or np.isfinite(limits.velocity).all():
         return plan
     name = limits.names[int(np.argmin(np.isfinite(limits.velocity)))]
     return replace(plan, notes=(*plan.notes, f"'{name}' has no speed limit, so {USUAL_SPEED:g} rad/s is used; give "
