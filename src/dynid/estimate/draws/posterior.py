@@ -73,8 +73,9 @@ class Draws:
         lines = [f"{count} draws, all physically consistent: {int((self.as_drawn & self.kept_base).sum())} as drawn, "
                  f"{null} after a change that torques do not show, {moved} with changed base values."]
         if moved:
-            lines.append(f"No consistent robot has the base values of these {moved} draws: they have the nearest ones, "
-                         f"{float(np.median(self.distance[~self.kept_base])):.2g} standard errors away (median).")
+            away = float(np.median(self.distance[~self.kept_base]))
+            lines.append(f"No consistent robot was found for the base values of these {moved} draws; theirs are "
+                         f"{away:.2g} standard errors away (median).")
         if self.rounds:
             lines.append("Mean and covariance of the draws were matched to the posterior as far as consistent robots "
                          "allow, so the draws are not independent of each other.")

@@ -183,3 +183,35 @@ def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
     """Return the motion of logs, or random states where there are none."""
     assert isinstance(estimate.model, Model)
     return JointMotion.of_samples(samples) if samples else JointMotion.random(estimate.model.robot)
+
+
+def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str, Array]:
+    """Return armature, damping and frictionloss (draws, dof) by name, for many parameter vectors (draws, parameters).
+
+    They are as `simulated_joints` has them for each vector, for a target that holds all three. The motion is compressed
+    to a triangular factor once for all vectors, which leaves every least-squares fit as it is.
+    """
+    found = {name: np.zeros((len(thetas), model.dof)) for name in PASSIVE}
+    regressor: Array | None = None
+    in_fit = [item.body is None and item.unit != "s" for item in model.parameters]
+    for j in range(model.dof):
+        places = np.flatnonzero(model.structure[j] & in_fit)
+        factor: Array | None = None
+        for k, theta in enumerate(thetas):
+            values, rest = _exact(model, theta, j, PASSIVE)
+            if rest and factor is None:
+                if regressor is None:
+                    regressor = model.with_bodies_if_unset(theta).regressor(motion.q, motion.dq, motion.ddq)
+                own = np.column_stack([motion.ddq[:, j], motion.dq[:, j], np.sign(motion.dq[:, j])])
+                factor = np.asarray(np.linalg.qr(np.hstack([own, regressor[:, j, places]]), mode="r"))
+            if rest and factor is not None:
+                columns = dict(zip(PASSIVE, factor[:, :3].T, strict=True))
+                values = _approximated(factor[:, 3:] @ theta[places], columns, values, _kept(model, rest))
+            for name, value in values.items():
+                found[name][k, j] = value
+    return found
+
+
+def approximated_terms(model: Model, theta: Array, holds: Collection[str]) -> tuple[str, ...]:
+    """Return names of the parameters that a target with these attributes cannot represent."""
+    return tuple(dict.fromkeys(name for j in range(model.dof) for name in _exact(model, theta, j, holds)[1]))
