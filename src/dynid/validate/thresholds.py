@@ -12,7 +12,7 @@ from __future__ import annotations
 SAME_MACHINE_EXCESS = 0.5  # share: excess between two logs up to which one machine explains both
 OTHER_MACHINE_EXCESS = 2.0  # share: excess, friction free, from which the logs are of different machines, and excess
 #                             from which a load or a gain changed; logs of one real machine reach 1.1
-OTHER_MACHINE_RATIO = 5.0  # times the excess between contiguous parts of one log that it has to exceed besides
+OTHER_MACHINE_RATIO = 3.0  # times the excess between contiguous parts of one log that it has to exceed besides
 CHANGE_EXPLAINED = 0.9  # share of the excess that a load, a gain or friction has to explain to be named; a load on
 #                         two logs of one real double pendulum explains 0.86
 OVERFIT_RATIO = 2.0  # times, in squares, that the estimate's error on the other log is above that of both logs' fit

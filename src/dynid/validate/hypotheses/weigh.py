@@ -134,7 +134,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     # Scales have thresholds of their own, which are met. Nothing is stated where the data as they are may be right.
     is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
                  and _explains(before, least, own) and _explains(mean_score(null, noise), judged[0].mean, own)
-                 and (before > CONTRADICTION_ASKED * own or best.cause not in SCALE_CAUSES))
+                 and (before > own or best.cause not in SCALE_CAUSES))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)

@@ -319,9 +319,10 @@ def _load(state: Explained) -> Explained:
         return state
     mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"
     finding = suspect("payload", "payload", load.body,
-                      f"the robot carries a load{mass} on {load.body} that the robot file does not "
-                      f"contain: it explains {100 * load.explained:.0f} % of the residual of the nominal "
-                      f"model, and is up to {100 * load.share:.0f} % of a joint's torque", evidence={
+                      f"the torques are consistent with a load{mass} on {load.body} that the robot file does not "
+                      "contain (a tool, or a last link that is heavier than in the file, looks the same): it explains "
+                      f"{100 * load.explained:.0f} % of the residual of the nominal model, and is up to "
+                      f"{100 * load.share:.0f} % of a joint's torque", evidence={
                           "explained": load.explained, "share": load.share,
                           **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})
     return _with(state, finding, None)

@@ -12,7 +12,7 @@ from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
 from dynid.validate.thresholds import DELAY_STANDARD_ERRORS, DELAYED_JOINTS
-from dynid.validate.words import joints_listed, span
+from dynid.validate.words import joints_listed, listed, span
 
 _LOW_R2 = 0.8
 _MATERIAL_RESIDUAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
@@ -37,6 +37,7 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
                     "strength": each([one.strength for one in causes])}
         if all(one.coefficient is not None for one in causes):
             evidence["coefficient"] = each([one.coefficient or 0.0 for one in causes])
+            evidence["std"] = each([one.std or 0.0 for one in causes])
         text = first.notes[0].text
         if len(members) > 1:
             shares = span([100 * one.share for one in causes])
@@ -52,17 +53,24 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
                                           for test in case.tests.joints):
         return
     period = 1.0 / min(log.rate for log in case.problem.recordings)
-    late = {names[item.owner]: float(estimate.values[i]) for i, c in enumerate(estimate.base.independent)
+    late = {names[item.owner]: (float(estimate.values[i]), float(estimate.std[i]))
+            for i, c in enumerate(estimate.base.independent)
             if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
             and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
-    ms, moving = [1e3 * x for x in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
+    ms, moving = [1e3 * x for x, _ in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
     if late and len(late) >= DELAYED_JOINTS * moving and min(ms) * max(ms) > 0:
         way = "later" if min(ms) > 0 else "earlier"
         yield suspect("residual-follows-delay", "delay", joints_listed([*late]),
                       f"the torques of {joints_listed([*late])} come {span([abs(x) for x in ms], 'ms')} {way} than the "
-                      "motion says; the model has a term for it, but it is a fault of the log: correct the time "
-                      "stamps of its torques", joints=[*late],
-                      evidence={"coefficient": each([-x for x in late.values()])})
+                      f"motion (95 % intervals {_intervals([*late.values()])} ms); the model has a term for it, but it "
+                      "is a fault of the log: correct the time stamps of its torques", joints=[*late],
+                      evidence={"coefficient": each([-x for x, _ in late.values()]),
+                                "std": each([std for _, std in late.values()])})
+
+
+def _intervals(late: list[tuple[float, float]]) -> str:
+    """The 95 % intervals of delays and their standard errors (s), in milliseconds."""
+    return listed([f"{1e3 * (abs(x) - 1.96 * std):.3g} to {1e3 * (abs(x) + 1.96 * std):.3g}" for x, std in late], 4)
 
 
 def _delayed(case: Case) -> float:
@@ -76,8 +84,9 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
     late = [1e3 * (one.coefficient or 0.0) for one in causes]
     if causes[0].candidate != "delay":
         return causes[0].hint
-    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion" if max(late) < 0
-            else "torque and motion are not synchronised")
+    intervals = _intervals([(one.coefficient or 0.0, one.std or 0.0) for one in causes])
+    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion, 95 % intervals "
+            f"{intervals} ms" if max(late) < 0 else "torque and motion are not synchronised")
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
