@@ -19,8 +19,8 @@ MAX_MEGABYTES = 4.0  # of the wheel; the largest part is the script of the figur
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built by the backend that pip uses."""
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "--no-index",
-                    "--no-build-isolation", "-w", folder, ROOT], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps",
+                    "--no-index", "--no-build-isolation", "-w", folder, ROOT], check=True, capture_output=True)
     (found,) = folder.glob("*.whl")
     return found
 

@@ -16,7 +16,7 @@ from dynid.validate import cross_validate, reconstruct
 KINDS = ["kernel", "power", "energy"]
 TAKE_THEM = ["ols", "wls", "ml", "tls", "irls", "rls", "cls", "s-rls", "mrls", "ridge", "pc-ols", "pc-wls", "pc-ridge",
              "auto"]
-MAKE_THEIR_OWN = ["iv", "pc-iv", "didim", "pc-didim", "cloe", "clie", "ekf", "ukf", "sls", "riv", "civ"]
+MAKE_THEIR_OWN = ["iv", "pc-iv", "didim", "pc-didim", "cloe", "clie", "ekf", "ukf", "sls", "pc-sls", "riv", "civ"]
 
 
 @pytest.fixture(scope="module")

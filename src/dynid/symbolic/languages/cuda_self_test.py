@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 _HELPERS = """\
-/* Numbers of the host in memory of the device; null if there is none. */
+/* Copy numbers to memory of the device; null if it cannot be allocated. */
 static inline {real} *{name}_to_device(const {real} *values, size_t size)
 {{
   {real} *found = 0;

@@ -33,7 +33,10 @@ def solved(normal: Array) -> tuple[Array, float]:
     inner = normal[:-1, :-1] / np.outer(scale, scale)
     inner[np.diag_indices_from(inner)] += _RIDGE_SHARE * max(len(inner), 1)
     along = normal[:-1, -1] / scale
-    value = np.linalg.solve(inner, along)
+    try:
+        value = np.linalg.solve(inner, along)
+    except np.linalg.LinAlgError:  # a motion under which columns are rounding only
+        value = np.linalg.lstsq(inner, along, rcond=None)[0]
     return value / scale, max(float(normal[-1, -1] - along @ value), 0.0)
 
 
