@@ -41,8 +41,8 @@ def command(
                                       show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
                                                    "forward_dynamics",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
-                                           "jacobian, online, observer."
+                                           "friction, forward_dynamics, momentum, energy, wrenches, step, following, "
+                                           "kinematics, jacobian, online, observer."
                                       )] = "",
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "

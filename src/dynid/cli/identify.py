@@ -52,7 +52,7 @@ def command(
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
                                                  show_default=False)] = None,
-    equations: Annotated[str, typer.Option(help="Equations: torque; or kernel, power, "
+    equations: Annotated[str, typer.Option(help="Equations: torque; or kernel, products, power, "
                                                 "energy (without accelerations).", show_default="torque")] = "",
     known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
                                                     help="Known standard parameter, such as M3=1.2 or "

@@ -15,7 +15,7 @@ from dynid.errors import ModelError
 from dynid.model import Model, RigidBodies
 from dynid.regression.base import BaseParameters
 from dynid.robot import Robot
-from dynid.symbolic.functions import OF_FRAME, RECIPES, Function, make
+from dynid.symbolic.functions import OF_BODIES, OF_FRAME, RECIPES, Function, make
 from dynid.symbolic.graph import Operations
 from dynid.symbolic.numbers import Following, ModelLayout, checked_model, kept_numbers, layout, sorted_by_place
 
@@ -186,13 +186,20 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     online, observer = ONLINE in what, OBSERVER in what
     what = [*(one for one in what if one not in (ONLINE, OBSERVER)), *(["regressor"] if online else []),
             *(["momentum", "friction"] if observer else []), *(["step"] if plan.remembers else [])]
-    numbers = sorted_by_place(kept_numbers(plan, lambda base: _cost(plan, base)))
-    p = None
-    if parameters == "fixed":
-        assert theta is not None
-        p = numbers.matrix @ plan.matrix @ theta
-        p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
-    functions = tuple(make(one, plan, numbers, p, frame) for one in dict.fromkeys(what))
+    every = BaseParameters(plan.numbers, np.arange(len(plan.numbers)), np.eye(len(plan.numbers)))
+    # Wrenches depend on numbers that torques do not show; where p is an input, all functions take the same.
+    numbers = every if parameters == "full" and set(what) & set(OF_BODIES) else sorted_by_place(
+        kept_numbers(plan, lambda base: _cost(plan, base)))
+
+    def made(one: str) -> Function:
+        own, p = every if one in OF_BODIES else numbers, None
+        if parameters == "fixed":
+            assert theta is not None
+            p = own.matrix @ plan.matrix @ theta
+            p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
+        return make(one, plan, own, p, frame)
+
+    functions = tuple(made(one) for one in dict.fromkeys(what))
     return Program(name or model.robot.name, parameters, functions, plan, numbers, theta, online=online,
                    observer=observer)
 
@@ -205,6 +212,9 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
             raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}")
         if one in OF_FRAME and not frame:
             raise ModelError(f"'{one}' needs a frame of the robot; give its name")
+        if one in OF_BODIES and parameters == "base":
+            raise ModelError(f"'{one}' depends on numbers of the bodies that are no base parameters",
+                             "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
                              "generate with parameters 'base' or 'full'")

@@ -49,7 +49,8 @@ def _check_slopes(start: str, model: Model, motion: tuple[Array, Array, Array], 
 
     def weighted(signals: Array) -> Array:
         out = np.zeros((place.size, _STATES))
-        model.fill(*signals, place, out)
+        q, dq, ddq = signals
+        model.fill(q, dq, ddq, place, out)
         return np.sum(out * weights, axis=0)
 
     stated = np.reshape(model.pull_back(*motion, place, weights), (3, _STATES, model.dof))
