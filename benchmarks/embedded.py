@@ -159,7 +159,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     for one, package in ((COMPILER, "gcc-arm-none-eabi"), (EMULATOR, "qemu-system-arm")):
         if shutil.which(one) is None:
             raise NotPossibleError(f"this benchmark runs C on a Cortex-M, but {one} is not installed",
-                                   f"install it, on Debian: apt-get install {package}")
+                                   f"install it, on Debian: apt-get install {package}", "missing-toolchain")
     programs = _programs()
     motion = _motion(programs["arm"])
     with tempfile.TemporaryDirectory() as name:

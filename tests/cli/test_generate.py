@@ -14,11 +14,13 @@ def here(tmp_path, monkeypatch):
 
 
 def test_files_of_every_language(dynid, here):
-    shown = dynid("generate", "arm3r", "-o", "code", "--language", "c,python,python-plain,julia,latex", "--json")
+    shown = dynid("generate", "arm3r", "-o", "code", "--language", "c,python,python-plain,julia,latex,cuda,jax,torch,"
+                  "rust", "--json")
     assert shown.code == 0, shown.err
     facts = json.loads(shown.out)
     assert sorted(path.name for path in (here / "code").iterdir()) == [
-        "arm3r.h", "arm3r.jl", "arm3r.py", "arm3r.tex", "arm3r_plain.py"]
+        "arm3r.cuh", "arm3r.h", "arm3r.jl", "arm3r.py", "arm3r.rs", "arm3r.tex", "arm3r_cupy.py", "arm3r_jax.py",
+        "arm3r_plain.py", "arm3r_torch.py"]
     assert facts["operations"]["inertia"]["multiplications"] > 0 and facts["files"]["c"] == "code/arm3r.h"
 
 

@@ -33,13 +33,15 @@ def called(*arguments: str) -> int:
 def test_generated_files_of_all_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     write_robot(tmp_path / "evil.urdf", name)
-    assert called("generate", "evil.urdf", "-o", "code", "--language", "c,python,python-plain,julia,latex") == 0
+    assert called("generate", "evil.urdf", "-o", "code", "--language",
+                  "c,python,python-plain,julia,latex,cuda,jax,torch,rust") == 0
     texts = {path.name: path.read_text() for path in (tmp_path / "code").iterdir()}
-    assert len(texts) == 5 and not (tmp_path / "PWNED").exists()
+    assert len(texts) == 10 and not (tmp_path / "PWNED").exists()
     for file, text in texts.items():
         if file.endswith(".py"):
             kinds = {type(node) for node in ast.parse(text).body}
-            assert kinds == {ast.Expr, ast.Import, ast.FunctionDef}
+            assert {ast.Expr, ast.Import, ast.FunctionDef} <= kinds
+            assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Assign}
             assert f"{name}j" in (ast.get_docstring(ast.parse(text), clean=False) or "")
     julia = next(text for file, text in texts.items() if file.endswith(".jl"))
     assert not any(line.startswith("touch") for line in julia.splitlines())

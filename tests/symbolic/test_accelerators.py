@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -205,6 +206,15 @@ def test_what_cannot_be_is_a_sentence():
     for write in (program.cuda, program.rust):
         with pytest.raises(ModelError, match="'double' or 'float', not 'half'"):
             write("half")
+
+
+def test_the_benchmark_states_why_it_is_skipped(monkeypatch):
+    """Without a GPU there is nothing to measure, and the table says so."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    benchmark = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "accelerator.py"))
+    found = benchmark["run"](lambda words: None)
+    assert list(found) == ["skipped"] and "no NVIDIA GPU" in found["skipped"]
+    assert benchmark["table"](found)[1] == (found["skipped"],)
 
 
 def test_no_rollout_where_positions_of_a_loop_are_an_input():

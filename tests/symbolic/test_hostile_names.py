@@ -136,6 +136,19 @@ def code_of_julia(text: str) -> str:
     return re.sub(r'"(?:\\.|[^"\\\n])*"|#[^\n]*', token, text)
 
 
+@hostile(8)
+def test_no_name_leaves_the_comments_and_strings_of_code_for_accelerators(given_names: tuple[str, ...]) -> None:
+    for mode in ("base", "fixed"):
+        program, harmless = program_of(given_names, mode), program_of(HARMLESS, mode)
+        for found, expected in ((program.jax(), harmless.jax()), (program.torch(), harmless.torch()),
+                                (program.cuda_loader(), harmless.cuda_loader())):
+            assert tree(found)[0] == tree(expected)[0]
+        codes = [re.sub(r"(p_names\[\d+\])\[\d+\]", r"\1[]", code_of_c(one.cuda())) for one in (program, harmless)]
+        assert "".join(codes[0].split()) == "".join(codes[1].split())
+        rust = [re.sub(r'"(?:\\.|[^"\\\n])*"|//[^\n]*', '""', one.rust()) for one in (program, harmless)]
+        assert rust[0] == rust[1]
+
+
 @hostile()
 def test_no_name_leaves_the_comments_and_strings_of_julia(given_names: tuple[str, ...]) -> None:
     for mode in ("base", "full", "fixed"):

@@ -71,7 +71,7 @@ static inline void {name}_release({real} *device)
 #endif
 }}
 
-/* Largest error at stored states, relative to the largest value of each result, by way of the kernels. */
+/* Largest error at stored states, relative to the largest value of each result, computed by the kernels. */
 static inline {real} {name}_self_test(void)
 {{
   {real} worst = 0;
