@@ -76,7 +76,7 @@ def command(
                                                 help="Folder for the results. Default: write nothing.")] = None,
     code: Annotated[str, typer.Option(metavar="LANGUAGE,...", show_default=False,
                                       help="Also write the identified model as functions for a controller: c, "
-                                           "python, python-plain, julia, latex.")] = "",
+                                           "python, python-plain, julia, latex, cuda, jax, torch, rust.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
                                                 help="Processes that read and compress the logs. The result "
                                                      "does not depend on it.")] = None,

@@ -1,11 +1,11 @@
-"""Separable least squares: friction whose shape is to be found together with the parameters it is linear in.
+"""Separable least squares: nonlinear shape parameters of friction estimated jointly with the linear parameters.
 
-The torques are Y(s) theta with a few shape parameters s inside Y. For given s the best theta is plain least squares,
-so only s is searched for (variable projection; Ardiani, eq. 2.23-2.26). Both steps are folds like any other:
+The torques are Y(s) theta with a few shape parameters s. For given s the best theta is linear least squares, so only
+s is searched (variable projection; Ardiani, eq. 2.23-2.26):
 
-- A grid: one fold on the columns for many values of s side by side. A joint's shape shows in its own rows alone, so
-  from its factor every combination of its values is judged by small algebra; a shape that joints share, by all theirs.
-- Gauss-Newton: one fold on [Y(s), d(Y(s) theta)/d log s]. The last columns' coefficients are the step, and at the end
+- A grid: one regression with the columns for many values of s. A joint's shape affects only its own rows, so each
+  combination is evaluated from its factor; a shared shape from the factors of all joints.
+- Gauss-Newton: a regression on [Y(s), d(Y(s) theta)/d log s]. The coefficients of the last columns are the step, and
   their covariance is that of the shape.
 """
 
@@ -48,13 +48,13 @@ _DEPENDENT_COLUMN = 1e-8  # share of a column that is left beside the others, be
         gives={"shape"})
 def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
                             tolerance: float = 1e-3) -> Estimate:
-    """Weighted least squares in which the free shape parameters of the model are found as well.
+    """Weighted least squares with estimation of the free shape parameters of the model.
 
-    span: shape parameters are searched between their present value over span and times span, first on a grid joint by
-    joint, then all together with weights as in `wls`, until none moves more than `tolerance` of its deviation. The
-    estimate's model has the shape that was found; diagnostics["shape"] has its values and deviations, and deviations of
-    all parameters count that the shape is not known exactly. Where all that a shape parameter shapes is within two
-    deviations of nothing, it has no value to speak of and its deviation is infinite.
+    span: shape parameters are searched within a factor `span` of their present value, first on a grid joint by joint,
+    then jointly with weights as in `wls`, until none changes by more than `tolerance` of its standard error. The
+    estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and all
+    standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
+    errors of zero, its standard error is infinite.
     """
     found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
     return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
@@ -125,7 +125,7 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
 
 
 def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
-    """A note on shape parameters that the data do not tell, if there are any."""
+    """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()
     return (Note("shape-not-told", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
@@ -136,7 +136,7 @@ def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
           unmeasured: Sequence[int]) -> BaseParameters:
-    """Base parameters that hold for every shape: those given, unless they group columns that the shape changes."""
+    """Return base parameters valid for every shape: those given, unless they group columns that depend on the shape."""
     varying = dependence.varying
     kept = np.isin(varying, base.independent)
     alone = np.count_nonzero(base.matrix[:, varying], axis=0) == 1
@@ -148,7 +148,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
 
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
-    """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
+    """Return log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest minima."""
     logs = _without_known(problem)
     samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)
@@ -163,8 +163,7 @@ def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach:
 
 
 def _without_known(problem: Problem) -> tuple[Samples, ...]:
-    """The data, their torques without those of parameters that are known exactly: columns that are put together here
-    know nothing of them."""
+    """Return the data with the torques of exactly known parameters subtracted."""
     values = problem.base.known_vector
     if not np.any(values):
         return problem.data
@@ -173,7 +172,7 @@ def _without_known(problem: Problem) -> tuple[Samples, ...]:
 
 
 def _log_likelihood_loss(misfits: Array) -> float:
-    """What joints with these misfits (dof,) leave together, each by a noise of its own."""
+    """Return the log-likelihood loss of joints with these residual sums of squares (dof,), each with its own noise."""
     return float(np.sum(np.log(misfits[misfits > 0])))
 
 
@@ -223,9 +222,9 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
 
 def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: dict[int, Array]
              ) -> tuple[Array, Array]:
-    """The deepest valleys (valleys, shapes) of misfits, depths[j] over the values (shapes, points) of a joint's shape
-    parameters, and the misfit (dof,) of each joint in the deepest. Where joints share some, a valley is one of the sum
-    of all over these, and each joint's own are the best there."""
+    """Return the deepest minima (valleys, shapes) of the losses, depths[j] over the values (shapes, points) of a
+    joint's shape parameters, and the loss (dof,) of each joint in the deepest. For shared shapes a minimum is one of
+    the sum over joints."""
     valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
     shared = dependence.shared
     picked = np.zeros((_VALLEYS, len(center)), dtype=np.int64)
@@ -260,7 +259,8 @@ def _lowest(depths: Array) -> Ints:
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
-    """Sum of squares that each row of places (choices, columns) leaves of a joint's torque beside its fixed columns."""
+    """Return the residual sum of squares of a joint's torque for each row of places (choices, columns) together with
+    its fixed columns."""
     factor = regression.factors[joint]
     first = int(np.searchsorted(factor.columns, fixed))
     # Columns in order, so what stands below the fixed ones is what they leave of the others.

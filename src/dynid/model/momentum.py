@@ -1,13 +1,13 @@
-"""MomentumForm: a model's torques as the rate of a momentum and a force, without any acceleration.
+"""Momentum form of a model: torques as the rate of a momentum plus a force, without accelerations.
 
-A term whose torque is M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P along the motion
-at constant velocity,
+A term with torque M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P at constant
+velocity,
 
-    tau = d/dt P + F,   F = r - D,        and where M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
+    tau = d/dt P + F,   F = r - D,        and if M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
 
-G = r - D/2 in the mean over joints: for bodies what holds them against gravity, for friction itself. Terms with kernels
-of their own give both (`momentum`); those whose M does not depend on the posture have D = 0; for all others D is a
-difference along the motion.
+with G = r - D/2: gravity torques for bodies, and the friction torque itself for friction. Terms with kernels return
+both (`momentum`); terms whose M does not depend on the posture have D = 0; for all others D is a finite difference
+along the motion.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TermShare:
 
 @dataclass(frozen=True, eq=False)
 class MomentumForm:
-    """The momentum form of a model; made once, then filled batch after batch."""
+    """The momentum form of a model, created once and evaluated batch by batch."""
 
     model: LinearModel
     parts: tuple[TermShare, ...]
@@ -66,9 +66,11 @@ class MomentumForm:
 
     @staticmethod
     def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
-        """The form of a model; a term without one is refused. symmetric: also refuse inertia that is not symmetric,
-        which has no kinetic energy. is_load_given: `fill` is given the torques that gears transmit, so that friction
-        which depends on them has a force."""
+        """Return the form of a model. Refuses a term without one.
+
+        With `symmetric`, an asymmetric inertia, which has no kinetic energy, is refused too. With `is_load_given`,
+        `fill` receives the torques of the gears, so that load-dependent friction has a force.
+        """
         if not isinstance(model, Model):
             every = np.arange(len(model.parameters))
             postures = np.random.default_rng(0).normal(size=(_PROBED_STATES, model.dof))
@@ -86,11 +88,11 @@ class MomentumForm:
 
     def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
              changing: bool = True, load: Array | None = None) -> None:
-        """Momentum and force of chosen entries, as `Model.fill` gives those of the regressor.
+        """Write momentum and force of selected entries, like `Model.fill` for the regressor.
 
         q, dq (samples, dof); place (dof, parameters): the row of momentum and force (rows, samples) of each entry, -1
-        for nowhere. changing: force F with tau = d/dt P + F; else G with tau . dq = d/dt (dq . P / 2) + G . dq. load
-        (samples, dof): torques that the gears transmit, where friction depends on them.
+        for none. changing: force F with tau = d/dt P + F; otherwise G with tau . dq = d/dt (dq . P / 2) + G . dq.
+        load (samples, dof): torques transmitted by the gears, for load-dependent friction.
         """
         for term, columns in self.under_load:
             assert load is not None and isinstance(self.model, Model)

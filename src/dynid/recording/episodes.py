@@ -1,4 +1,4 @@
-"""Episodes: the rows of one run in a file that holds many."""
+"""Rows of one episode in a file with several."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from dynid.recording.source import FileRows, Source, rows_of
 
 def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows: int | None, mapping: Mapping) \
         -> Iterator[FileRows]:
-    """The rows of a source, of one episode alone where the mapping names one.
-
-    Time begins anew in each episode, so rows of two of them are not one log."""
+    """Yield the rows of a source, of one episode only if the mapping selects one."""
     number, column = mapping.episode, mapping.episode_column
     if number is None:
         yield from rows_of(source, names, samples, rows)

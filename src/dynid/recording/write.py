@@ -1,4 +1,4 @@
-"""Write a Recording as CSV or NPZ, in a form that `read` knows without a mapping."""
+"""Writers of a Recording as CSV or NPZ that `read` recognises without a mapping."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
 
 
 def write_npz(recording: Recording, path: str | Path) -> Path:
-    """Keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
-    motor_positions, sensed_torques, target_torques, external_torques, joints; where other joints carry the encoders,
-    positions are theirs."""
+    """Write keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
+    motor_positions, sensed_torques, target_torques, external_torques, joints; positions are those of the joints with
+    encoders."""
     arrays = {key: signal for name, key in _ARRAY_KEYS.items() if (signal := getattr(recording, name)) is not None}
     if recording.measured_position is not None:
         arrays["positions"] = recording.measured_position

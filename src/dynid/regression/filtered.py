@@ -1,9 +1,8 @@
-"""FilteredEquations: rows without accelerations, of each joint's momentum or of the whole robot's power or energy.
+"""Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
-See `dynid.recording.preparation.row_filter` for what the rows are. Those of a robot are divided by the standard
-deviation that white noise of the torques gives them, sum over j of s_j^2 dq_j^2 through the squared filter: without
-that, rows in which the robot is fast would count as much as their noise is larger. s_j is what is left of a torque
-beside the motion's kernel, in the mean over the log.
+`dynid.recording.preparation.row_filter` describes the rows. Those of the whole robot are divided by the standard
+deviation that white torque noise causes in them, sum over j of s_j^2 dq_j^2 through the squared filter; otherwise
+fast rows would have too much weight. s_j is the high-frequency part of a torque, averaged over the log.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _MIN_NOISE_SHARE = 0.1
 
 def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
                  base: BaseParameters | None = None) -> Equations:
-    """The equations that the samples were prepared for: of torques, or filtered."""
+    """Return the equations for which the samples were prepared: of torques, or filtered."""
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
     if len(kinds) > 1:
@@ -63,7 +62,8 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
 
 @dataclass(frozen=True, eq=False)
 class FilteredEquations:
-    """Filtered rows of some logs. plain: the same data as torques. whole: of the robot rather than of each joint."""
+    """Filtered rows of some logs. `plain` are the same data as torques, `whole` selects rows of the robot instead of
+    each joint."""
 
     plain: TorqueEquations
     form: MomentumForm
@@ -87,7 +87,7 @@ class FilteredEquations:
 
     @cached_property
     def _along(self) -> tuple[Samples, ...]:
-        """The logs along the kernel's motion, without accelerations: for terms that remember."""
+        """Logs along the filtered motion, without accelerations, for terms with memory."""
         found = []
         for log in self.logs:
             signals = signals_of(log)
@@ -97,7 +97,7 @@ class FilteredEquations:
 
     @cached_property
     def _noise(self) -> tuple[Array, ...]:
-        """Standard deviation (joints,) of each log's torques beside the motion's kernel, s_j."""
+        """High-frequency standard deviation s_j (joints,) of each log's torques."""
         return tuple(torque_noise(log) for log in self.logs)
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
@@ -121,7 +121,7 @@ class FilteredEquations:
         return Rows(self.layout, entries, keep, known)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
-        """Add the entries of neighbouring rows to out (layout.rows, rows), and below them those of known parameters."""
+        """Add the entries of neighbouring rows to out (layout.rows, rows), followed by those of known parameters."""
         filter_ = signals_of(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
         rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest first, as signals are
@@ -133,7 +133,8 @@ class FilteredEquations:
             out *= self._weights(log, slice(first, last), len(rows))
 
     def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Momenta, and forces with torques and known ones below (entries, samples), of all joints at some samples."""
+        """Return momenta, and forces with torques (entries, samples), of all joints, each followed by those of known
+        parameters."""
         layout, signals = self.plain.layout, signals_of(self.logs[log])
         momentum, force = self._filled(log, part, layout.place, layout.rows, changing=True)
         for j in range(self.plain.model.dof):
@@ -145,7 +146,8 @@ class FilteredEquations:
         return np.concatenate([momentum, known[0]]), np.concatenate([force, known[1]])
 
     def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Kinetic energies, and powers with that of torques and known ones below (entries, samples)."""
+        """Return kinetic energies, and powers with that of torques (entries, samples), each followed by those of
+        known parameters."""
         plain, signals = self.plain.layout, signals_of(self.logs[log])
         dq = signals.dq[part].T
         momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
@@ -162,7 +164,7 @@ class FilteredEquations:
         return energy, power
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
-        """Momentum and force (rows, samples) of the entries that place names."""
+        """Return momentum and force (rows, samples) of the entries in `place`."""
         signals, along = signals_of(self.logs[log]), self._along[log]
         memory = memory_of(self.plain.model, along)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
@@ -171,12 +173,13 @@ class FilteredEquations:
         return momentum, force
 
     def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, ...]:
-        """Momentum and force (dof, samples) of the parameters whose values are known."""
+        """Return momentum and force (dof, samples) of the known parameters."""
         return known_sums(self.plain.model, self.base,
                           lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
-        """One over the standard deviation of each row's noise (rows,), relative to that of a row of mean speed."""
+        """Return one over the standard deviation of each row's noise (rows,), relative to that of a row of mean
+        speed."""
         signals, noise = signals_of(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
@@ -216,7 +219,7 @@ class ProductEquations(FilteredEquations):
 
 
 def signals_of(samples: Samples) -> FilteredSignals:
-    """The filtered signals of samples that have them."""
+    """Return the filtered signals of the samples. Refuses samples without them."""
     if samples.filtered is None:
         raise ModelError(f"{samples.source} was prepared for torques; prepare it with equations = 'kernel', 'power' or "
                          "'energy'")
@@ -224,8 +227,8 @@ def signals_of(samples: Samples) -> FilteredSignals:
 
 
 def torque_noise(samples: Samples) -> Array:
-    """Standard deviation (joints,) of what is fast in the torques, relative to that of all joints; ones where there
-    is none."""
+    """Return the high-frequency standard deviation (joints,) of the torques relative to the largest; ones if all are
+    zero."""
     signals = signals_of(samples)
     kernel, rate = signals.filter.motion, signals.filter.rate
     fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)
@@ -236,7 +239,7 @@ def torque_noise(samples: Samples) -> Array:
 
 
 def kept(samples: Samples, rows: range) -> Bools:
-    """Which filtered rows count, (rows, equations): all samples of the window are whole, and the row's own is kept."""
+    """Return which filtered rows are valid (rows, equations): the window has no gaps and the row itself is kept."""
     signals = signals_of(samples)
     filter_ = signals.filter
     if not len(rows):

@@ -1,4 +1,4 @@
-"""Preparation: the options from a log to samples, as Python arguments or the [prepare] table of a run file."""
+"""Options of the preparation of a log, as Python arguments or the [prepare] table of a run file."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ class Preparation(BaseModel):
         return self.with_changes(cutoff=float(f"{self.kernel_options.cutoff(self.filtered, self.kernel_window):.6g}"))
 
     def elsewhere(self) -> Preparation:
-        """The same filter and selection for another log: what is of one log alone (its rate and gaps, whether its
-        velocity is good and how late) is chosen anew there."""
+        """Return the same filter and selection for another log; properties of one log (rate, gaps, quality and delay
+        of the velocity) are chosen again."""
         def anew(velocity: Velocity) -> Velocity:
             return "differentiate" if velocity == "differentiate" else "auto"
 
@@ -155,7 +155,7 @@ class Preparation(BaseModel):
                                  velocity=anew(own) if isinstance(own, str) else tuple(map(anew, own)))
 
     def keeping_slow(self, joints: Collection[int], dof: int) -> Preparation:
-        """The same with rows in slow motion kept for these joints (from 0) of a robot with `dof`, unless `slow` is
+        """Return the options with slow rows kept for these joints (from 0) of a robot with `dof`, unless `slow` is
         given."""
         if self.slow is not None or not joints:
             return self

@@ -31,9 +31,9 @@ MOST_ORDER = 8
 
 @dataclass(frozen=True)
 class PolynomialKernel:
-    """order N, window T (s), exponents alpha and beta, and delay (s) of the approximation; None for the delay takes the
-    nearest zero of the next polynomial, where the approximation is of one order better. suppress: frequencies (Hz) that
-    do not pass at all."""
+    """order N, window T (s), exponents alpha and beta, and delay (s) of the approximation; by default the nearest
+    zero of the next polynomial, where the approximation is one order better. suppress: frequencies (Hz) with zero
+    gain."""
 
     window: float
     order: int = 1

@@ -55,7 +55,7 @@ class KernelOptions:
         return (_BOX_HALF_GAIN if kind == "energy" else self._plain.cutoff) / window
 
     def window(self, kind: FilteredKind, cutoff: float) -> float:
-        """s of the window whose gain is one half at the cut-off (Hz)."""
+        """Return the window, s, with gain one half at the cut-off (Hz)."""
         return self.cutoff(kind, 1.0) / cutoff
 
     @cached_property
@@ -65,8 +65,8 @@ class KernelOptions:
 
 @dataclass(frozen=True, eq=False)
 class RowFilter:
-    """The filter of one log's rows. window: s. kernel: None for energies, whose filter is one on the window. motion:
-    the kernel of positions and velocities. step: one row in so many samples."""
+    """Filter of one log's rows. window: s. kernel: None for energies, whose filter is one on the window. motion:
+    kernel of positions and velocities. step: decimation."""
 
     kind: FilteredKind
     window: float
@@ -77,7 +77,7 @@ class RowFilter:
 
     @staticmethod
     def of(kind: FilteredKind, window: float, options: KernelOptions, rate: float, rows: int, fewest: int) -> RowFilter:
-        """The filter of a log of so many rows at `rate` Hz, of which at least `fewest` are to be left."""
+        """Return the filter of a log of `rows` rows at `rate` Hz, of which at least `fewest` must remain."""
         cutoff = options.cutoff(kind, window)
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
@@ -127,17 +127,17 @@ class RowFilter:
 
     @cached_property
     def late(self) -> int:
-        """Samples after a row's own time that its newest one has."""
+        """Number of samples after a row's own time."""
         return len(self.taps) // 2 if self.kernel is None else round(self.kernel.delay_s * self.rate)
 
     @property
     def before(self) -> int:
-        """Samples before a row's own time that its oldest one has."""
+        """Number of samples before a row's own time."""
         return len(self.taps) - 1 - self.late
 
     @property
     def delay(self) -> float:
-        """s after which a row is known in a stream: the delays of both kernels."""
+        """Delay of a row in a stream, s: of both kernels."""
         return self.late / self.rate + self.motion.delay_s
 
     @property
