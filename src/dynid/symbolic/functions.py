@@ -159,8 +159,8 @@ def wrenches(w: Writer) -> list[Output]:
     2.12-2.14, 2.32).
     """
     if w.plan.robot.followers is not None:
-        raise ModelError(f"robot '{w.plan.robot.name}' has joints that follow others, and the wrenches between its "
-                         "bodies are not generated", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
+        raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints, and the wrenches between its bodies "
+                         "are not generated", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
     states = w.motion(w.dq, w.ddq, weight=True)
     rows = []
     for link, joint, force, moment in zip(w.plan.chain.links, w.plan.robot.joints, *motion.wrenches(
