@@ -68,8 +68,8 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
             "external_torque": {"topic": "/jointExternal"}, "wrench": {"topic": "/FT_sensor"}},
            minds=("bags of its folder ROS are filtered already: give method = \"none\" under [prepare]",
                   "columns of its .log files are not documented; map them in a [log] table",
-                  "its motions: PTP, SPL (dynid motion points, spline), DS (dynid excite), and one joint after the other "
-                  "(dynid motion friction, inertia)"),
+                  "its motions: PTP, SPL (dynid motion points, spline), DS (dynid excite), and one joint after the "
+                  "other (dynid motion friction, inertia)"),
            source="Ardiani, thesis 2023, appendix C.4"),
     Preset("ur-rtde-torque", "Universal Robots: RTDE record.py or ur_rtde, with actual_current_as_torque",
            {**_RTDE, "torque": "actual_current_as_torque_{i}"},

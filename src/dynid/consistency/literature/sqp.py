@@ -22,7 +22,8 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
     steps: 2 starts at the solution of a first problem, in which only masses and the diagonals of the inertias about the
-    centres of mass must be positive (Mata et al.). constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
+    centres of mass must be positive (Mata et al.). constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata
+    et al. 2005) of every body's matrix.
     prior: base parameters known beforehand (base,), NaN where not, and one standard deviation for all; adds |(beta -
     K theta) / deviation|^2, the second part of eq. 2.69.
     """
