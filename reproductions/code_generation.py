@@ -3,8 +3,8 @@
 Sousa's example (s. 7.1.2 and 7.1.3) prints pose, Jacobian, base parameters and C code of a robot of two joints whose
 axes cross at one point; its code is transcribed below and compared with ours at random states. Table 7.1 counts the
 operations of the torques with ten numbers a link for three arms, and times of the function in C and in Python; ours are
-given so, and with all numbers prepared, which is what a controller calls. Table B.2 of Ardiani lists the regrouped base parameters of the KUKA LBR iiwa, with its lengths
-as symbols. The Stanford arm is described by the DH table that textbooks give, with d2 = 0.154 and d6 = 0.263 m. Times
+given so, and with all numbers prepared, which is what a controller calls. Table B.2 of Ardiani lists the regrouped base
+parameters of the KUKA LBR iiwa, with its lengths as symbols. The Stanford arm is described by the DH table that textbooks give, with d2 = 0.154 and d6 = 0.263 m. Times
 of the documents are of their machines and are only printed.
 """
 
@@ -125,13 +125,13 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _ten_numbers(robot: Robot) -> dict[str, Any]:
-    """Operations of the torques with ten numbers a link as inputs, and us a call of that function in plain Python and in
-    C, None without a compiler."""
+    """Operations of the torques with ten numbers a link as inputs, and us a call of that function in plain Python and
+    in C, None without a compiler."""
     program = generate(robot, ["inverse_dynamics", "wrenches"], parameters="full", name="arm")  # keeps all numbers
     count, numbers = program.ops["inverse_dynamics"], len(program.numbers)
     state = [np.random.default_rng(0).normal(size=size) for size in (robot.dof,) * 3 + (numbers,)]
     found: dict[str, Any] = {}
-    exec(program.python(plain=True), found)  # noqa: S102 - code that was generated here
+    exec(program.python(plain=True), found)
     plain = [x.tolist() for x in state]
     start = time.process_time()
     for _ in range(PYTHON_CALLS):

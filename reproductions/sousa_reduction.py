@@ -73,8 +73,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _essential_drawn(model: Model, truth: np.ndarray, consistency: Consistency) -> dict[str, Any]:
-    """Links that are not consistent where all and where essential parameters are drawn to drawings, which are consistent
-    and off the truth by a tenth in the masses."""
+    """Links that are not consistent where all and where essential parameters are drawn to drawings, which are
+    consistent and off the truth by a tenth in the masses."""
     problem = Problem.of(model, wam_log(model, truth))
     drawings, rng = truth.copy(), np.random.default_rng(1)
     for columns in model.parameters.bodies.values():
