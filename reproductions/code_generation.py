@@ -4,8 +4,8 @@ Sousa's example (s. 7.1.2 and 7.1.3) prints pose, Jacobian, base parameters and 
 axes cross at one point; its code is transcribed below and compared with ours at random states. Table 7.1 counts the
 operations of the torques with ten numbers a link for three arms, and times of the function in C and in Python; ours are
 given so, and with all numbers prepared, which is what a controller calls. Table B.2 of Ardiani lists the regrouped base
-parameters of the KUKA LBR iiwa, with its lengths as symbols. The Stanford arm is described by the DH table that textbooks give, with d2 = 0.154 and d6 = 0.263 m. Times
-of the documents are of their machines and are only printed.
+parameters of the KUKA LBR iiwa, with its lengths as symbols. The Stanford arm is described by the DH table that
+textbooks give, with d2 = 0.154 and d6 = 0.263 m. Times of the documents are of their machines and are only printed.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The thesis runs the controller on the real arm. Here the arm is simulated with the printed solution that meets all
 limits, friction and rotors included; what a controller believes of it is each of the four printed solutions. That
-weighted LS diverges with gains near zero too, as the thesis saw on the arm, does not come out: friction holds the
-simulated one, and the table says down to which gains it diverges. The control is turned on in three stages as there:
+weighted LS diverges with gains near zero too, as the thesis saw on the arm, does not come out; the table says down to
+which gains it diverges. The control is turned on in three stages as there:
 gravity and Coriolis forces alone, then the PD at the first point, then motion B. Whether friction is what holds the arm
-at weak gains is tested on an arm without dry friction.
+at weak gains is tested on an arm without friction.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("motion B with ever weaker gains")
     kp, kd = GAINS["slow"]
     smooth = machine.copy()
-    smooth[[k for k, item in enumerate(model.parameters) if item.symbol == "Fc"]] = 0.0
+    smooth[[k for k, item in enumerate(model.parameters) if item.symbol in ("Fc", "Fv")]] = 0.0
     weaker, without = ({share: _follow(model, arm, ComputedTorque(
         model, believed[COLUMNS[0]], share ** 2 * kp, share * kd, feedforward=False, rotors=False), motion)["diverged"]
         for share in WEAKER} for arm in (machine, smooth))
@@ -85,7 +85,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     fall.compare("weighted LS", "seconds", falls[COLUMNS[0]]["dormand_prince"], claimed=False)
     return {"printed": [fall.summary()], "follow": runs, "tracking": tracking, "fall": falls,
             "diverges_with_gains": {str(share): when for share, when in weaker.items()},
-            "diverges_without_dry_friction": {str(share): when for share, when in without.items()},
+            "diverges_without_friction": {str(share): when for share, when in without.items()},
             "gravity_alone_moved": compensated,
             "within_limits": {name: {"possible": one.possible, "distance": one.distance}
                               for name, one in within.items()},
@@ -227,9 +227,9 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     rows.append(("the drawings, PD beside (eq. 4.16)", "table 4.3", "-" if errors else "diverges",
                  " ".join(f"{x:.2f}" for x in errors or ())))
     for share, when in result["diverges_with_gains"].items():
-        bare = result["diverges_without_dry_friction"][share]
+        bare = result["diverges_without_friction"][share]
         rows.append((COLUMNS[0], f"slow, damping x {share}", "-" if when is None else f"{when:.2f} s",
-                     f"without dry friction {'-' if bare is None else f'{bare:.2f} s'}"))
+                     f"without friction {'-' if bare is None else f'{bare:.2f} s'}"))
     for name, moved in result["gravity_alone_moved"].items():
         rows.append((name, "gravity and Coriolis alone", "", "-" if moved is None else f"moves {moved:.3f} rad in 2 s"))
     for name, fall in result["fall"].items():
