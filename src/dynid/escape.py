@@ -85,6 +85,11 @@ def xml_attribute(text: str) -> str:
     return f'"{escape(known, quote=False).translate(_CODES_IN_XML)}"'
 
 
+def xml_text(text: str) -> str:
+    """Return the text for the inside of an XML element."""
+    return xml_attribute(text)[1:-1]
+
+
 def _encodable(text: str) -> str:
     return text if text.isprintable() else re.sub(_SURROGATES, _REPLACEMENT, text)
 
