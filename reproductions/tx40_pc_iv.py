@@ -87,14 +87,16 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
                           for name in ("actual data", "coarse data"))
     apart = float((fine.max(axis=0) - fine.min(axis=0)).max())
     checks |= {
-        f"table D.2, virtual: on three other motions the four methods agree within one point, {apart:.2f}": apart <= 1.0,
+        f"table D.2, virtual: on three other motions the four methods agree within one point, {apart:.2f}":
+            apart <= 1.0,
         f"table D.4, virtual: on coarse unfiltered positions least squares fails, {rough_errors[0].min():.1f} % at "
         f"least, and instruments and PC-DIDIM do not, {rough_errors[1:].max():.1f} at most":
             rough_errors[0].min() > 2.0 * rough_errors[1:].max(),
         f"half bandwidth: DIDIM settles in {settled['didim']} of {tried['didim']} logs, or is off by more than ten "
         "times pc-iv": settled["didim"] < tried["didim"] or errors["half bandwidth"]["didim"] > 10.0 * ours,
     }
-    return {"crossed": crossed, "errors": errors, "steps": steps, "joints": joints, "printed": _compared(steps, joints["actual data"]),
+    return {"crossed": crossed, "errors": errors, "steps": steps,
+            "joints": joints, "printed": _compared(steps, joints["actual data"]),
             "filtered_least_squares": filtered,
             "mistuned_logs": tried, "mistuned_settled": settled, "reasons": reasons,
             "checks": {words: bool(holds) for words, holds in checks.items()}}
