@@ -14,7 +14,8 @@ _MODEL, _ESSENTIAL = printed("000", "2.1"), printed("000", "2.3")
 CONTROLLER = {row: (_MODEL.value(row, "value"), _MODEL.value(row, "percent")) for row in _MODEL.rows}
 # Table 2.2: errors of the commanded torques, percent.
 COMMANDED = {name: _numbers(printed("000", "2.2"), row)
-             for name, row in (("PTP", "PTP_2"), ("SPL", "SPL_1"), ("DS", "DS"))}
+             for name, row in (("PTP", "PTP_2"), ("PTP_1", "PTP_1"), ("SPL", "SPL_1"), ("SPL_2", "SPL_2"),
+                               ("DS", "DS"))}
 # Table 2.3: essential parameters by filtered LS, filtered IV and IV without a filter.
 ESSENTIAL: dict[str, tuple[float | None, ...]] = {
     row: tuple(None if _ESSENTIAL.text(row, way) == NO_ENTRY else _ESSENTIAL.value(row, way)

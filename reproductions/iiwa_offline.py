@@ -58,7 +58,8 @@ def offline_machine() -> tuple[Machine, float]:
 
 
 def motions(made: Machine) -> dict[str, Trajectory]:
-    """A motion from point to point, a spline through random points and a Fourier series (C.4.2.1)."""
+    """The five motions of table 2.2, from random points and coefficients: two from point to point, two splines and a
+    Fourier series (C.4.2.1). PTP is PTP_2, the motion that models are identified from, and SPL is SPL_1."""
     limits, robot = made.limits(SHARE), made.model.robot
     sines, cosines = np.random.default_rng(3).normal(size=(2, robot.dof, 5))
     path = FourierSeries(sines, cosines, np.zeros(robot.dof), PERIOD).at(np.arange(0.0, PERIOD, 0.01))
@@ -66,7 +67,9 @@ def motions(made: Machine) -> dict[str, Trajectory]:
                       0.7 * robot.limit("upper") / np.abs(path.q).max(axis=0))[:, None]
     return {"PTP": random_points(limits, points=POINTS, seed=1, reach=0.8),
             "SPL": random_spline(limits, points=20, seed=2),
-            "DS": FourierSeries(size * sines, size * cosines, np.zeros(robot.dof), PERIOD)}
+            "DS": FourierSeries(size * sines, size * cosines, np.zeros(robot.dof), PERIOD),
+            "PTP_1": random_points(limits, points=POINTS, seed=4, reach=0.8),
+            "SPL_2": random_spline(limits, points=20, seed=5)}
 
 
 def with_commands(made: Machine, log: Recording) -> Recording:

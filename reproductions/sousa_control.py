@@ -2,8 +2,10 @@
 
 The thesis runs the controller on the real arm. Here the arm is simulated with the printed solution that meets all
 limits, friction and rotors included; what a controller believes of it is each of the four printed solutions. That
-weighted LS diverges with gains near zero too, as the thesis saw on the arm, does not come out: friction holds the
-simulated one, and the table says down to which gains it diverges.
+weighted LS diverges with gains near zero too, as the thesis saw on the arm, does not come out; the table says down to
+which gains it diverges. The control is turned on in three stages as there:
+gravity and Coriolis forces alone, then the PD at the first point, then motion B. Whether friction is what holds the arm
+at weak gains is tested on an arm without friction.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ Array = NDArray[np.float64]
 COLUMNS = ("weighted LS", "nearest feasible", "constrained", "constrained, more limits")
 PERIOD, RATE, HELD = 12.5, 1000.0, 2.0  # s, Hz, s at the first point before the motion begins
 WEAKER = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)  # of the damping of the loop; stiffness falls with its square
+STOPPED = 0.1  # rad, within which an arm counts as stopped
 FALL, SOON = 5.0, 0.5  # s, of a fall, and within which one that cannot be is over
 BEFORE = 4  # ticks by which a motion that diverges is cut shorter, until it is simulated to its end
 FAST = 100.0  # rad/s, to which a fall that cannot be is drawn
@@ -61,11 +64,18 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("motion B, PD beside the model of the maker's drawings (eq. 4.16)")
     drawings = np.array([p.nominal if p.body is not None and p.nominal is not None else 0.0 for p in model.parameters])
     tracking = _follow(model, machine, CompensatedPD(model, drawings, *TRACKING, rotors=False), motion)
+    progress("gravity and Coriolis compensation alone")
+    still = np.zeros(model.dof)
+    compensated = {name: _drift(model, machine, ComputedTorque(model, theta, still, still, feedforward=False,
+                                                               rotors=False), motion)
+                   for name, theta in believed.items()}
     progress("motion B with ever weaker gains")
     kp, kd = GAINS["slow"]
-    weaker = {share: _follow(model, machine, ComputedTorque(model, believed[COLUMNS[0]], share ** 2 * kp, share * kd,
-                                                            feedforward=False, rotors=False), motion)["diverged"]
-              for share in WEAKER}
+    smooth = machine.copy()
+    smooth[[k for k, item in enumerate(model.parameters) if item.symbol in ("Fc", "Fv")]] = 0.0
+    weaker, without = ({share: _follow(model, arm, ComputedTorque(
+        model, believed[COLUMNS[0]], share ** 2 * kp, share * kd, feedforward=False, rotors=False), motion)["diverged"]
+        for share in WEAKER} for arm in (machine, smooth))
     falls = {}
     for name, theta in believed.items():
         progress(f"free fall of {name}")
@@ -75,9 +85,30 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     fall.compare("weighted LS", "seconds", falls[COLUMNS[0]]["dormand_prince"], claimed=False)
     return {"printed": [fall.summary()], "follow": runs, "tracking": tracking, "fall": falls,
             "diverges_with_gains": {str(share): when for share, when in weaker.items()},
+            "diverges_without_friction": {str(share): when for share, when in without.items()},
+            "gravity_alone_moved": compensated,
             "within_limits": {name: {"possible": one.possible, "distance": one.distance}
                               for name, one in within.items()},
-            "checks": {**_checks(within, runs, falls), **_tracking_check(tracking)}}
+            "checks": {**_checks(within, runs, falls), **_tracking_check(tracking), **_stage_checks(compensated, runs)}}
+
+
+def _stage_checks(compensated: dict[str, float | None], runs: dict[str, Any]) -> dict[str, bool]:
+    """The first two of the three stages (s. 5.2): the arm remains stopped."""
+    said = ", ".join("-" if x is None else f"{x:.3f}" for x in compensated.values())
+    held = [one["moved"] for one in runs.values() if one["moved"] is not None]
+    return {f"first stage, gravity and Coriolis forces alone: no solution lets the arm move by more than {STOPPED:g} "
+            f"rad in 2 s: {said}": all(x is not None and x < STOPPED for x in compensated.values()),
+            f"second stage, PD at the first point: the arm stays within {STOPPED:g} rad of it: {max(held):.3f}":
+                max(held) < STOPPED}
+
+
+def _drift(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries) -> float | None:
+    """Largest motion of a joint (rad) within 2 s at the first point of motion B, None where it diverges."""
+    wanted = np.tile(motion.at(np.zeros(1)).q, (round(HELD * RATE), 1))
+    try:
+        return float(np.abs(simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q - wanted[0]).max())
+    except NotPossibleError:
+        return None
 
 
 def _follow(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries) -> dict[str, Any]:
@@ -196,7 +227,11 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     rows.append(("the drawings, PD beside (eq. 4.16)", "table 4.3", "-" if errors else "diverges",
                  " ".join(f"{x:.2f}" for x in errors or ())))
     for share, when in result["diverges_with_gains"].items():
-        rows.append((COLUMNS[0], f"slow, damping x {share}", "-" if when is None else f"{when:.2f} s", ""))
+        bare = result["diverges_without_friction"][share]
+        rows.append((COLUMNS[0], f"slow, damping x {share}", "-" if when is None else f"{when:.2f} s",
+                     f"without friction {'-' if bare is None else f'{bare:.2f} s'}"))
+    for name, moved in result["gravity_alone_moved"].items():
+        rows.append((name, "gravity and Coriolis alone", "", "-" if moved is None else f"moves {moved:.3f} rad in 2 s"))
     for name, fall in result["fall"].items():
         rows.append((f"free fall of {name}", "", f"comes to {fall['until']:.3f} s",
                      f"energy rises by {fall['rise']:.2g} J of {fall['spread']:.3g} J"))

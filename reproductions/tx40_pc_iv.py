@@ -1,4 +1,4 @@
-"""Staubli TX40: instruments and DIDIM with consistency, clean, coarse, mistuned (Ardiani, tables D.1, D.3, D.5-D.6)."""
+"""Staubli TX40: instruments and DIDIM with consistency, clean, coarse, mistuned (Ardiani, tables D.1-D.6)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from _printed import Comparison, printed
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
+from dynid.excitation import quintics
 from dynid.model import Model, make_terms
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
@@ -23,7 +24,8 @@ SLOW = (0.0501, 0.0501, 0.0750, 0.0716, 0.0559, 0.1222)  # rad/s, below which th
 METHODS = ("pc-wls", "pc-iv", "iv", "pc-didim")
 COUNT = np.deg2rad(2e-2)  # rad a count, a hundred times coarser than the machine's
 BANDWIDTH = 2.0 * np.pi * 10.0  # rad/s, of the position loops
-LOGS, FEW = 16, 4  # of the virtual machine, at half its bandwidth; didim, which does not forgive that, takes long
+# Logs of the virtual machine at half its bandwidth; methods that fit torques do not forgive that, and take long.
+LOGS, FEW, FEWEST = 16, 4, 2
 TABLES = {"actual data": "D.1", "coarse data": "D.3", "half bandwidth": "D.5"}
 
 
@@ -60,6 +62,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         errors["coarse data"][name] = judge.regression.relative_error(one.values)
         steps["coarse data"][name] = one.diagnostics.get("iterations")
 
+    crossed = _crossed(progress)
     misses, steps["half bandwidth"], reasons = _mistuned(progress)
     settled = {name: int(np.isfinite(found).sum()) for name, found in misses.items()}
     tried = {name: len(found) for name, found in misses.items()}
@@ -80,7 +83,20 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         f"half bandwidth: pc-iv is better than iv in the {both.sum()} logs where both settle, {ours:.2f} and "
         f"{free:.2f} %": both.any() and ours < free,
     }
-    return {"errors": errors, "steps": steps, "joints": joints, "printed": _compared(steps, joints["actual data"]),
+    fine, rough_errors = (np.array([list(crossed[name][method]) for method in METHODS])
+                          for name in ("actual data", "coarse data"))
+    apart = float((fine.max(axis=0) - fine.min(axis=0)).max())
+    checks |= {
+        f"table D.2, virtual: on three other motions the four methods agree within one point, {apart:.2f}":
+            apart <= 1.0,
+        f"table D.4, virtual: on coarse unfiltered positions least squares fails, {rough_errors[0].min():.1f} % at "
+        f"least, and instruments and PC-DIDIM do not, {rough_errors[1:].max():.1f} at most":
+            rough_errors[0].min() > 2.0 * rough_errors[1:].max(),
+        f"half bandwidth: DIDIM settles in {settled['didim']} of {tried['didim']} logs, or is off by more than ten "
+        "times pc-iv": settled["didim"] < tried["didim"] or errors["half bandwidth"]["didim"] > 10.0 * ours,
+    }
+    return {"crossed": crossed, "errors": errors, "steps": steps,
+            "joints": joints, "printed": _compared(steps, joints["actual data"]),
             "filtered_least_squares": filtered,
             "mistuned_logs": tried, "mistuned_settled": settled, "reasons": reasons,
             "checks": {words: bool(holds) for words, holds in checks.items()}}
@@ -95,7 +111,7 @@ def _compared(steps: dict[str, dict[str, int | None]], joints: dict[str, Any]) -
     iterations = Comparison(printed("000", "s. D.3"))
     for row, column in iterations.table.entries:
         iterations.compare(row, column, float(steps[row][column] or 0), claimed=False)
-    others = [Comparison(printed("000", number)) for number in ("D.3", "D.5", "D.6")]
+    others = [Comparison(printed("000", number)) for number in ("D.3", "D.5", "D.6", "D.2", "D.4")]
     others[0].leave_out("errors of unfiltered equations of that log; ours are judged on filtered ones")
     for one in others[1:]:
         one.leave_out("errors of the real robot, which a virtual one without unmodelled dynamics does not have")
@@ -123,8 +139,9 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
     progress("the virtual TX40 moves")
     other, path = machine.run(_path(1)), _path(0)
     torques = model.inverse_dynamics(theta, other.q, other.dq, other.ddq)
-    names = ("pc-iv", "iv", "pc-didim")
-    misses = {name: np.full(FEW if name == "pc-didim" else LOGS, np.nan) for name in names}
+    names = ("pc-iv", "iv", "pc-didim", "didim")
+    logs = {"pc-didim": FEW, "didim": FEWEST}
+    misses = {name: np.full(logs.get(name, LOGS), np.nan) for name in names}
     steps: dict[str, int | None] = {}
     reasons: dict[str, list[str]] = {name: [] for name in names}
     for k in range(LOGS):
@@ -133,7 +150,7 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
         samples = prepare(recording, cutoff=60, decimate=10, slow=0.05)
         # The robot's file holds the truth here, which no method may see.
         problem = replace(Problem.of(model, samples, recordings=recording, controller=law), nominal=None)
-        for name in names if k < FEW else names[:2]:
+        for name in (one for one in names if k < len(misses[one])):
             try:
                 one = identify(problem, method=name, controller=slow)
             except NotPossibleError as error:
@@ -143,6 +160,35 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
             misses[name][k] = 100.0 * float(miss)
             steps[name] = max(steps.get(name) or 0, one.diagnostics["iterations"])
     return misses, steps, reasons
+
+
+def _crossed(progress: Callable[[str], None]) -> dict[str, dict[str, list[float]]]:
+    """Torque errors (percent) of each method on three quintics through random points, identified from one log of the
+    virtual TX40: prepared as usual, and from coarse positions without a filter (tables D.2 and D.4)."""
+    robot = Robot.builtin("staubli-tx40")
+    model = Model(robot, make_terms(robot, defaults=True))
+    theta = np.array([p.nominal for p in model.parameters], dtype=float)
+    law = Poles(np.full(6, BANDWIDTH))
+    machine = VirtualRobot(model, theta, law, encoder=np.deg2rad(2e-4), torque_noise=[2.0, 2.0, 1.0, 0.4, 0.4, 0.2])
+    recording = machine.record(_path(0), seed=1)
+    rng = np.random.default_rng(7)
+    tests = []
+    for k in range(3):
+        path = quintics(rng.uniform(-0.8, 0.8, (9, 6)), np.arange(9.0))
+        other = machine.record(Reference.of(path.at(np.arange(0.0, 8.0, 0.001)).q, rate=1000.0), seed=20 + k)
+        tests.append(Problem.of(model, prepare(other, cutoff=60, decimate=10, slow=0.05)).regression)
+    coarse = replace(recording, q=np.round(recording.q / COUNT) * COUNT, dq=None)
+    cases = {"actual data": (prepare(recording, cutoff=60, decimate=10, slow=0.05), recording),
+             "coarse data": (prepare(coarse, method="none", torque_cutoff="none", slow=0.05), coarse)}
+    found: dict[str, dict[str, list[float]]] = {}
+    for case, (samples, behind) in cases.items():
+        problem = replace(Problem.of(model, samples, recordings=behind, controller=law), nominal=None)
+        found[case] = {}
+        for name in METHODS:
+            progress(f"virtual TX40, {case}: {name}")
+            values = identify(problem, method=name).values
+            found[case][name] = [test.relative_error(values) for test in tests]
+    return found
 
 
 def _path(seed: int) -> Reference:
@@ -166,4 +212,9 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
             if name in ours:
                 words = f"{settled[name]} of {logs[name]}" if case == "half bandwidth" else ""
                 rows.append((case, name, f"{theirs[name]:.2f}" if name in theirs else "-", f"{ours[name]:.2f}", words))
+    for case, ours in result["crossed"].items():
+        theirs = printed("000", {"actual data": "D.2", "coarse data": "D.4"}[case])
+        for name, values in ours.items():
+            rows.append((f"{case}, other motions (virtual)", name, " ".join(f"{x:.1f}" for x in theirs.values(name)),
+                         " ".join(f"{x:.1f}" for x in values), ""))
     return [*rows, ("coarse data, filtered", "ols", "-", f"{result['filtered_least_squares']:.2f}", "")]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from motions import arm, motion
 
+from dynid.consistency.literature.sqp import _diagonals
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
 
@@ -22,3 +23,30 @@ def test_methods_of_the_literature_are_pulled_to_the_nominal_model(method: str) 
     assert away[2] < away[1] < away[0]
     with pytest.raises(ModelError, match="prior_deviation"):
         identify(problem, method=method, prior_deviation=-1.0)
+
+
+@pytest.mark.parametrize("constraint", ["sylvester", "eigenvalues"])
+def test_matas_first_step_starts_the_second_one(constraint: str) -> None:
+    """Both steps together reach the optimum of the cone programme, from a start that is far from it."""
+    model, theta = arm()
+    rng = np.random.default_rng(2)
+    problem = Problem.of(model, motion(model, theta, 0.05 * rng.normal(size=(2000, 3)), seconds=10.0))
+    best = identify(problem, method="pc-wls")
+    found = identify(problem, method="pc-sqp", steps=2, constraint=constraint)
+    assert found.diagnostics["consistent"]
+    assert found.diagnostics["relative_error"] < best.diagnostics["relative_error"] * 1.01
+    with pytest.raises(ModelError, match="1 or 2 steps"):
+        identify(problem, method="pc-sqp", steps=3)
+
+
+def test_diagonals_of_the_first_step_have_exact_slopes() -> None:
+    places = np.arange(20).reshape(2, 10)
+    x = np.random.default_rng(0).uniform(0.5, 1.5, 20)
+    values, slopes = _diagonals(x, places)
+    inertia = np.array([[x[0], x[1], x[2]], [x[1], x[3], x[4]], [x[2], x[4], x[5]]])
+    h = x[6:9]
+    central = inertia - (h @ h * np.eye(3) - np.outer(h, h)) / x[9]
+    np.testing.assert_allclose(values[:4], [x[9], *np.diag(central)], rtol=1e-12)
+    numeric = np.array([(_diagonals(x + 1e-6 * unit, places)[0] - _diagonals(x - 1e-6 * unit, places)[0]) / 2e-6
+                        for unit in np.eye(20)]).T
+    np.testing.assert_allclose(slopes, numeric, atol=1e-8)

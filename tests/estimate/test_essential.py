@@ -273,3 +273,25 @@ def test_bodies_that_can_exist_have_all_their_parameters() -> None:
     problem = Problem.of(model, motion(model, theta, 0.01, seconds=5.0))
     with pytest.raises(ModelError, match="'pc-wls' needs complete inertias"):
         essential(problem, method="pc-wls")
+
+
+def test_essential_values_drawn_to_a_nominal_model_in_the_null_space() -> None:
+    """The essential values are kept, and no other vector that has them is nearer to the nominal model."""
+    model, theta = arm()
+    rng = np.random.default_rng(0)
+    problem = Problem.of(model, motion(model, theta, 0.5 * rng.normal(size=(2000, 3)), seconds=10.0))
+    found = essential(problem, threshold=10.0)
+    assert 0 < len(found.removed) < len(problem.base)
+    drawings = theta * rng.uniform(0.9, 1.1, len(theta))
+    full = found.toward(drawings)
+    rows = [problem.base.names.index(name) for name in found.kept]
+    kept = dict(zip(found.estimate.names, found.estimate.values, strict=True))
+    np.testing.assert_allclose(problem.base.matrix[rows] @ full, [kept[name] for name in found.kept], rtol=1e-9)
+    scale = np.ones(len(theta))
+    for columns in model.parameters.bodies.values():
+        scale[columns] = [0.01] * 6 + [0.1] * 3 + [1.0]
+    free = np.eye(len(theta)) - np.linalg.pinv(problem.base.matrix[rows]) @ problem.base.matrix[rows]
+    least = np.linalg.norm((full - drawings) / scale)
+    for _ in range(20):
+        other = full + free @ (0.01 * rng.normal(size=len(theta)) * scale)
+        assert np.linalg.norm((other - drawings) / scale) >= least * (1.0 - 1e-9)

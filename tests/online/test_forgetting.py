@@ -112,3 +112,28 @@ def test_exponential_forgetting_winds_up_where_rest_counts() -> None:
     online.update(q, 0 * q, 0 * q, np.tile(data.tau[-1], (60_000, 1)))
     moving = [data.base.names.index(name) for name in ("Fv1", "Fc2")]
     assert np.all(np.abs(online._stream.recursion.r[moving, moving]) < 1e-6 * before)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_vector_forgetting_of_instruments_is_equation_4_12_with_their_p(one_by_one: bool) -> None:
+    """P of civ is the inverse of Z'Y, not symmetric; the printed recursion with factors on both sides."""
+    data = truth(300)
+    q, dq, ddq, _ = data.signals
+    rng = np.random.default_rng(0)
+    reference = (q + 1e-3 * rng.normal(size=q.shape), dq + 1e-2 * rng.normal(size=q.shape),
+                 ddq + 0.1 * rng.normal(size=q.shape))
+    chosen = VectorForgetting({"1": 0.999, "Fc2": 0.99}, 0.995)
+    online = Online(data.model, "civ", prior=(0.0, 10.0), forgetting=chosen, noise=1.0)
+    if one_by_one:
+        for k in range(300):
+            online.update(*(x[k] for x in data.signals), reference=tuple(x[k] for x in reference))
+    else:
+        online.update(*data.signals, reference=reference)
+    b = len(data.base)
+    factors = chosen.plan(data.base, 0, 1)[1]
+    z_rows = data.model.regressor(*reference)[:, :, data.base.independent]
+    p, beta = 100.0 * np.eye(b), np.zeros(b)
+    for y, z, tau in zip(data.rows, z_rows, data.tau, strict=True):
+        gain = p @ z.T @ np.linalg.inv(np.eye(len(tau)) + y @ p @ z.T)
+        beta, p = beta + gain @ (tau - y @ beta), (p - gain @ y @ p) / np.outer(factors, factors)
+    assert relative(online.values, beta) < 1e-7

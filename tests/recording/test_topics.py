@@ -59,8 +59,10 @@ def test_topics_at_other_rates_come_to_the_times_of_the_positions(tmp_path: Path
     topics = {MEASURED: (own, signal(own, 1.0)), COMMANDED: (asked, signal(asked, 2.0)),
               EXTERNAL: (outside, signal(outside, 3.0))}
     path = write_bag(tmp_path / ("log.bag" if kind == "ros1" else "log"), kind, topics, times(500.0, -0.01, 3.1))
-    found = read(path, MAPPING, ARM)
+    found, by_preset = read(path, MAPPING, ARM), read(path, {"preset": "messii"}, ARM)
     assert len(found) == len(own)
+    for name in ("t", "q", "dq", "tau", "reference", "reference_velocity", "target_torque", "external_torque"):
+        np.testing.assert_array_equal(getattr(by_preset, name), getattr(found, name))
     assert found.reference is not None and found.reference_velocity is not None
     assert found.target_torque is not None and found.external_torque is not None and found.wrench is not None
     np.testing.assert_allclose(found.q, signal(own, 1.0)[:, :2], atol=1e-12)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli import motion_output
+from dynid.cli.improve_rounds import improve_rounds
 from dynid.cli.options import Lock, Only, Trust, named_numbers, numbers, words
 from dynid.cli.output import Json, console, print_json, progress, table, typed_command
 from dynid.errors import DynidError
@@ -79,6 +80,12 @@ def command(
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Result folder of `dynid identify -o` whose largest "
                                                       "standard errors are to be reduced.")] = None,
+    repeat: Annotated[int, typer.Option(min=0, metavar="N", show_default=False,
+                                        help="With --improve: design, record and identify so many times in turn; the "
+                                             "output is a folder.")] = 0,
+    record: Annotated[str, typer.Option(metavar="virtual|COMMAND", show_default=False,
+                                        help="With --repeat: who records a motion, a virtual robot or a command with "
+                                             "{motion} and {log} in it.")] = "",
     actuator: Annotated[str, typer.Option(metavar="LAW", show_default=False,
                                           help="Design recordings for `dynid actuators` instead of one motion: drive "
                                                "law pd, pid, cascade, voltage or current. ROBOT may be `pendulum`; "
@@ -118,7 +125,8 @@ def command(
         return
     if gain or value or mass or length is not None:
         raise DynidError("--gain, --value, --mass and --length need --actuator LAW")
-    motion_output.check_outputs(output, report, force)
+    if not repeat:
+        motion_output.check_outputs(output, report, force)
     posture, noises, corners = numbers(home, "--home"), numbers(noise, "--noise"), numbers(box, "--box")
     space_box = None if corners is None else tuple(corners)
 
@@ -132,15 +140,18 @@ def command(
 
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     seconds = BUDGET if budget is None and rounds is None else budget
+    request = MotionRequest(
+        friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
+        home=posture, rate=rate,
+        criterion=criterion.value if criterion else None, search=Search(seconds, rounds, seed),
+        family=family_named(kind.value, 20.0 if duration is None else duration, harmonics),
+        command=typed_command(), trust=trust,
+        safety=Safety(space_box, floor, radius, speed, full_range))
+    if repeat:
+        improve_rounds(machine, request, output, repeat, record, json)
+        return
     with progress("excite (Ctrl-C keeps the best motion so far)") as tell:
-        search = Search(seconds, rounds, seed)
-        data = design_motion(machine, MotionRequest(
-            friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
-            home=posture, rate=rate,
-            criterion=criterion.value if criterion else None, search=search,
-            family=family_named(kind.value, 20.0 if duration is None else duration, harmonics),
-            command=typed_command(), trust=trust,
-            safety=Safety(space_box, floor, radius, speed, full_range)), tell)
+        data = design_motion(machine, request, tell)
         written = motion_output.write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})

@@ -90,10 +90,13 @@ def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = 
 
 @method("pc-sqp", _FIT_FUNCTIONS["pc-sqp"][1], gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
-               iterations: int = 300, prior_deviation: float | None = None) -> Estimate:
+               iterations: int = 300, prior_deviation: float | None = None, steps: int = 1) -> Estimate:
     """Sequential quadratic programming with limits on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69).
+    steps: 2 starts at the solution with positive masses and inertia diagonals alone, as these authors do.
     prior_deviation: in the units of each, by which every base parameter may be off that of the nominal model; None for
     no pull."""
+    if steps not in (1, 2):
+        raise ModelError(f"method 'pc-sqp' has 1 or 2 steps, got {steps}", code="wrong-option")
     prior = None
     if prior_deviation is not None:
         nominal = _nominal(problem, "pc-sqp", prior_deviation)
@@ -101,7 +104,8 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
         hidden = np.any(problem.base.matrix[:, ~told] != 0.0, axis=1)
         values = problem.base.matrix @ np.where(told, nominal, 0.0)
         prior = (np.where(hidden, np.nan, values), prior_deviation)
-    return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations, "prior": prior})
+    return _estimate("pc-sqp", problem, {"constraint": constraint, "iterations": iterations, "prior": prior,
+                                         "steps": steps})
 
 
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:

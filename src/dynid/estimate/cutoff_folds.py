@@ -74,6 +74,8 @@ class CutoffFolds:
         """Return the data of a problem's recordings, prepared like its data except for the cut-off and dependent
         settings."""
         settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
+        if len({round(log.rate, 6) for log in problem.data}) > 1:  # one grid does not serve all logs
+            settings = settings.elsewhere()
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
     def of_problem(self, problem: Problem) -> CutoffFolds:

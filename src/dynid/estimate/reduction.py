@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.consistency.consistency import LENGTH
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.block_cross_validation import masked
 from dynid.estimate.covariance import noise
@@ -44,6 +45,23 @@ class Essential:
     criterion: str
     threshold: float
     unseen: tuple[float, float] | None = None
+
+    def toward(self, nominal: Array) -> Array:
+        """Full parameters (parameters,) with the essential values, nearest to a nominal model (parameters,).
+
+        The null space of the essential parameters is open, those that were removed included; in it the solution is
+        drawn to the nominal model, such as that of drawings (Gautier et al. 2013; Sousa, s. 2.6.6). Distances are in
+        kilograms and decimetres. It need not be physically consistent.
+        """
+        base = self.full.base
+        rows = np.array([base.names.index(name) for name in self.kept])
+        scale = np.ones(len(base.parameters))
+        for columns in base.parameters.bodies.values():
+            scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
+        matrix = base.matrix[rows]
+        values = np.array([dict(zip(self.estimate.names, self.estimate.values, strict=True))[name]
+                           for name in self.kept])
+        return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ (values - matrix @ nominal)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; numbers that are not finite are None."""

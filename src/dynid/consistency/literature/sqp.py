@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.consistency.consistency import LENGTH, Consistency
 from dynid.consistency.fit import Fit
 from dynid.consistency.literature.shared import as_fit, start_values
 from dynid.regression import BaseParameters, Stacked
 
+_SMALLEST_MASS = 1e-6  # kg, below which a body's inertia is taken about its centre as if it had that mass
+
 
 def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
             constraint: Literal["sylvester", "eigenvalues"] = "sylvester", iterations: int = 300,
-            prior: tuple[Array, float] | None = None) -> Fit:
+            prior: tuple[Array, float] | None = None, steps: int = 1) -> Fit:
     """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
 
-    constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
+    steps: 2 starts at the solution of a first problem, in which only masses and the diagonals of the inertias about the
+    centres of mass must be positive (Mata et al.). constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata
+    et al. 2005) of every body's matrix.
     prior: base parameters known beforehand (base,), NaN where not, and one standard deviation for all; adds |(beta -
     K theta) / deviation|^2, the second part of eq. 2.69.
     """
@@ -55,11 +60,36 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
     positive = np.flatnonzero(consistency.parameters.positive)
     bounds = [(0.0, None) if k in set(positive) else (None, None) for k in range(len(scale))]
-    found = minimize(lambda x: float(x @ (normal @ x) / 2 - right @ x), start_values(consistency, begin) / scale,
-                     jac=lambda x: normal @ x - right, bounds=bounds, method="SLSQP",
-                     constraints=[{"type": "ineq", "fun": values, "jac": slopes}],
-                     options={"maxiter": iterations, "ftol": 1e-9})
-    return as_fit(consistency, base, stacked, found.x * scale, int(found.nit))
+
+    def solved(start: Array, conditions: Callable[[Array], Array], jacobian: Callable[[Array], Array]) -> Any:
+        return minimize(lambda x: float(x @ (normal @ x) / 2 - right @ x), start, jac=lambda x: normal @ x - right,
+                        bounds=bounds, method="SLSQP",
+                        constraints=[{"type": "ineq", "fun": conditions, "jac": jacobian}],
+                        options={"maxiter": iterations, "ftol": 1e-9})
+
+    start, count = start_values(consistency, begin) / scale, 0
+    if steps == 2:
+        first = solved(start, lambda x: _diagonals(x, places)[0], lambda x: _diagonals(x, places)[1])
+        start, count = first.x, int(first.nit)
+    found = solved(start, values, slopes)
+    return as_fit(consistency, base, stacked, found.x * scale, count + int(found.nit))
+
+
+def _diagonals(x: Array, places: Ints) -> tuple[Array, Array]:
+    """Masses and diagonals of the inertias about the centres of mass (bodies x 4,), and their slopes by x: of a body's
+    numbers in kilograms and units of length, I_xx - (h_y^2 + h_z^2) / m and so on."""
+    values, jacobian = np.zeros((len(places), 4)), np.zeros((len(places), 4, len(x)))
+    for b, own in enumerate(places):
+        h, mass = x[own[6:9]], max(float(x[own[9]]), _SMALLEST_MASS)
+        values[b, 0], jacobian[b, 0, own[9]] = x[own[9]], 1.0
+        for axis, place in enumerate((0, 3, 5)):
+            others = [k for k in range(3) if k != axis]
+            square = float(np.sum(h[others] ** 2))
+            values[b, 1 + axis] = x[own[place]] - square / mass
+            jacobian[b, 1 + axis, own[place]] = 1.0
+            jacobian[b, 1 + axis, own[6 + np.array(others)]] = -2.0 * h[others] / mass
+            jacobian[b, 1 + axis, own[9]] = square / mass ** 2 if x[own[9]] > _SMALLEST_MASS else 0.0
+    return values.ravel(), jacobian.reshape(-1, len(x))
 
 
 def _units(consistency: Consistency) -> Array:

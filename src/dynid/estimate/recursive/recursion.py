@@ -99,8 +99,11 @@ class Recursion:
         keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
         memory = self.memory
         while at < m:
-            first = self._plan[0] == kernels.VECTOR and self.done == 0
-            count = 1 if m == 1 or first else min(m - at, self._until_next_look(), memory.room)
+            vector = self._plan[0] == kernels.VECTOR
+            if vector and self.instrumented and self.done and not self.resting:
+                self._fade_instrumented(self._plan[1])
+            single = m == 1 or (vector and (self.instrumented or self.done == 0))
+            count = 1 if single else min(m - at, self._until_next_look(), memory.room)
             mode, factors = self._factors(at, count, m)
             fading, shares = None, _NOTHING
             if mode == kernels.NONE and factors[at] != 1.0:
@@ -121,6 +124,19 @@ class Recursion:
         if m > 1:
             memory.settle()
 
+    def _fade_instrumented(self, vector: Array) -> None:
+        """Z'Y := V Z'Y V with the estimate unchanged: P := V^-1 P V^-1 of eq. 4.12, where P is (Z'Y)^-1.
+
+        vector (base,): the factors. Columns of Z and Y are multiplied by them, and tau becomes tau - Y beta + Y V beta,
+        so that its residual stays as it is.
+        """
+        self.solve()
+        b, r = len(self.beta), self.r
+        r[:, -1] += r[:, b:2 * b] @ ((vector - 1.0) * self.beta)
+        r[:, :b] *= vector
+        r[:, b:2 * b] *= vector
+        self.norms *= vector ** 2
+
     def _until_next_look(self) -> int:
         """Return the number of samples until the next operation between two calls of the kernel."""
         count = RING
@@ -135,6 +151,8 @@ class Recursion:
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
         """Mode and factors for samples at..at + count of m."""
         mode, one = self._plan
+        if mode == kernels.VECTOR and self.instrumented:  # which fades between samples
+            return kernels.NONE, np.ones(m)
         if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12 fades after a sample: the prior meets the first whole
             return kernels.NONE, np.ones(m)
         if mode in (kernels.VECTOR, kernels.VARIABLE):

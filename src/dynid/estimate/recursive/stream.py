@@ -63,10 +63,10 @@ class Stream:
         if method in IN_TURN and (forgetting.name != "none" or options.robust or options.adds):
             raise ModelError(f"method '{method}' processes one joint after another and has no forgetting, robust "
                              "weights or row selection; give forgetting=None")
-        if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up")
+        if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up", "vector")
                                        or options.robust or options.adds):
-            raise ModelError(f"method '{method}' supports only exponential, start-up or no forgetting, without robust "
-                             f"weights and row selection; got forgetting '{forgetting.name}'")
+            raise ModelError(f"method '{method}' supports only exponential, start-up, vector or no forgetting, without "
+                             f"robust weights and row selection; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
         if method == "s-rls-b" and rows is None:
