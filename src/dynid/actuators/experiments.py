@@ -19,6 +19,7 @@ from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import jacobian, scales
+from dynid.actuators.structure import projected, unchanged_directions
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias
 from dynid.errors import DynidError, NotPossibleError
@@ -28,10 +29,12 @@ from dynid.robot import Robot
 
 RESIDUAL_STD = 5e-3  # rad: what simulations of real servos miss after a fit (go2: 6 mrad, BAM: 20 mrad)
 RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
+PRIOR_STD = 1e3  # of a parameter, in its own size: what no part determines stays far beyond MAX_RELATIVE_STD
 MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
 SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the way from home, tried until the simulated motion is inside the limits
 OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
 NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
+TIED_COMPONENT = 0.03  # of a unit direction, in sizes of the parameters: smaller ones do not belong to it
 MAX_NAMED_PARAMETERS = 4  # parameters that one sentence names
 NOMINAL_ARMATURE_SHARE = 0.3  # of a link's inertia, where no armature is given
 NOMINAL_POSTURES = 20  # random ones, in which links are weighed for nominal values
@@ -103,6 +106,13 @@ class ActuatorExperiment:
                      if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
 
+    @property
+    def std_words(self) -> tuple[str, ...]:
+        """Expected standard errors as text; "not determined" for parameters without."""
+        return tuple("not determined" if name in self.not_identified else f"{std:.2g}"
+                     for name, std in zip(self.parameters, self.std, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     """A part that may be chosen, with its information: one matrix for each chain of the robot."""
@@ -153,7 +163,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     settings = _settings(drive, gains or {}, known or {})
     assumed = {**NOMINAL_VALUES, **dict(known or {}), **dict(values or {})}
     # Nominal values are those of the first load for all: they describe the actuators, not what hangs on them.
-    designs = {load: _designs(robot, drive, friction, known or {}, set(settings[0]), assumed)
+    designs = {load: _designs(robot, drive, friction, known or {}, settings, assumed)
                for load, robot in robots.items()}
     start = [one.x for one in next(iter(designs.values()))]
     designs = {load: [replace(one, x=x) for one, x in zip(own, start, strict=True)] for load, own in designs.items()}
@@ -178,12 +188,13 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """What is to be determined of one chain: places of its joints in the robot, the problem without logs, and the
-    nominal values of its unknowns."""
+    """What is to be determined of one chain: the problem without logs, nominal values of its unknowns, and directions
+    of these (unknowns, m) that no recording can show."""
 
     chain: Chain
     problem: ChainProblem
     x: Array
+    unchanged: Array
 
     @property
     def scale(self) -> Array:
@@ -248,9 +259,10 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
     return found
 
 
-def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float], given: set[str],
-             assumed: Mapping[str, float]) -> list[_ChainDesign]:
+def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float],
+             settings: Sequence[Mapping[str, float]], assumed: Mapping[str, float]) -> list[_ChainDesign]:
     """What is to be determined of each chain of a robot."""
+    given = set(settings[0])
     wanted = [name for name in law.estimated if name not in known and name not in given]
     missing = next((name for name in wanted if name not in assumed), None)
     if missing is not None:
@@ -265,7 +277,8 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
         names = tuple(robot.joint_names[j] for j in chain.joints)
         problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(
             unknown, shared=() if "delay" in known else ("delay",))
-        found.append(_ChainDesign(chain, problem, problem.start(_nominal(chain, assumed))))
+        x = problem.start(_nominal(chain, assumed))
+        found.append(_ChainDesign(chain, problem, x, unchanged_directions(problem, x, scales(problem, x), settings)))
     return found
 
 
@@ -299,7 +312,8 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
                 slopes = (jacobian(ready, one.x, one.scale) * one.scale).reshape(-1, len(one.x))
             except NotPossibleError:
                 break
-            matrices.append(min(1.0 / (rate * RESIDUAL_TIME), 1.0) / RESIDUAL_STD ** 2 * slopes.T @ slopes)
+            weight = min(1.0 / (rate * RESIDUAL_TIME), 1.0) / RESIDUAL_STD ** 2
+            matrices.append(projected(weight * slopes.T @ slopes, one.unchanged))
         else:
             return _Candidate(replace(part, t=t, command=command), tuple(matrices))
     return None
@@ -313,9 +327,12 @@ def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
 
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
-    """Information of several parts together, chain by chain; a prior knows each parameter to its own size."""
-    return [np.eye(len(chosen[0].information[k])) + sum(one.information[k] for one in chosen)
-            for k in range(len(chosen[0].information))]
+    """Information of several parts together, chain by chain, with a weak prior that keeps it regular."""
+    found = []
+    for k in range(len(chosen[0].information)):
+        values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))
+        found.append((directions * (np.maximum(values, 0.0) + 1.0 / PRIOR_STD ** 2)) @ directions.T)
+    return found
 
 
 def _relative_std(chosen: Sequence[_Candidate]) -> Array:
@@ -342,9 +359,10 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
                labels: _Labels, notes: list[str]) -> ActuatorExperiment:
     """The experiment, with what each part separates and what several gains and loads are for."""
     whole = _relative_std(chosen)
+    notes += _tied(chosen, labels)
     parts = []
     for k, one in enumerate(chosen):
-        without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.ones(len(whole))
+        without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.full(len(whole), PRIOR_STD)
         parts.append(replace(one.part, separates=_grown(without / whole, labels)))
     for what, of in (("one setting of the gains", lambda part: tuple(part.gains.items())),
                      ("one load", lambda part: part.load)):
@@ -359,6 +377,20 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
                 f"{name} {factor:.2g} times" for name, factor in grown.items()))
     return ActuatorExperiment(tuple(parts), joints, rate, labels.names, labels.units, labels.values,
                               whole * labels.sizes, labels.sizes, tuple(notes))
+
+
+def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
+    """Sentences on parameters that change together without changing the motion, in any of the chosen parts."""
+    found, start = [], 0
+    for matrix in _total(chosen):
+        own, start = labels.names[start:start + len(matrix)], start + len(matrix)
+        values, directions = np.linalg.eigh(matrix)
+        for value, direction in zip(values, directions.T, strict=True):
+            names = [own[k] for k in np.argsort(-np.abs(direction)) if abs(direction[k]) > TIED_COMPONENT]
+            if value < 1.0 / MAX_RELATIVE_STD ** 2 and len(names) > 1:
+                found.append(f"{', '.join(names[:-1])} and {names[-1]} change together without changing the motion; "
+                             "give one of them as a known value (--gain), from a data sheet or a measurement")
+    return found
 
 
 def _other(what: str, part: ExperimentPart) -> object:
@@ -392,8 +424,8 @@ def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
               f"With residuals of {1e3 * RESIDUAL_STD:g} mrad that are correlated over {RESIDUAL_TIME:g} s, at the "
               "assumed values.", "", "| parameter | assumed | standard error | unit |",
               "| --- | --- | --- | --- |"]
-    lines += [f"| {name} | {value:.3g} | {std:.2g} | {unit} |" for name, value, std, unit in
-              zip(plan.parameters, plan.values, plan.std, plan.units, strict=True)]
+    lines += [f"| {name} | {value:.3g} | {std} | {unit} |" for name, value, std, unit in
+              zip(plan.parameters, plan.values, plan.std_words, plan.units, strict=True)]
     lines += ["", *(f"- {note[0].upper()}{note[1:]}." for note in plan.notes)]
     if plan.not_identified:
         lines += [f"- Not determined by this experiment: {', '.join(plan.not_identified)}."]

@@ -129,7 +129,8 @@ def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
     return {"joints": list(plan.joints), "rate": plan.rate, "parts": [
         {"kind": part.kind, "gains": dict(part.gains), "load": part.load, "duration": float(part.t[-1]),
          "separates": dict(part.separates)} for part in plan.parts],
-        "parameters": [{"name": name, "unit": unit, "assumed": float(value), "standard_error": float(std)}
+        "parameters": [{"name": name, "unit": unit, "assumed": float(value),
+                        "standard_error": None if name in plan.not_identified else float(std)}
                        for name, unit, value, std in
                        zip(plan.parameters, plan.units, plan.values, plan.std, strict=True)],
         "not_identified": list(plan.not_identified), "notes": list(plan.notes)}
