@@ -8,12 +8,11 @@ from refusals import refused
 
 from dynid.actuators.chains import pendulum
 from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
-from dynid.actuators.experiments import (
-    RESIDUAL_STD,
-    RESIDUAL_TIME,
-    design_actuator_experiment,
-    plan_text,
-)
+from dynid.actuators.experiment_plan import RESIDUAL_STD, RESIDUAL_TIME, plan_text
+from dynid.actuators.experiments import design_actuator_experiment, unknown_parameters
+from dynid.actuators.laws import drive_law
+from dynid.actuators.problem import ChainProblem
+from dynid.actuators.structure import projected, unchanged_directions
 from dynid.errors import DynidError
 
 ROOMS = [Room(-1.5, 1.5, 4.0, 0.0), Room(0.2, 2.0, 2.0, 0.2)]
@@ -69,20 +68,16 @@ def test_parameters_that_no_recording_separates_are_named() -> None:
 
 def test_directions_that_change_nothing() -> None:
     """Closed form: along d kt = kt, d R = R, d viscous = -kt^2 / R, the products kt / R and kt^2 / R + viscous stay."""
-    from dynid.actuators.laws import drive_law
-    from dynid.actuators.problem import ChainProblem
-    from dynid.actuators.structure import projected, unchanged_directions
     known = ({"kp": 16.0, "gain": 0.166, "limit": 0.97, "vin": 7.4},)
-    problem = ChainProblem(drive_law("voltage"), ("joint",), (), known, ()).estimating(
-        ("armature", "viscous", "kt", "resistance"))
+    law, names = drive_law("voltage"), ("armature", "viscous", "kt", "resistance")
+    problem = ChainProblem(law, ("joint",), (), known, unknown_parameters(law, 1, names))
     x = np.array([0.02, 0.05, 1.2, 2.7])
     found = unchanged_directions(problem, x, x)
     expected = np.array([0.0, -1.2 ** 2 / 2.7 / 0.05, 1.0, 1.0])
     assert found.shape == (4, 1)
     np.testing.assert_allclose(np.abs(found[:, 0] @ expected) / np.linalg.norm(expected), 1.0, atol=1e-6)
     np.testing.assert_allclose(projected(np.eye(4), found) @ found, 0.0, atol=1e-12)
-    fixed = ChainProblem(drive_law("voltage"), ("joint",), (), ({**known[0], "resistance": 2.7},), ()).estimating(
-        ("armature", "viscous", "kt"))
+    fixed = ChainProblem(law, ("joint",), (), ({**known[0], "resistance": 2.7},), unknown_parameters(law, 1, names[:3]))
     assert unchanged_directions(fixed, x[:3], x[:3]).shape == (3, 0)
 
 

@@ -3,12 +3,8 @@
 from dynid.actuators.bam_files import BamParameters, bam_log, read_bam_parameters, write_bam_parameters
 from dynid.actuators.chains import pendulum
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
-from dynid.actuators.experiments import (
-    ActuatorExperiment,
-    ExperimentPart,
-    design_actuator_experiment,
-    plan_text,
-)
+from dynid.actuators.experiment_plan import ActuatorExperiment, ExperimentPart, plan_text
+from dynid.actuators.experiments import design_actuator_experiment
 from dynid.actuators.identify import identify_actuators
 from dynid.actuators.laws import LAWS, CascadeLaw, CurrentLaw, DriveLaw, DriveSignals, PDLaw, PIDLaw, VoltageLaw
 from dynid.actuators.parameters import FRICTION_MODELS, ActuatorParameter

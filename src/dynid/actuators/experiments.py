@@ -8,16 +8,23 @@ confidence ellipsoid most (D-optimal), until the time is used up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.actuators.chains import Chain, chains_of
 from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
+from dynid.actuators.experiment_plan import (
+    MAX_RELATIVE_STD,
+    RESIDUAL_STD,
+    RESIDUAL_TIME,
+    ActuatorExperiment,
+    ExperimentPart,
+)
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
-from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
+from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem, Unknown
 from dynid.actuators.refinement import jacobian, scales
 from dynid.actuators.structure import projected, unchanged_directions
 from dynid.arrays import Array
@@ -27,10 +34,7 @@ from dynid.progress import Progress, Tell
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-RESIDUAL_STD = 5e-3  # rad: what simulations of real servos miss after a fit (go2: 6 mrad, BAM: 20 mrad)
-RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
 PRIOR_STD = 1e3  # of a parameter, in its own size: what no part determines stays far beyond MAX_RELATIVE_STD
-MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
 SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the way from home, tried until the simulated motion is inside the limits
 OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
 NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
@@ -43,74 +47,6 @@ NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "l
                   "load_external": 0.05, "stribeck_load_motor": 0.05, "stribeck_load_external": 0.05,
                   "quadratic_motor": 0.01, "quadratic_external": 0.01, "delay": 0.005, "bias": 0.0, "offset": 0.0,
                   "backlash": 5e-3, "kt": 1.2, "resistance": 2.7, "vin": 7.4}  # of a bus servo such as STS3215
-
-
-@dataclass(frozen=True, eq=False)
-class ExperimentPart:
-    """One recording of an experiment.
-
-    Attributes:
-        kind: one of PART_KINDS.
-        gains: drive law parameters to set for it, such as {"kp": 16.0}.
-        load: which load to mount, as `loads` of the experiment calls it; empty for a robot without one.
-        t: times (rows,), s.
-        command: commanded positions (rows, joints), rad or m.
-        separates: parameters whose standard errors grow most without this part, and by which factor.
-    """
-
-    kind: str
-    gains: Mapping[str, float]
-    load: str
-    t: Array
-    command: Array
-    separates: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """Kind, gains and load in words."""
-        return ", ".join([self.kind, *(f"{name} {value:g}" for name, value in self.gains.items()),
-                          *([self.load] if self.load else [])])
-
-
-@dataclass(frozen=True, eq=False)
-class ActuatorExperiment:
-    """A plan of recordings for actuator identification.
-
-    Attributes:
-        parts: the recordings, in the order in which they were chosen.
-        joints: names of the joints.
-        rate: rows per second of the commands.
-        parameters: names of the unknown parameters, with their joints.
-        units: their units.
-        values: nominal values that the design assumes (parameters,).
-        std: expected standard errors (parameters,), with residuals of RESIDUAL_STD.
-        sizes: nominal values, or sizes that matter where these are smaller (parameters,).
-        notes: what limits the design, one sentence each.
-    """
-
-    parts: tuple[ExperimentPart, ...]
-    joints: tuple[str, ...]
-    rate: float
-    parameters: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-    std: Array
-    sizes: Array
-    notes: tuple[str, ...] = ()
-
-    @property
-    def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value; offsets, which are zero, are
-        not counted."""
-        return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
-                     if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
-
-
-    @property
-    def std_words(self) -> tuple[str, ...]:
-        """Expected standard errors as text; "not determined" for parameters without."""
-        return tuple("not determined" if name in self.not_identified else f"{std:.2g}"
-                     for name, std in zip(self.parameters, self.std, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,11 +211,19 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
     found = []
     for chain in chains_of(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
-        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(
-            unknown, shared=() if "delay" in known else ("delay",))
+        unknowns = unknown_parameters(law, len(names), unknown, () if "delay" in known else ("delay",))
+        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), unknowns)
         x = problem.start(_nominal(chain, assumed))
         found.append(_ChainDesign(chain, problem, x, unchanged_directions(problem, x, scales(problem, x), settings)))
     return found
+
+
+def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Sequence[str] = ()) \
+        -> tuple[Unknown, ...]:
+    """Return unknowns of a chain before there is a log: `names` of each joint, and `shared` once for all."""
+    items = {**MECHANICS, **{item.name: item for item in law.parameters}}
+    return (*(Unknown(name, j, items[name]) for j in range(dof) for name in names),
+            *(Unknown(name, -1, items[name]) for name in shared))
 
 
 def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
@@ -402,31 +346,3 @@ def _grown(ratio: Array, labels: _Labels) -> dict[str, float]:
     """Parameters whose standard errors grow by more than NAMED_RATIO, the largest first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
     return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}
-
-
-def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
-    """Return the plan as Markdown: each recording with what it separates, and the standard errors to expect.
-
-    Args:
-        plan: the experiment.
-        files: command file of each part.
-    """
-    lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
-             f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, hand on the stop.", ""]
-    for k, (part, file) in enumerate(zip(plan.parts, files, strict=True), 1):
-        lines += [f"## {k}. {part.title}", "",
-                  f"Commands: `{file}`, {part.t[-1]:g} s. Why: {PART_KINDS[part.kind][1]}."]
-        if part.separates:
-            lines += ["Without it the expected standard errors would grow: " + ", ".join(
-                f"{name} {factor:.2g} times" for name, factor in part.separates.items()) + "."]
-        lines.append("")
-    lines += ["## Expected standard errors", "",
-              f"With residuals of {1e3 * RESIDUAL_STD:g} mrad that are correlated over {RESIDUAL_TIME:g} s, at the "
-              "assumed values.", "", "| parameter | assumed | standard error | unit |",
-              "| --- | --- | --- | --- |"]
-    lines += [f"| {name} | {value:.3g} | {std} | {unit} |" for name, value, std, unit in
-              zip(plan.parameters, plan.values, plan.std_words, plan.units, strict=True)]
-    lines += ["", *(f"- {note[0].upper()}{note[1:]}." for note in plan.notes)]
-    if plan.not_identified:
-        lines += [f"- Not determined by this experiment: {', '.join(plan.not_identified)}."]
-    return "\n".join(lines) + "\n"

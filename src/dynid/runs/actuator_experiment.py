@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dynid.actuators.chains import pendulum
-from dynid.actuators.experiments import ActuatorExperiment, design_actuator_experiment, plan_text
+from dynid.actuators.experiment_plan import ActuatorExperiment, plan_text
+from dynid.actuators.experiments import design_actuator_experiment
 from dynid.errors import DynidError
 from dynid.escape import csv_line
 from dynid.excitation import Limits, read_limits
