@@ -38,7 +38,6 @@ PRIOR_STD = 1e3  # of a parameter, in its own size: what no part determines stay
 SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the way from home, tried until the simulated motion is inside the limits
 OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
 NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
-TIED_COMPONENT = 0.03  # of a unit direction, in sizes of the parameters: smaller ones do not belong to it
 MAX_NAMED_PARAMETERS = 4  # parameters that one sentence names
 NOMINAL_ARMATURE_SHARE = 0.3  # of a link's inertia, where no armature is given
 NOMINAL_POSTURES = 20  # random ones, in which links are weighed for nominal values
@@ -101,8 +100,9 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     # Nominal values are those of the first load for all: they describe the actuators, not what hangs on them.
     designs = {load: _designs(robot, drive, friction, known or {}, settings, assumed)
                for load, robot in robots.items()}
-    start = [one.x for one in next(iter(designs.values()))]
-    designs = {load: [replace(one, x=x) for one, x in zip(own, start, strict=True)] for load, own in designs.items()}
+    start = next(iter(designs.values()))
+    designs = {load: [replace(one, x=other.x, unchanged=other.unchanged) for one, other in zip(own, start, strict=True)]
+               for load, own in designs.items()}
     candidates, notes = list[_Candidate](), list[str]()
     empty = np.zeros(0)
     todo = [ExperimentPart(kind, setting, load, empty, empty) for load in robots for setting in settings
@@ -330,8 +330,10 @@ def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
         own, start = labels.names[start:start + len(matrix)], start + len(matrix)
         values, directions = np.linalg.eigh(matrix)
         for value, direction in zip(values, directions.T, strict=True):
-            names = [own[k] for k in np.argsort(-np.abs(direction)) if abs(direction[k]) > TIED_COMPONENT]
-            if value < 1.0 / MAX_RELATIVE_STD ** 2 and len(names) > 1:
+            # Parameters that this direction alone leaves undetermined.
+            names = [own[k] for k in np.argsort(-np.abs(direction))
+                     if abs(direction[k]) > MAX_RELATIVE_STD * np.sqrt(value)]
+            if len(names) > 1:
                 found.append(f"{', '.join(names[:-1])} and {names[-1]} change together without changing the motion; "
                              "give one of them as a known value (--gain), from a data sheet or a measurement")
     return found
