@@ -1,4 +1,4 @@
-"""An estimate in a file: values with their whole covariance, and how they were found."""
+"""Storage of an estimate in a file: values, covariance and diagnostics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
-    """To an .npz file, whole or not at all."""
+    """Write to an .npz file atomically."""
     found = estimate.uncertainty
     facts = {"dynid": __version__, "format": ESTIMATE_FORMAT, "method": estimate.method,
              "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),
@@ -45,8 +45,9 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Estimate:
-    """From an .npz file, for the model it is of; a shape that was found, and what terms took from the
-    data, is put into the model. A file of a later format is refused (code "later-format")."""
+    """Read from an .npz file for its model; an estimated shape and data-dependent fields of terms are set in the
+    model. Refuses a file of a later format (code "later-format").
+    """
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
@@ -104,7 +105,7 @@ def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) 
 
 
 def _shape(model: Any) -> dict[str, float]:
-    """Shape parameters of a model by name, where it has any."""
+    """Return shape parameters of a model by name, if it has any."""
     names = complete(model).shape_names
     return {name: float(value) for name, value in zip(names, model.shape, strict=True)} if names else {}
 

@@ -1,4 +1,4 @@
-"""Kinds of terms by name, as robot files, run files and the command line know them."""
+"""Kinds of terms by name, as used in robot files, run files and on the command line."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ AnyTerm = TypeVar("AnyTerm", bound=type)
 
 
 def register_term(term: AnyTerm) -> AnyTerm:
-    """Decorator: a dataclass of a term becomes known by its `kind` to robot files, run files and `make_terms`, among
-    `terms` and, as it needs no options, in lists of `friction` too."""
+    """Register a dataclass of a term by its `kind` for robot files, run files and `make_terms` (decorator)."""
     kind = getattr(term, "kind", None)
     if not isinstance(kind, str) or not kind:
         raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files", code="missing-term-kind")
@@ -72,7 +71,8 @@ def _plugin_term(kind: str) -> None:
 
 
 def term_from_table(table: Mapping[str, Any]) -> Term:
-    """A term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign = "tanh"}."""
+    """Return a term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign =
+    "tanh"}."""
     options = dict(table)
     kind = options.pop("kind", None)
     if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""Guess: the signals that columns of a log hold, from their names, where the mapping names none."""
+"""Guess of the signals of a log from the names of its columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 @dataclass(frozen=True)
 class Guess:
-    """Signals found, and units that column names carry (position, velocity, time -> unit)."""
+    """Guessed signals, and units in the column names (position, velocity, time -> unit)."""
 
     signals: dict[str, Match]
     units: dict[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One column understood: its signal, whose it is (name, number or None), the rest of its name."""
+    """Interpretation of one column: its signal, its joint (name, number or None), the rest of its name."""
 
     signal: str
     joint: str | int | None
@@ -55,10 +55,10 @@ class _Reading:
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
           count: int | None, notes: list[str], others: Sequence[str] = ()) -> Guess:
-    """Find the wanted signals by name, and the optional ones when they are plain; say in `notes` what was taken.
+    """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
-    joints: the robot's joint names, if known. count: how many joints there should be. others: joints that the log may
-    have and nobody asks for.
+    joints: the robot's joint names, if known. count: number of joints. others: joints that the log may have and that
+    are not used.
     """
     known = [name for name, shape in source.fields.items() if shape != ()]
     found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))

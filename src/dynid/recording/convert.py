@@ -1,4 +1,4 @@
-"""Conversion: from the numbers of a log to the robot's joints: units, drive gains, gears, signs, order."""
+"""Conversion of logged numbers to the robot's joints: units, drive gains, gears, signs, order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """The linear map from logged columns (samples, k) to the robot's joints (samples, dof).
+    """Linear map from logged columns (samples, k) to the robot's joints (samples, dof).
 
     Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
     gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
@@ -147,7 +147,7 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
 
 def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source: str, notes: list[str]) \
         -> tuple[int, ...]:
-    """Which logged column belongs to each joint of the robot."""
+    """Return the logged column of each joint of the robot."""
     if robot is None:
         return tuple(range(count))
     if names is None:
@@ -174,7 +174,7 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
 
 def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[str] | None, robot: Robot | None,
            source: str, notes: list[str]) -> list[str]:
-    """The unit of each position column; one unit for all leaves out the joints of the other kind."""
+    """Return the unit of each position column; one unit for all applies only to joints of its kind."""
     unit = mapping.unit if mapping.unit is not None else guessed
     prismatic = [robot is not None and names is not None and name in robot.joint_names
                  and robot.joints[robot.joint_index(name)].prismatic for name in names or [""] * count]

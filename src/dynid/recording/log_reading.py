@@ -110,7 +110,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
 
 
 def window_of(rules: Mapping) -> str:
-    """The window of time that a mapping asks for, in words; nothing where it asks for all."""
+    """Return the time window of a mapping in words; empty for all."""
     if rules.start is None and rules.stop is None:
         return ""
     end = "on" if rules.stop is None else f"to {rules.stop:g} s"
@@ -148,7 +148,7 @@ def paths_of(path: Paths) -> list[Path]:
 
 
 def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
-    """The Mapping that a table, a file or nothing represents, with single settings changed."""
+    """Return the Mapping of a table, a file or None, with some settings changed."""
     if mapping is None:
         rules = Mapping()
     elif isinstance(mapping, Mapping):

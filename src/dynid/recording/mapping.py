@@ -1,4 +1,4 @@
-"""Mapping: which columns of a log are what, in which units, on which side of the gears."""
+"""Mapping of a log: columns, units, and side of the gears."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
 
 class SignalPlace(BaseModel):
-    """Where a signal is, when a list of columns does not say it: another file, or a flat one.
+    """Location of a signal in another file, array or topic.
 
-    columns: as in `Mapping`; all columns of the file when left out. file: relative to the log's folder, {stem} in it
-    represents the log's own file name without its ending: every log then has a file of its own.
-    width: the file holds one number a line and this many consecutive lines make one sample. array: the key of an array
-    (samples, k) that holds several signals; columns are then its columns, by number from 1 or by the names that the
-    file gives them. topic: of the bag, where it is another than that of the positions; columns may then be left out.
+    columns: as in `Mapping`; default all columns of the file. file: relative to the log's folder; {stem} is replaced
+    by the log's file name without its extension. width: the file has one number per line, and this many lines make
+    one sample. array: the key of an array (samples, k) with several signals; columns are then its columns, by number
+    from 1 or by name. topic: of the bag, if it differs from that of the positions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -268,14 +267,14 @@ class Mapping(BaseModel):
         return Mapping.of(table["log"], f"{path} [log]")
 
     def having(self, **overrides: Any) -> Mapping:
-        """The same mapping with some settings changed; checked like a new one."""
+        """Return the mapping with some settings changed, validated again."""
         if not overrides:
             return self
         settings = overlaid({name: getattr(self, name) for name in self.model_fields_set}, overrides)
         return Mapping.of({name: value for name, value in settings.items() if value is not None})
 
     def may_lack(self, signal: str) -> bool:
-        """Whether a log need not have this signal: a preset names it, and it is not one that must be there."""
+        """Return whether a log may lack this signal: a preset names it, and it is not required."""
         if self.preset is None or signal in ("time", "position", "torque", "current"):
             return False
         if self.drive_gain == FROM_LOG and signal in ("target_torque", "target_current"):
@@ -285,18 +284,18 @@ class Mapping(BaseModel):
 
     @property
     def main_topic(self) -> str | None:
-        """The topic of a bag whose times are the log's: the one that is said, or that of the positions."""
+        """Topic of a bag that provides the time stamps: the given one, or that of the positions."""
         place = self.position
         return self.topic if self.topic is not None or not isinstance(place, SignalPlace) else place.topic
 
     @property
     def names_signals(self) -> bool:
-        """Whether it says where any signal is; then what it leaves out is not guessed."""
+        """Whether any signal is named; others are then not guessed."""
         return any(getattr(self, name) is not None for name in SIGNALS)
 
 
 def sentence(problem: ValidationError) -> str:
-    """The first complaint of pydantic, ours before its own, as one sentence that names the setting."""
+    """Return the first pydantic error, dynid's own first, as one sentence that names the setting."""
     errors = problem.errors(include_url=False)
     first = next((error for error in errors if error["type"] == "value_error"), errors[0])
     name = str(first["loc"][0]) if first["loc"] else ""
@@ -321,7 +320,7 @@ def sentence(problem: ValidationError) -> str:
 
 def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, source: str,
               default: Any = None) -> list[Any]:
-    """One value a joint (count,) from one for all, a list, or a table by joint name."""
+    """Return one value per joint (count,) from one for all, a list, or a table by joint name."""
     if value is None:
         return [default] * count
     if isinstance(value, dict):

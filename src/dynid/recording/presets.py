@@ -1,4 +1,4 @@
-"""Presets: how the logs of well-known recorders are read, each with where its names come from and what to mind."""
+"""Presets for logs of common recorders, with the sources of their names and remarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a Recording as CSV or NPZ, in a form that `read` knows without a mapping."""
+"""Writers of a Recording as CSV or NPZ that `read` recognises without a mapping."""
 
 from __future__ import annotations
 
