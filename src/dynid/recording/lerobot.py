@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
@@ -22,7 +23,7 @@ _SHOWN_EPISODES = 8  # missing episodes that a message names one by one
 
 def is_dataset(path: Path) -> bool:
     """Whether a folder is a LeRobot dataset."""
-    return (path / "meta" / "info.json").is_file()
+    return os.path.isfile(path / "meta" / "info.json")  # False for names that no file can have
 
 
 class LeRobotDataset:
