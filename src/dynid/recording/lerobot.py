@@ -14,7 +14,7 @@ import numpy as np
 from dynid.errors import RecordingError
 from dynid.files import read_small
 from dynid.recording.parquet import Parquet
-from dynid.recording.source import FileRows, Values
+from dynid.recording.source import FileRows, Values, rows_of
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
@@ -130,7 +130,7 @@ def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, .
     for path, _ in files:
         file = Parquet(path)
         try:
-            for block in file.blocks([EPISODE_COLUMN], None, None):
+            for block in rows_of(file, [EPISODE_COLUMN], None, None):
                 values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
                 for number in np.unique(values[np.isfinite(values)]).astype(int).tolist():
                     if found.get(number, ())[-1:] != (path,):
