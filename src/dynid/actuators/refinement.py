@@ -154,16 +154,19 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     rows = int(at[-1]) + 1
     keep = np.isin(np.arange(rows), at)
     normal, middle = np.zeros((k, k)), np.zeros((k, k))
+    basis = np.linalg.qr((slopes * weights[None, :, None]).reshape(-1, k))[0].reshape(*slopes.shape)
     for j in range(residual.shape[1]):
         x, own = np.zeros((k, rows)), np.zeros(rows)
         x[:, at], own[at] = slopes[:, j, :].T, residual[:, j]
         normal += weights[j] ** 2 * (x @ x.T)
-        middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep))
+        absorbed = np.zeros((k, 2 * rows))
+        absorbed[:, at] = basis[:, j, :].T
+        absorbed = np.fft.irfft(np.sum(np.abs(np.fft.rfft(absorbed)) ** 2, axis=0))[:rows]  # what the fit took
+        middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep, absorbed))
     size = np.sqrt(np.maximum(np.diag(normal), 1e-300))
     inverse = np.linalg.pinv(normal / np.outer(size, size), hermitian=True, rcond=_NULL_SHARE ** 2)
     inverse /= np.outer(size, size)
-    freedom = max(residual.size / max(residual.size - k, 1), 1.0)
-    return np.asarray(freedom * inverse @ middle @ inverse)
+    return np.asarray(inverse @ middle @ inverse)
 
 
 def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int,
