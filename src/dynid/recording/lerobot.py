@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -145,6 +146,13 @@ def dataset_episodes(path: str | Path) -> tuple[tuple[int, ...], str]:
     dataset = LeRobotDataset(Path(path))
     found = tuple(dataset.episodes())
     return found, dataset.missing(found)
+
+
+def episode_settings(path: str | Path, settings: Mapping[str, Any]) -> list[dict[str, int]]:
+    """Return the settings that make each episode of a dataset a log of its own; one empty table for any other log."""
+    if settings.get("episode") is not None or not is_dataset(Path(path)):
+        return [{}]
+    return [{"episode": number} for number in dataset_episodes(path)[0]]
 
 
 def _is_hub_cache(folder: Path, file: Path) -> bool:

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
-from dynid.actuators import ActuatorEstimate, ActuatorLog, identify_actuators, pendulum
+from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, identify_actuators, pendulum
 from dynid.errors import DynidError
 from dynid.files import free_paths, write_json
 from dynid.progress import Tell
 from dynid.quantities import finite_number
+from dynid.recording.lerobot import episode_settings
 from dynid.recording.log_files import find_logs
 from dynid.recording.log_reading import read
 from dynid.report import write_page
@@ -118,10 +119,20 @@ class FoundActuators:
         return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}
 
 
+def _is_bench_run(settings: ActuatorSettings) -> bool:
+    """Whether all logs are those of BAM's pendulum test bench, and no other pendulum is given."""
+    return settings.robot == PENDULUM and not settings.pendulum and all(
+        Path(log).suffix.lower() == ".json" for log in settings.logs)
+
+
 def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: None, *,
                    diagnose: bool = True) -> FoundActuators:
     """Read the logs and identify the actuators."""
-    if settings.robot == PENDULUM:
+    benches = [bam_log(log) for log in settings.logs] if _is_bench_run(settings) else []
+    if benches:  # logs of BAM state their own pendulums and gains
+        robot = benches[0].robot
+        assert robot is not None
+    elif settings.robot == PENDULUM:
         unknown = [name for name in settings.pendulum if name not in ("mass", "length", "arm_mass")]
         missing = [name for name in ("mass", "length") if name not in settings.pendulum]
         if unknown or missing:
@@ -134,7 +145,8 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
     tell("reading the logs")
     table = {"torque_free": True, **settings.log} if not {"torque", "current"} & settings.log.keys() else settings.log
     joints = {} if settings.robot != PENDULUM else {"joints": list(robot.joint_names)}
-    logs = [ActuatorLog(read(file.source, {**joints, **table}, robot)) for file in find_logs(settings.logs)]
+    logs = benches or [ActuatorLog(read(file.source, {**joints, **table, **own}, robot))
+                       for file in find_logs(settings.logs) for own in episode_settings(file.source, table)]
     estimate = identify_actuators(robot, logs, law=settings.law, gains=settings.gains, friction=settings.friction,
                                   delay=settings.delay, also=settings.also, diagnose=diagnose, tell=tell)
     return FoundActuators(estimate, robot, settings)
