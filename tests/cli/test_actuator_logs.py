@@ -11,19 +11,19 @@ import pyarrow.parquet as pq
 from dynid.recording.bam_logs import PendulumBench, write_bam
 from dynid.recording.recording import Recording
 
-STEP = 2e-3
+STEP = 2e-4  # s, of the integration; a log has one row in a hundred steps
 
 
 def swing(mass, kp, seed, rows=500):
-    """Positions and commands of a servo with a pendulum, by a plain integration at 500 Hz, logged at 50 Hz."""
-    t = np.arange(rows) * 10 * STEP
+    """Positions and commands of a servo with a pendulum, by a plain integration, logged at 50 Hz."""
+    t = np.arange(rows) * 100 * STEP
     rng = np.random.default_rng(seed)
     command = 0.8 * np.sin(2 * np.pi * (0.3 + 0.12 * t) * t) + rng.choice([-0.4, 0.4], 10)[(t // 1).astype(int)]
     q = dq = 0.0
     found = []
     for k in range(rows):
         found.append(round(q * 4096 / 6.2832) * 6.2832 / 4096)
-        for _ in range(10):
+        for _ in range(100):
             volts = 7.4 * np.clip(0.166 * kp * (command[k] - q), -0.97, 0.97)
             torque = 1.2 / 2.7 * (volts - 1.2 * dq) - 0.05 * dq - 9.81 * mass * 0.15 * np.sin(q)
             inertia = mass * 0.15**2 + 0.02
@@ -59,8 +59,8 @@ def test_each_episode_of_a_dataset_is_a_log(dynid, tmp_path):
         "timestamp": np.concatenate([one.t for one in parts]), "episode_index": np.repeat([0, 1], 500)}),
         folder / "data" / "chunk-000" / "file-000.parquet")
     done = dynid("actuators", "pendulum", str(folder), "--pendulum", "mass=0.5,length=0.15", "--law", "voltage",
-                 "--gain", "kp=32", "--gain", "gain=0.166", "--gain", "vin=7.4", "--gain", "resistance=2.7",
-                 "--friction", "m1", "--set", "log.unit=deg", "--json")
+                 "--gain", "kp=32", "--gain", "gain=0.166", "--gain", "limit=0.97", "--gain", "vin=7.4", "--gain",
+                 "resistance=2.7", "--friction", "m1", "--set", "log.unit=deg", "--json")
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert len(found["simulation"]["logs"]) == 2
