@@ -47,7 +47,7 @@ def budget(f: Mapping[str, Array], motor: Array, external: Array, speed: Array) 
     return total + fade * np.where(opposed, square, 0.0)
 
 
-def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int | None = 12, step: float = 5e-5) -> Array:
+def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int | None = 12, step: float = 2e-4) -> Array:
     """Encoder positions (logs, rows) of servos that follow commands (logs, rows), held at `rate` Hz."""
     count, rows = commands.shape
     every = max(int(round(1.0 / (rate * step))), 1)
@@ -82,17 +82,21 @@ def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int
             half = q + 0.5 * h * v
             error = commands[log, at] - seen(half)
             duty = np.clip(scale * kp * error, -clip, clip)
-            motor = np.where(voltage, kt * vin * duty / resistance - kt ** 2 * v / resistance, 0.0)
-            loop = kp * error - v
-            motor = np.where(cascade, kt * (kv * loop + ki * z), motor)
-            motor = np.where(voltage | cascade, motor, kp * error + ki * z - kd * v)
-            motor = np.clip(motor, -limit, limit)
-            z += h * np.where(cascade, loop, error)
             external = -moment * np.sin(half)
-            net = motor + external - offset - friction["viscous"] * v
-            most = budget(friction, motor, external, v)
-            dry = np.clip(inertia * v / h + net, -most, most)
-            v = v + h * (net - dry) / inertia
+            middle = v
+            for _ in range(2):  # the second time with the velocity in the middle of the step
+                motor = np.where(voltage, kt * vin * duty / resistance - kt ** 2 * middle / resistance, 0.0)
+                loop = kp * error - middle
+                motor = np.where(cascade, kt * (kv * loop + ki * z), motor)
+                motor = np.where(voltage | cascade, motor, kp * error + ki * z - kd * middle)
+                motor = np.clip(motor, -limit, limit)
+                net = motor + external - offset - friction["viscous"] * middle
+                most = budget(friction, motor, external, middle)
+                dry = np.clip(inertia * v / h + net, -most, most)
+                after = v + h * (net - dry) / inertia
+                middle = 0.5 * (v + after)
+            z += h * np.where(cascade, loop, error)
+            v = after
             q = half + 0.5 * h * v
     return out
 

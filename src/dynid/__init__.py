@@ -74,6 +74,9 @@ _MODULES = {
     "LivePayload": "dynid.payloads",
     "gains_from_log": "dynid.recording.drive_gains",
     "payload": "dynid.payloads.estimation",
+    "ActuatorEstimate": "dynid.actuators",
+    "ActuatorLog": "dynid.actuators",
+    "identify_actuators": "dynid.actuators",
     "write_report": "dynid.report",
     "Run": "dynid.runs",
     "RunSettings": "dynid.runs",
@@ -91,6 +94,9 @@ if TYPE_CHECKING:
     from dynid import literature as literature
     from dynid import terms as terms
     from dynid import trajectories as trajectories
+    from dynid.actuators import ActuatorEstimate as ActuatorEstimate
+    from dynid.actuators import ActuatorLog as ActuatorLog
+    from dynid.actuators import identify_actuators as identify_actuators
     from dynid.consistency import Consistency as Consistency
     from dynid.consistency import nearest as nearest
     from dynid.contacts import ExternalWrench as ExternalWrench

@@ -8,12 +8,11 @@ from refusals import refused
 
 from dynid.actuators.chains import pendulum
 from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
-from dynid.actuators.experiments import (
-    RESIDUAL_STD,
-    RESIDUAL_TIME,
-    design_actuator_experiment,
-    plan_text,
-)
+from dynid.actuators.experiment_plan import RESIDUAL_STD, RESIDUAL_TIME, plan_text
+from dynid.actuators.experiments import design_actuator_experiment, unknown_parameters
+from dynid.actuators.laws import drive_law
+from dynid.actuators.problem import ChainProblem
+from dynid.actuators.structure import projected, unchanged_directions
 from dynid.errors import DynidError
 
 ROOMS = [Room(-1.5, 1.5, 4.0, 0.0), Room(0.2, 2.0, 2.0, 0.2)]
@@ -35,7 +34,8 @@ def test_commands_respect_their_limits(kind: str) -> None:
 
 
 def design(**more):
-    settings = {"gains": {"kp": [8.0, 32.0]}, "known": {"gain": 0.166, "limit": 0.97, "vin": 7.4},
+    settings = {"gains": {"kp": [8.0, 32.0]},
+                "known": {"gain": 0.166, "limit": 0.97, "vin": 7.4, "resistance": 2.7},
                 "values": SERVO, "friction": "m1", "lower": [-1.5], "upper": [1.5], "velocity": [5.0],
                 "duration": 20.0, "part_duration": 5.0, "rate": 50.0}
     loads = {f"{mass:g} kg": pendulum(mass, 0.15) for mass in (0.1, 0.6)}
@@ -54,6 +54,33 @@ def test_a_design_of_a_servo() -> None:
     assert all(f"`{name}.csv`" in text for name in "abcd") and all(name in text for name in plan.parameters)
 
 
+def test_parameters_that_no_recording_separates_are_named() -> None:
+    """Torque constant and resistance act by kt / R and by kt^2 / R, and the latter only as a sum with damping."""
+    plan = design(known={"gain": 0.166, "limit": 0.97, "vin": 7.4})
+    assert set(plan.not_identified) == {"kt of joint", "resistance of joint", "viscous of joint"}
+    assert any("kt of joint" in note and "viscous of joint" in note and "change together" in note
+               for note in plan.notes)
+    assert "| viscous of joint | 0.03 | not determined |" in plan_text(plan, ["x"] * 4)
+    known = {"gain": 0.166, "limit": 0.97, "vin": 7.4}
+    loaded = design(known=known, friction="m3", values={**SERVO, "load": 0.3})
+    assert not any("change together" in note for note in loaded.notes)  # friction under load depends on kt by itself
+
+
+def test_directions_that_change_nothing() -> None:
+    """Closed form: along d kt = kt, d R = R, d viscous = -kt^2 / R, the products kt / R and kt^2 / R + viscous stay."""
+    known = ({"kp": 16.0, "gain": 0.166, "limit": 0.97, "vin": 7.4},)
+    law, names = drive_law("voltage"), ("armature", "viscous", "kt", "resistance")
+    problem = ChainProblem(law, ("joint",), (), known, unknown_parameters(law, 1, names))
+    x = np.array([0.02, 0.05, 1.2, 2.7])
+    found = unchanged_directions(problem, x, x)
+    expected = np.array([0.0, -1.2 ** 2 / 2.7 / 0.05, 1.0, 1.0])
+    assert found.shape == (4, 1)
+    np.testing.assert_allclose(np.abs(found[:, 0] @ expected) / np.linalg.norm(expected), 1.0, atol=1e-6)
+    np.testing.assert_allclose(projected(np.eye(4), found) @ found, 0.0, atol=1e-12)
+    fixed = ChainProblem(law, ("joint",), (), ({**known[0], "resistance": 2.7},), unknown_parameters(law, 1, names[:3]))
+    assert unchanged_directions(fixed, x[:3], x[:3]).shape == (3, 0)
+
+
 def test_expected_standard_errors_are_those_of_least_squares() -> None:
     """With one parameter unknown, the information is the sum of squared sensitivities, here by another difference."""
     known = {"gain": 0.166, "limit": 0.97, "vin": 7.4, "kp": 16.0, "delay": 0.0, "coulomb": 0.0, "viscous": 0.0,
@@ -66,7 +93,7 @@ def test_expected_standard_errors_are_those_of_least_squares() -> None:
     part, h = plan.parts[0], 1e-4
     slope = (_rollout(part.t, part.command[:, 0], 0.02 + h) - _rollout(part.t, part.command[:, 0], 0.02 - h)) / (2 * h)
     information = np.sum(slope ** 2) / RESIDUAL_STD ** 2 / (50.0 * RESIDUAL_TIME)
-    expected = 1.0 / np.sqrt(information + 1.0 / 0.02 ** 2)
+    expected = 1.0 / np.sqrt(information)
     assert plan.std[0] == pytest.approx(expected, rel=0.03)
 
 

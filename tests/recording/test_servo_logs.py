@@ -324,6 +324,47 @@ def test_tensors_are_measured_as_they_are_unpacked(tmp_path: Path, monkeypatch: 
         read(path)
 
 
+# -- damage -----------------------------------------------------------------------------------------------
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """The same bytes with some changed, cut off or put in."""
+    found = bytearray(content)
+    for _ in range(int(rng.integers(1, 6))):
+        place = int(rng.integers(len(found))) if found else 0
+        change = int(rng.integers(4))
+        if change == 0 and found:
+            found[place] = int(rng.integers(256))
+        elif change == 1 and rng.random() < 0.3:
+            del found[place:]
+        elif change == 2:
+            found[place:place + 1] = [b"1e999", b"null", b"-1", b"NaN", b"[]", b"{}"][int(rng.integers(6))]
+        else:
+            del found[place:place + int(rng.integers(1, 20))]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_files_end_in_one_sentence(tmp_path: Path, fake_torch: None, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    folder = dataset(tmp_path / "d", {"file-000": [episode(0), episode(1)]}, 2)
+    tensors = {name: _Tensor(str(k), array) for k, (name, array) in enumerate(chirps().items())}
+    files = {tmp_path / "log.json": write_bam(servo(), PendulumBench(0.5, 0.1), tmp_path / "log.json").read_bytes(),
+             tmp_path / "log.pt": saved(tmp_path / "log.pt", tensors).read_bytes()}
+    files |= {path: path.read_bytes() for path in (folder / "meta" / "info.json",
+                                                   folder / "data" / "chunk-000" / "file-000.parquet")}
+    refusals = 0
+    for path, content in files.items():
+        is_dataset = path.is_relative_to(folder)
+        for _ in range(40):
+            path.write_bytes(damaged(content, rng))
+            try:
+                read(folder if is_dataset else path, **({"episode": 0, "unit": "deg"} if is_dataset else {}))
+            except RecordingError as problem:
+                refusals += 1
+                assert "\n" not in str(problem)
+        path.write_bytes(content)
+    assert refusals > 40
+
+
 # -- registers and plain tables ---------------------------------------------------------------------------
 def table(path: Path, columns: dict[str, np.ndarray]) -> Path:
     np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", comments="", header=",".join(columns))

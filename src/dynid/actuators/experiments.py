@@ -8,17 +8,25 @@ confidence ellipsoid most (D-optimal), until the time is used up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.actuators.chains import Chain, chains_of
 from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
+from dynid.actuators.experiment_plan import (
+    MAX_RELATIVE_STD,
+    RESIDUAL_STD,
+    RESIDUAL_TIME,
+    ActuatorExperiment,
+    ExperimentPart,
+)
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
-from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
+from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem, Unknown
 from dynid.actuators.refinement import jacobian, scales
+from dynid.actuators.structure import projected, unchanged_directions
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias
 from dynid.errors import DynidError, NotPossibleError
@@ -26,9 +34,7 @@ from dynid.progress import Progress, Tell
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-RESIDUAL_STD = 5e-3  # rad: what simulations of real servos miss after a fit (go2: 6 mrad, BAM: 20 mrad)
-RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
-MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
+PRIOR_STD = 1e3  # of a parameter, in its own size: what no part determines stays far beyond MAX_RELATIVE_STD
 SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the way from home, tried until the simulated motion is inside the limits
 OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
 NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
@@ -40,67 +46,6 @@ NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "l
                   "load_external": 0.05, "stribeck_load_motor": 0.05, "stribeck_load_external": 0.05,
                   "quadratic_motor": 0.01, "quadratic_external": 0.01, "delay": 0.005, "bias": 0.0, "offset": 0.0,
                   "backlash": 5e-3, "kt": 1.2, "resistance": 2.7, "vin": 7.4}  # of a bus servo such as STS3215
-
-
-@dataclass(frozen=True, eq=False)
-class ExperimentPart:
-    """One recording of an experiment.
-
-    Attributes:
-        kind: one of PART_KINDS.
-        gains: drive law parameters to set for it, such as {"kp": 16.0}.
-        load: which load to mount, as `loads` of the experiment calls it; empty for a robot without one.
-        t: times (rows,), s.
-        command: commanded positions (rows, joints), rad or m.
-        separates: parameters whose standard errors grow most without this part, and by which factor.
-    """
-
-    kind: str
-    gains: Mapping[str, float]
-    load: str
-    t: Array
-    command: Array
-    separates: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """Kind, gains and load in words."""
-        return ", ".join([self.kind, *(f"{name} {value:g}" for name, value in self.gains.items()),
-                          *([self.load] if self.load else [])])
-
-
-@dataclass(frozen=True, eq=False)
-class ActuatorExperiment:
-    """A plan of recordings for actuator identification.
-
-    Attributes:
-        parts: the recordings, in the order in which they were chosen.
-        joints: names of the joints.
-        rate: rows per second of the commands.
-        parameters: names of the unknown parameters, with their joints.
-        units: their units.
-        values: nominal values that the design assumes (parameters,).
-        std: expected standard errors (parameters,), with residuals of RESIDUAL_STD.
-        sizes: nominal values, or sizes that matter where these are smaller (parameters,).
-        notes: what limits the design, one sentence each.
-    """
-
-    parts: tuple[ExperimentPart, ...]
-    joints: tuple[str, ...]
-    rate: float
-    parameters: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-    std: Array
-    sizes: Array
-    notes: tuple[str, ...] = ()
-
-    @property
-    def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value; offsets, which are zero, are
-        not counted."""
-        return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
-                     if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +98,11 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     settings = _settings(drive, gains or {}, known or {})
     assumed = {**NOMINAL_VALUES, **dict(known or {}), **dict(values or {})}
     # Nominal values are those of the first load for all: they describe the actuators, not what hangs on them.
-    designs = {load: _designs(robot, drive, friction, known or {}, set(settings[0]), assumed)
+    designs = {load: _designs(robot, drive, friction, known or {}, settings, assumed)
                for load, robot in robots.items()}
-    start = [one.x for one in next(iter(designs.values()))]
-    designs = {load: [replace(one, x=x) for one, x in zip(own, start, strict=True)] for load, own in designs.items()}
+    start = next(iter(designs.values()))
+    designs = {load: [replace(one, x=other.x, unchanged=other.unchanged) for one, other in zip(own, start, strict=True)]
+               for load, own in designs.items()}
     candidates, notes = list[_Candidate](), list[str]()
     empty = np.zeros(0)
     todo = [ExperimentPart(kind, setting, load, empty, empty) for load in robots for setting in settings
@@ -178,12 +124,13 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """What is to be determined of one chain: places of its joints in the robot, the problem without logs, and the
-    nominal values of its unknowns."""
+    """What is to be determined of one chain: the problem without logs, nominal values of its unknowns, and directions
+    of these (unknowns, m) that no recording can show."""
 
     chain: Chain
     problem: ChainProblem
     x: Array
+    unchanged: Array
 
     @property
     def scale(self) -> Array:
@@ -248,9 +195,10 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
     return found
 
 
-def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float], given: set[str],
-             assumed: Mapping[str, float]) -> list[_ChainDesign]:
+def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float],
+             settings: Sequence[Mapping[str, float]], assumed: Mapping[str, float]) -> list[_ChainDesign]:
     """What is to be determined of each chain of a robot."""
+    given = set(settings[0])
     wanted = [name for name in law.estimated if name not in known and name not in given]
     missing = next((name for name in wanted if name not in assumed), None)
     if missing is not None:
@@ -263,10 +211,19 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
     found = []
     for chain in chains_of(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
-        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(
-            unknown, shared=() if "delay" in known else ("delay",))
-        found.append(_ChainDesign(chain, problem, problem.start(_nominal(chain, assumed))))
+        unknowns = unknown_parameters(law, len(names), unknown, () if "delay" in known else ("delay",))
+        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), unknowns)
+        x = problem.start(_nominal(chain, assumed))
+        found.append(_ChainDesign(chain, problem, x, unchanged_directions(problem, x, scales(problem, x), settings)))
     return found
+
+
+def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Sequence[str] = ()) \
+        -> tuple[Unknown, ...]:
+    """Return unknowns of a chain before there is a log: `names` of each joint, and `shared` once for all."""
+    items = {**MECHANICS, **{item.name: item for item in law.parameters}}
+    return (*(Unknown(name, j, items[name]) for j in range(dof) for name in names),
+            *(Unknown(name, -1, items[name]) for name in shared))
 
 
 def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
@@ -299,7 +256,8 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
                 slopes = (jacobian(ready, one.x, one.scale) * one.scale).reshape(-1, len(one.x))
             except NotPossibleError:
                 break
-            matrices.append(min(1.0 / (rate * RESIDUAL_TIME), 1.0) / RESIDUAL_STD ** 2 * slopes.T @ slopes)
+            weight = min(1.0 / (rate * RESIDUAL_TIME), 1.0) / RESIDUAL_STD ** 2
+            matrices.append(projected(weight * slopes.T @ slopes, one.unchanged))
         else:
             return _Candidate(replace(part, t=t, command=command), tuple(matrices))
     return None
@@ -313,9 +271,12 @@ def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
 
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
-    """Information of several parts together, chain by chain; a prior knows each parameter to its own size."""
-    return [np.eye(len(chosen[0].information[k])) + sum(one.information[k] for one in chosen)
-            for k in range(len(chosen[0].information))]
+    """Information of several parts together, chain by chain, with a weak prior that keeps it regular."""
+    found = []
+    for k in range(len(chosen[0].information)):
+        values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))
+        found.append((directions * (np.maximum(values, 0.0) + 1.0 / PRIOR_STD ** 2)) @ directions.T)
+    return found
 
 
 def _relative_std(chosen: Sequence[_Candidate]) -> Array:
@@ -342,9 +303,10 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
                labels: _Labels, notes: list[str]) -> ActuatorExperiment:
     """The experiment, with what each part separates and what several gains and loads are for."""
     whole = _relative_std(chosen)
+    notes += _tied(chosen, labels)
     parts = []
     for k, one in enumerate(chosen):
-        without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.ones(len(whole))
+        without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.full(len(whole), PRIOR_STD)
         parts.append(replace(one.part, separates=_grown(without / whole, labels)))
     for what, of in (("one setting of the gains", lambda part: tuple(part.gains.items())),
                      ("one load", lambda part: part.load)):
@@ -361,6 +323,22 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
                               whole * labels.sizes, labels.sizes, tuple(notes))
 
 
+def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
+    """Sentences on parameters that change together without changing the motion, in any of the chosen parts."""
+    found, start = [], 0
+    for matrix in _total(chosen):
+        own, start = labels.names[start:start + len(matrix)], start + len(matrix)
+        values, directions = np.linalg.eigh(matrix)
+        for value, direction in zip(values, directions.T, strict=True):
+            # Parameters that this direction alone leaves undetermined.
+            names = [own[k] for k in np.argsort(-np.abs(direction))
+                     if abs(direction[k]) > MAX_RELATIVE_STD * np.sqrt(value)]
+            if len(names) > 1:
+                found.append(f"{', '.join(names[:-1])} and {names[-1]} change together without changing the motion; "
+                             "give one of them as a known value (--gain), from a data sheet or a measurement")
+    return found
+
+
 def _other(what: str, part: ExperimentPart) -> object:
     """The part's setting that is not compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
@@ -370,31 +348,3 @@ def _grown(ratio: Array, labels: _Labels) -> dict[str, float]:
     """Parameters whose standard errors grow by more than NAMED_RATIO, the largest first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
     return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}
-
-
-def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
-    """Return the plan as Markdown: each recording with what it separates, and the standard errors to expect.
-
-    Args:
-        plan: the experiment.
-        files: command file of each part.
-    """
-    lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
-             f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, hand on the stop.", ""]
-    for k, (part, file) in enumerate(zip(plan.parts, files, strict=True), 1):
-        lines += [f"## {k}. {part.title}", "",
-                  f"Commands: `{file}`, {part.t[-1]:g} s. Why: {PART_KINDS[part.kind][1]}."]
-        if part.separates:
-            lines += ["Without it the expected standard errors would grow: " + ", ".join(
-                f"{name} {factor:.2g} times" for name, factor in part.separates.items()) + "."]
-        lines.append("")
-    lines += ["## Expected standard errors", "",
-              f"With residuals of {1e3 * RESIDUAL_STD:g} mrad that are correlated over {RESIDUAL_TIME:g} s, at the "
-              "assumed values.", "", "| parameter | assumed | standard error | unit |",
-              "| --- | --- | --- | --- |"]
-    lines += [f"| {name} | {value:.3g} | {std:.2g} | {unit} |" for name, value, std, unit in
-              zip(plan.parameters, plan.values, plan.std, plan.units, strict=True)]
-    lines += ["", *(f"- {note[0].upper()}{note[1:]}." for note in plan.notes)]
-    if plan.not_identified:
-        lines += [f"- Not determined by this experiment: {', '.join(plan.not_identified)}."]
-    return "\n".join(lines) + "\n"

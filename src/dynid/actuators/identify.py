@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.actuators.chains import FINAL_STEP, Chain, chains_of
+from dynid.actuators.chains import FINAL_STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
 from dynid.actuators.identifiability import identifiability
@@ -28,6 +28,7 @@ from dynid.robot import Robot
 Gain = float | Sequence[float] | Mapping[str, float]
 _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
+_MAX_STEP_ERROR = 0.03  # of the residuals: error of the simulated positions by the step
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -97,9 +98,21 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     tell("second stage: closed-loop simulation")
     coarse = plain if friction == "m1" and plain is not None else \
         [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
-    problems = [replace(problem, step=FINAL_STEP) for problem in problems]
+    problems = [_fine_enough(problem, fit) for problem, fit in zip(problems, coarse, strict=True)]
     fits = [refine(problem, fit.x) for problem, fit in zip(problems, coarse, strict=True)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
+
+
+def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
+    """The problem with the longest step whose error is small against the residuals of a fit."""
+    finest = replace(problem, step=FINAL_STEPS[-1] / 2).residuals(fit.x)
+    if finest is None:
+        return problem
+    for step in FINAL_STEPS:
+        own = replace(problem, step=step).residuals(fit.x)
+        if own is not None and np.sqrt(np.mean((own - finest) ** 2)) < _MAX_STEP_ERROR * np.sqrt(np.mean(finest ** 2)):
+            return replace(problem, step=step)
+    return replace(problem, step=FINAL_STEPS[-1])
 
 
 def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
@@ -141,11 +154,6 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
         raise ModelError("drive law 'voltage' needs the supply voltage", "add --gain vin=..., or map the logged voltage "
                          "with --set log.supply_voltage=...", "missing-gain")
     return tables
-
-
-def _log_of(log: ActuatorLog) -> ActuatorLog:
-    """The log with gains that its signals leave: a logged supply voltage takes the place of a given one."""
-    return log
 
 
 def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,

@@ -183,6 +183,9 @@ class ChainProblem:
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
         """The same with other unknowns: these of each joint, and those of `shared` once for all joints."""
         items = {**MECHANICS, **{item.name: item for item in self.law.parameters}}
+        # A command is logged at most one interval after it was sent: a delay cannot be lower than that.
+        interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
+        items["delay"] = replace(items["delay"], lower=-interval)
         return replace(self, unknowns=(*(Unknown(name, j, items[name]) for j in range(self.dof) for name in names),
                                        *(Unknown(name, -1, items[name]) for name in shared)))
 

@@ -17,6 +17,7 @@ _MAX_ITERATIONS = 40
 _TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
 _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
+_MAX_DISAGREEMENT = 0.3  # relative, between central differences of two steps along one direction
 _NULL_SHARE = 1e-7  # of the largest singular value: below it a direction is not determined at all
 
 
@@ -153,16 +154,19 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     rows = int(at[-1]) + 1
     keep = np.isin(np.arange(rows), at)
     normal, middle = np.zeros((k, k)), np.zeros((k, k))
+    basis = np.linalg.qr((slopes * weights[None, :, None]).reshape(-1, k))[0].reshape(*slopes.shape)
     for j in range(residual.shape[1]):
         x, own = np.zeros((k, rows)), np.zeros(rows)
         x[:, at], own[at] = slopes[:, j, :].T, residual[:, j]
         normal += weights[j] ** 2 * (x @ x.T)
-        middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep))
+        absorbed = np.zeros((k, 2 * rows))
+        absorbed[:, at] = basis[:, j, :].T
+        absorbed = np.fft.irfft(np.sum(np.abs(np.fft.rfft(absorbed)) ** 2, axis=0))[:rows]  # what the fit took
+        middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep, absorbed))
     size = np.sqrt(np.maximum(np.diag(normal), 1e-300))
     inverse = np.linalg.pinv(normal / np.outer(size, size), hermitian=True, rcond=_NULL_SHARE ** 2)
     inverse /= np.outer(size, size)
-    freedom = max(residual.size / max(residual.size - k, 1), 1.0)
-    return np.asarray(freedom * inverse @ middle @ inverse)
+    return np.asarray(inverse @ middle @ inverse)
 
 
 def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int,
@@ -186,10 +190,11 @@ def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int,
         _, singular, vt = np.linalg.svd(a, full_matrices=False)
         directions = np.zeros((count, len(singular)))
         directions[free] = vt.T
-        strongest = free[np.argsort(-np.linalg.norm(a, axis=0))[:3]]
-        first, other = (jacobian(problem, x, scale, share, strongest) for share in (_DIFFERENCE_SHARE, _CHECK_SHARE))
-        error = float(max(np.linalg.norm(other[:, :, i] - first[:, :, i]) / max(np.linalg.norm(first[:, :, i]), 1e-300)
-                          for i in range(len(strongest))))
+        other = _projected(jacobian(problem, x, scale, _CHECK_SHARE), residual, count)[:, :, free]
+        change = (other * _weights(residual)[None, :, None] * scale[free]).reshape(-1, len(free)) - a
+        error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
+        # A direction along which the differences of two steps disagree is not determined: it is noise of the simulation.
+        singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions, iterations,
                       error)
 

@@ -180,8 +180,8 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
         (part.title, ", ".join(f"{name} {factor:.2g} times" for name, factor in part.separates.items()) or "-")
         for part in plan.parts]))
     to.print(table(["parameter", "assumed", "standard error", "unit"], [
-        (name, f"{value:.3g}", f"{std:.2g}", unit) for name, value, std, unit in
-        list(zip(plan.parameters, plan.values, plan.std, plan.units, strict=True))[:MAX_SHOWN_PARAMETERS]],
+        (name, f"{value:.3g}", std, unit) for name, value, std, unit in
+        list(zip(plan.parameters, plan.values, plan.std_words, plan.units, strict=True))[:MAX_SHOWN_PARAMETERS]],
         numbers=["assumed", "standard error"], title="Expected with residuals of real servos"))
     for note in plan.notes:
         to.print(f"Note: {note}.", markup=False)

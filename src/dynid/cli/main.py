@@ -44,6 +44,7 @@ COMMANDS = {
     "payload": "dynid.cli.payload",
     "contact": "dynid.cli.contact",
     "gains": "dynid.cli.gains",
+    "actuators": "dynid.cli.actuators",
     "extract": "dynid.cli.extract",
     "validate": "dynid.cli.validate",
     "check": "dynid.cli.check",

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dynid.errors import RecordingError
 from dynid.files import read_small
 from dynid.recording.parquet import Parquet
-from dynid.recording.source import FileRows, Values
+from dynid.recording.source import FileRows, Values, rows_of
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
@@ -130,7 +131,7 @@ def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, .
     for path, _ in files:
         file = Parquet(path)
         try:
-            for block in file.blocks([EPISODE_COLUMN], None, None):
+            for block in rows_of(file, [EPISODE_COLUMN], None, None):
                 values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
                 for number in np.unique(values[np.isfinite(values)]).astype(int).tolist():
                     if found.get(number, ())[-1:] != (path,):
@@ -145,6 +146,13 @@ def dataset_episodes(path: str | Path) -> tuple[tuple[int, ...], str]:
     dataset = LeRobotDataset(Path(path))
     found = tuple(dataset.episodes())
     return found, dataset.missing(found)
+
+
+def episode_settings(path: str | Path, settings: Mapping[str, Any]) -> list[dict[str, int]]:
+    """Return the settings that make each episode of a dataset a log of its own; one empty table for any other log."""
+    if settings.get("episode") is not None or not is_dataset(Path(path)):
+        return [{}]
+    return [{"episode": number} for number in dataset_episodes(path)[0]]
 
 
 def _is_hub_cache(folder: Path, file: Path) -> bool:

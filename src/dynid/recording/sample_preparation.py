@@ -153,6 +153,10 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
                                f"m), of {recording.joints[widest]}", "a log of a robot at rest cannot be used "
                                                                             "for identification",
                                AT_REST)
+    if recording.is_torque_free:
+        raise NotPossibleError(f"{source}: has no torques, only positions and commands",
+                               "identify its actuators from these with dynid actuators, or map torques with --set "
+                               "'log.torque=[...]'", "no-torques")
     low, high = recording.tau.min(axis=0), recording.tau.max(axis=0)
     top = np.maximum(high, -low)
     if not np.any(top > 0.0):

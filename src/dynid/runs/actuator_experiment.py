@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dynid.actuators.chains import pendulum
-from dynid.actuators.experiments import ActuatorExperiment, design_actuator_experiment, plan_text
+from dynid.actuators.experiment_plan import ActuatorExperiment, plan_text
+from dynid.actuators.experiments import design_actuator_experiment
 from dynid.errors import DynidError
 from dynid.escape import csv_line
 from dynid.excitation import Limits, read_limits
@@ -129,7 +130,8 @@ def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
     return {"joints": list(plan.joints), "rate": plan.rate, "parts": [
         {"kind": part.kind, "gains": dict(part.gains), "load": part.load, "duration": float(part.t[-1]),
          "separates": dict(part.separates)} for part in plan.parts],
-        "parameters": [{"name": name, "unit": unit, "assumed": float(value), "standard_error": float(std)}
+        "parameters": [{"name": name, "unit": unit, "assumed": float(value),
+                        "standard_error": None if name in plan.not_identified else float(std)}
                        for name, unit, value, std in
                        zip(plan.parameters, plan.units, plan.values, plan.std, strict=True)],
         "not_identified": list(plan.not_identified), "notes": list(plan.notes)}

@@ -1,0 +1,64 @@
+"""Structural identifiability: directions of the parameters along which the model itself does not change.
+
+Parameters act on the simulation only through the numbers of its compiled law. Where several parameters give the same
+numbers, no data distinguish them. Finite differences of simulations do not show this exactly, since dry friction makes
+positions a function with kinks; the numbers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dynid.actuators import columns as c
+from dynid.actuators.parameters import mechanical_numbers
+from dynid.actuators.problem import ChainProblem
+from dynid.arrays import Array
+
+STRUCTURE_STEP = 1e-4  # of a parameter's size: step of the differences of the numbers, which are smooth
+STRUCTURE_TOLERANCE = 1e-6  # of the largest singular value: below it the numbers do not change
+_LOAD_COLUMNS = [c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL, c.QUADRATIC_MOTOR,
+                 c.QUADRATIC_EXTERNAL]
+
+
+def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
+                         settings: Sequence[Mapping[str, float]] = ({},)) -> Array:
+    """Return directions (unknowns, m) of the scaled unknowns along which no number of the simulation changes.
+
+    Args:
+        problem: the unknowns; its logs are not used.
+        x: values of the unknowns (unknowns,).
+        scale: sizes of the unknowns (unknowns,).
+        settings: gains of the logs.
+    """
+    rows = []
+    for k in range(len(x)):
+        low, high = x.copy(), x.copy()
+        low[k], high[k] = x[k] - STRUCTURE_STEP * scale[k], x[k] + STRUCTURE_STEP * scale[k]
+        rows.append(np.concatenate([_numbers(problem, high, own) - _numbers(problem, low, own) for own in settings]))
+    slopes = np.array(rows).T / (2.0 * STRUCTURE_STEP)
+    size = np.max(np.abs(slopes), axis=1, keepdims=True)
+    _, singular, directions = np.linalg.svd(slopes / np.where(size > 0, size, 1.0), full_matrices=True)
+    rank = int(np.sum(singular > STRUCTURE_TOLERANCE * singular[0])) if len(singular) and singular[0] > 0 else 0
+    return directions[rank:].T
+
+
+def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Array:
+    """Numbers of all joints, those that only act as a sum added up."""
+    table = np.zeros((problem.dof, c.COLUMNS))
+    for j, values in enumerate(problem.values(x)):
+        own = {**values, **gains}
+        for column, value in {**mechanical_numbers(own), **problem.law.numbers(own)}.items():
+            table[j, column] = value if np.isfinite(value) else 0.0
+        if not np.any(table[j, _LOAD_COLUMNS]):  # then back-EMF is a damping like any other
+            table[j, c.VISCOUS] += table[j, c.BACK_EMF]
+            table[j, c.BACK_EMF] = 0.0
+    links = [values.get("link_scale", 1.0) for values in problem.values(x)]
+    return np.concatenate([table.ravel(), links])
+
+
+def projected(information: Array, directions: Array) -> Array:
+    """Return information (k, k) without what it states about some directions (k, m), which are orthonormal."""
+    keep = np.eye(len(information)) - directions @ directions.T
+    return keep @ information @ keep

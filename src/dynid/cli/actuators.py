@@ -1,0 +1,86 @@
+"""`dynid actuators`: armature, friction, delay and drive parameters from positions and commands, without torques."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.cli.options import Assignments, Start, Stop, words
+from dynid.cli.output import Json, console, print_json, progress, saved, table
+
+if TYPE_CHECKING:
+    from dynid.runs.actuators import FoundActuators
+
+
+def command(
+    source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
+                                          help="A run file with an [actuators] table; or a URDF, MJCF or robot TOML "
+                                               "file; or a log, with --pendulum.")],
+    logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
+                                                     help="Logs with measured and commanded positions.")] = None,
+    law: Annotated[str, typer.Option(help="Drive law: pd, pid, cascade, voltage or current.",
+                                     show_default="pd")] = "",
+    gain: Annotated[list[str] | None, typer.Option("--gain", metavar="NAME=VALUE", show_default=False,
+                                                   help="Known parameter of the drive law, such as kp=20, kp=20,30,40 "
+                                                        "(one per joint) or kp:knee=30; may be repeated. Parameters "
+                                                        "that are not given are estimated.")] = None,
+    friction: Annotated[str, typer.Option(help="Friction model m1 to m6, or auto.", show_default="auto")] = "",
+    delay: Annotated[float | None, typer.Option(metavar="SECONDS", show_default="estimated",
+                                                help="Delay of the commands, s.")] = None,
+    also: Annotated[str, typer.Option(metavar="NAME,...", show_default=False,
+                                      help="Further parameters to estimate: bias, backlash, torque_limit, "
+                                           "current_limit, link_scale, stribeck_shape.")] = "",
+    pendulum: Annotated[str, typer.Option(metavar="mass=KG,length=M", show_default=False,
+                                          help="A single actuator with a pendulum of known mass and length, in place "
+                                               "of a robot; arm_mass=KG for its rod.")] = "",
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table that specifies how to read the "
+                                                      "logs.", show_default=False)] = None,
+    start: Start = None,
+    stop: Stop = None,
+    assignments: Assignments = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
+                                                help="Folder for the estimate and its report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in that folder.")] = False,
+    json: Json = False,
+) -> None:
+    """Identify actuators without torque sensors: armature, friction, delay and drive parameters from positions."""
+    from dynid.files import free_paths
+    from dynid.runs.actuators import FILES, actuator_settings, find_actuators, number_table, save_actuators
+    from dynid.runs.arguments import log_table
+
+    given = {"law": law or None, "gains": number_table(gain or [], "--gain"), "friction": friction or None,
+             "delay": delay, "also": words(also) or None, "log": log_table(mapping, start, stop),
+             "pendulum": number_table(words(pendulum), "--pendulum")}
+    settings = actuator_settings(source, logs or [], given, assignments or [])
+    if output is not None:
+        free_paths(output, FILES, force)
+    with progress("actuators") as tell:
+        found = find_actuators(settings, tell)
+        written = saved(save_actuators, found, output, force, tell)
+    if json:
+        print_json({**found.to_dict(), "outputs": written})
+    else:
+        _print(found, written)
+
+
+def _print(found: FoundActuators, written: dict[str, str]) -> None:
+    """What people see: the simulation error, parameters with intervals, friction models, findings and notes."""
+    to, estimate = console(), found.estimate
+    to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (first stage "
+             f"{1e3 * estimate.linear_error:.3g} mrad). Drive law: {estimate.law}; friction: {estimate.friction}.",
+             markup=False)
+    head = ["joint", "parameter", "value", "95 %", ""]
+    to.print(table(head, estimate.rows(), numbers=["value", "95 %"], title=f"actuators of {estimate.robot}"))
+    if estimate.comparison:
+        rows = [(one.model.upper(), one.title, f"{1e3 * one.error:.4g}", f"{one.better:.2g}",
+                 "chosen" if one.chosen else "") for one in estimate.comparison]
+        to.print(table(["friction", "", "left-out error, mrad", "improvement, sigma", " "], rows,
+                       numbers=["left-out error, mrad", "improvement, sigma"]))
+    for finding in estimate.findings:
+        to.print(f"- {finding.text}", markup=False)
+    for note in estimate.notes:
+        to.print(f"- {note.text}", markup=False)
+    for what, path in written.items():
+        to.print(f"{what}: {path}", markup=False)

@@ -1,0 +1,21 @@
+"""The page of identified actuators: their parameters, what the data do not determine, and simulated positions."""
+
+from __future__ import annotations
+
+from dynid.report.pages.actuators import parameters, positions
+from dynid.report.pages.actuators.data import ActuatorData
+from dynid.report.section import Page, Section
+
+SECTIONS: tuple[Section[ActuatorData], ...] = (parameters.SECTION, positions.SECTION)
+
+
+def subtitle(data: ActuatorData) -> str:
+    """The simulation error, the drive law and the friction model."""
+    found = data.estimate
+    return (f"simulated positions have a mean error of {1e3 * found.mean_error:.3g} mrad; drive law {found.law}, friction "
+            f"{found.friction.upper()}")
+
+
+ACTUATORS = Page("actuators", subtitle, SECTIONS)
+
+__all__ = ["ACTUATORS", "SECTIONS", "ActuatorData"]

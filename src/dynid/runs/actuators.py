@@ -1,0 +1,161 @@
+"""Actuators of a robot from logs without torques: settings, logs, the estimate, and the files of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import Field
+
+from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, identify_actuators, pendulum
+from dynid.errors import DynidError
+from dynid.files import free_paths, write_json
+from dynid.progress import Tell
+from dynid.quantities import finite_number
+from dynid.recording.lerobot import episode_settings
+from dynid.recording.log_files import find_logs
+from dynid.recording.log_reading import read
+from dynid.report import write_page
+from dynid.report.pages.actuators import ACTUATORS, ActuatorData
+from dynid.robot import Robot
+from dynid.runs.arguments import assign, kind_of, merged
+from dynid.runs.settings import SettingsFile, moved_path, read_table
+
+FILES = {"actuators": "actuators.json", "report": "report.html"}  # in the folder of a result
+PENDULUM = "pendulum"  # in place of a robot
+
+
+class ActuatorSettings(SettingsFile):
+    """Settings of `dynid actuators`, the [actuators] table of a run file beside `robot`, `logs` and [log].
+
+    Attributes:
+        robot: a URDF, MJCF or robot TOML, or "pendulum".
+        logs: logs with positions and commands.
+        log: the [log] table, how to read them.
+        pendulum: mass, length and arm_mass of a pendulum, kg and m.
+        law: drive law.
+        gains: known parameters of the law: a number, one per joint, or a table by joint.
+        friction: "auto" or "m1" to "m6".
+        delay: s; estimated where it is not given.
+        also: further parameters to estimate.
+    """
+
+    file_kind: ClassVar[str] = "run file"
+
+    robot: str = PENDULUM
+    logs: tuple[str, ...] = Field(min_length=1)
+    log: dict[str, Any] = Field(default_factory=dict)
+    pendulum: dict[str, float] = Field(default_factory=dict)
+    law: str = "pd"
+    gains: dict[str, float | list[float] | dict[str, float]] = Field(default_factory=dict)
+    friction: str = "auto"
+    delay: float | None = None
+    also: tuple[str, ...] = ()
+
+    def moved(self, origin: Path, target: Path) -> Self:
+        """The same with paths that were relative to `origin` made relative to `target`."""
+        is_file = self.robot != PENDULUM and ("." in self.robot or "/" in self.robot)
+        return self.model_copy(update={
+            "robot": moved_path(self.robot, origin, target) if is_file else self.robot,
+            "logs": tuple(moved_path(log, origin, target) for log in self.logs)})
+
+
+def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any],
+                      assignments: Sequence[str] = ()) -> ActuatorSettings:
+    """Settings from a run file, or from a robot and logs, with what else was given on top.
+
+    A run file holds `robot`, `logs`, a [log] table and the other settings in an [actuators] table.
+    """
+    values: dict[str, Any]
+    if not logs and source.endswith(".toml") and kind_of(source) == "settings":
+        table = read_table(Path(source), ActuatorSettings.file_kind)
+        values = {**{key: table[key] for key in ("robot", "logs", "log") if key in table}, **table.get("actuators", {})}
+        settings = ActuatorSettings.of(values, source).moved(Path(source).parent, Path())
+        values = settings.model_dump(mode="json", exclude_none=True)
+    elif source == PENDULUM or given.get("pendulum"):
+        names = list(logs) if source == PENDULUM else [source, *logs]
+        values = {"robot": PENDULUM, "logs": names}
+    else:
+        values = {"robot": source, "logs": list(logs)}
+    values = merged(values, given)
+    for assignment in assignments:
+        values = assign(values, assignment)
+    if not values.get("logs"):
+        raise DynidError("no log is given", "write dynid actuators ROBOT LOG...", "no-log")
+    return ActuatorSettings.of(values, source)
+
+
+def number_table(texts: Sequence[str], option: str) -> dict[str, Any]:
+    """Numbers by name from texts such as 'kp=20', 'kp=20,30,40' or 'mass=0.5'; 'kp:knee=30' is of one joint."""
+    table: dict[str, Any] = {}
+    for text in texts:
+        name, equals, numbers = text.partition("=")
+        try:
+            found = [finite_number(one) for one in numbers.split(",")]
+        except ValueError:
+            found = []
+        if not equals or not name.strip() or not found:
+            raise DynidError(f"{option} takes NAME=VALUE such as kp=20, got '{text}'", code="wrong-gain")
+        name, _, joint = name.strip().partition(":")
+        if joint:
+            table.setdefault(name, {})[joint] = found[0]
+        else:
+            table[name] = found[0] if len(found) == 1 else found
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class FoundActuators:
+    """An estimate of actuators with its robot and settings."""
+
+    estimate: ActuatorEstimate
+    robot: Robot
+    settings: ActuatorSettings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}
+
+
+def _is_bench_run(settings: ActuatorSettings) -> bool:
+    """Whether all logs are those of BAM's pendulum test bench, and no other pendulum is given."""
+    return settings.robot == PENDULUM and not settings.pendulum and all(
+        Path(log).suffix.lower() == ".json" for log in settings.logs)
+
+
+def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: None, *,
+                   diagnose: bool = True) -> FoundActuators:
+    """Read the logs and identify the actuators."""
+    benches = [bam_log(log) for log in settings.logs] if _is_bench_run(settings) else []
+    if benches:  # logs of BAM state their own pendulums and gains
+        robot = benches[0].robot
+        assert robot is not None
+    elif settings.robot == PENDULUM:
+        unknown = [name for name in settings.pendulum if name not in ("mass", "length", "arm_mass")]
+        missing = [name for name in ("mass", "length") if name not in settings.pendulum]
+        if unknown or missing:
+            what = f"has no '{unknown[0]}'" if unknown else f"needs its {missing[0]}"
+            raise DynidError(f"the pendulum {what}", "write --pendulum mass=0.5,length=0.15, in kg and m",
+                             "wrong-pendulum")
+        robot = pendulum(**settings.pendulum)
+    else:
+        robot = Robot.load(settings.robot)
+    tell("reading the logs")
+    table = {"torque_free": True, **settings.log} if not {"torque", "current"} & settings.log.keys() else settings.log
+    joints = {} if settings.robot != PENDULUM else {"joints": list(robot.joint_names)}
+    logs = benches or [ActuatorLog(read(file.source, {**joints, **table, **own}, robot))
+                       for file in find_logs(settings.logs) for own in episode_settings(file.source, table)]
+    estimate = identify_actuators(robot, logs, law=settings.law, gains=settings.gains, friction=settings.friction,
+                                  delay=settings.delay, also=settings.also, diagnose=diagnose, tell=tell)
+    return FoundActuators(estimate, robot, settings)
+
+
+def save_actuators(found: FoundActuators, folder: str | Path, command: str = "", *, force: bool = False) \
+        -> dict[str, str]:
+    """Write the estimate and its report into a folder; gives the path of each file by what it is."""
+    paths = free_paths(folder, FILES, force)
+    write_json(paths["actuators"], found.to_dict())
+    write_page(ACTUATORS, ActuatorData(f"{found.robot.name}: actuators", found.estimate, command), paths["report"])
+    return {what: str(path) for what, path in paths.items()}

@@ -1,0 +1,170 @@
+"""Actuators from positions and commands, against servos simulated by MuJoCo and by plain numpy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _servos import Servo, motions, simulate
+
+import dynid
+from dynid.actuators import ActuatorLog, identify_actuators, pendulum
+from dynid.actuators.suspicions import role
+from refusals import refused
+
+GAINS = {"kp": 8.0, "kd": 0.15}
+PLAIN = {"coulomb": 0.08, "viscous": 0.05}
+VOLTAGE = {"kp": 32.0, "gain": 0.0395, "limit": 0.9625, "vin": 12.0, "kt": 1.0, "resistance": 2.0}
+ROBOT = pendulum(0.5, 0.15, joint="j")
+RATE = 100.0
+
+
+def servo_log(law="pd", gains=GAINS, friction=PLAIN, delay=0.01, seed=3, rows=600, rate=RATE, **more):
+    commands = motions(1, rows, rate, seed)
+    q = simulate([Servo(0.5, 0.15, 0.01, law, gains, friction, delay=delay, **more)], commands, rate)
+    return dynid.Recording.from_commands(np.arange(rows) / rate, q[0][:, None], commands[0][:, None], joints=("j",))
+
+
+@pytest.fixture(scope="module")
+def log():
+    return servo_log()
+
+
+def near(value, truth, share=0.02):
+    assert value.identified and value.value == pytest.approx(truth, rel=share), value
+    low, high = value.interval
+    assert low - 2 * value.std < truth < high + 2 * value.std
+
+
+def test_a_pendulum_with_a_pd_law_is_recovered_with_its_delay(log):
+    found = identify_actuators(ROBOT, log, gains=GAINS, friction="m1")
+    near(found["j", "armature"], 0.01)
+    near(found["j", "coulomb"], 0.08)
+    near(found["j", "viscous"], 0.05)
+    near(found["j", "delay"], 0.01, 0.05)
+    assert found.mean_error < 5e-4 < found.linear_error
+    assert found.findings == ()
+
+
+def test_mujoco_agrees():
+    """Friction, armature and damping of MuJoCo, whose stiction is a soft constraint of its own."""
+    mujoco = pytest.importorskip("mujoco")
+    xml = ('<mujoco><option timestep="0.0002" integrator="implicitfast"/><worldbody><body>'
+           '<joint name="j" type="hinge" axis="0 -1 0" armature="0.01" damping="0.05" frictionloss="0.08" '
+           'solreffriction="0.0004 1" solimpfriction="0.9999 0.9999 0.001 0.5 2"/>'
+           '<inertial pos="0 0 -0.15" mass="0.5" diaginertia="1e-9 1e-9 1e-9"/></body></worldbody>'
+           '<actuator><motor joint="j"/></actuator></mujoco>')
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    command = motions(1, 500, RATE, 5)[0]
+    data.qpos[0], q = command[0], np.zeros(500)
+    for row in range(500):
+        q[row] = np.round(data.qpos[0] * 4096 / (2 * np.pi)) * 2 * np.pi / 4096
+        for _ in range(50):
+            data.ctrl[0] = 8.0 * (command[row] - data.qpos[0]) - 0.15 * data.qvel[0]
+            mujoco.mj_step(model, data)
+    recording = dynid.Recording.from_commands(np.arange(500) / RATE, q[:, None], command[:, None], joints=("j",))
+    found = identify_actuators(ROBOT, recording, gains=GAINS, friction="m1", diagnose=False)
+    assert found["j", "armature"].value == pytest.approx(0.01, rel=0.02)
+    assert found["j", "coulomb"].value == pytest.approx(0.08, rel=0.03)
+    assert found["j", "viscous"].value == pytest.approx(0.05, rel=0.05)
+    assert abs(found["j", "delay"].value) < 4e-4
+
+
+def test_an_unknown_gain_is_estimated_and_two_dampings_are_named(log):
+    found = identify_actuators(ROBOT, log, gains={"kd": 0.15}, friction="m1", diagnose=False)
+    near(found["j", "kp"], 8.0)
+    both = identify_actuators(ROBOT, log, friction="m1", diagnose=False)
+    assert not both["j", "kd"].identified and not both["j", "viscous"].identified
+    assert both["j", "kd"].interval is None
+    note = next(note for note in both.notes if note.code == "not-distinguished")
+    assert "viscous of j" in note.text and "kd of j" in note.text
+
+
+def test_a_wrong_gain_a_wrong_mass_and_a_wrong_delay_are_named(log):
+    for robot, gains, scale in ((ROBOT, {"kp": 9.6, "kd": 0.18}, 1 / 1.2), (pendulum(0.6, 0.15, joint="j"), GAINS, 1.2)):
+        found = identify_actuators(robot, log, gains=gains, friction="m1")
+        finding = next(one for one in found.findings if one.code == "scale-contradicted")
+        assert finding.evidence["estimate"] == pytest.approx(scale, rel=0.02)
+    late = identify_actuators(ROBOT, log, gains=GAINS, friction="m1", delay=0.0)
+    finding = next(one for one in late.findings if one.code == "delay-contradicted")
+    assert finding.evidence["estimate"] == pytest.approx(0.01, rel=0.1)
+
+
+def test_saturation_is_named():
+    found = identify_actuators(ROBOT, servo_log(torque_limit=0.7), gains=GAINS, friction="m1")
+    finding = next(one for one in found.findings if one.code == "saturation")
+    assert finding.evidence["limit"] == pytest.approx(0.7, rel=0.05)
+
+
+def test_the_voltage_law_cannot_distinguish_back_emf_and_viscous_friction():
+    known = {name: VOLTAGE[name] for name in ("kp", "gain", "limit", "vin")}
+    found = identify_actuators(ROBOT, servo_log("voltage", VOLTAGE), law="voltage", gains=known, friction="m1",
+                               diagnose=False)
+    assert not found["j", "viscous"].identified and not found["j", "kt"].identified
+    whole = identify_actuators(ROBOT, servo_log("voltage", VOLTAGE), law="voltage", gains={**known, "kt": 1.0},
+                               friction="m1", diagnose=False)
+    near(whole["j", "resistance"], 2.0)
+    near(whole["j", "armature"], 0.01)
+
+
+def test_two_logs_may_have_gains_of_their_own():
+    logs = [ActuatorLog(servo_log(gains={"kp": kp, "kd": 0.15}, seed=seed), {"kp": kp})
+            for kp, seed in ((8.0, 3), (4.0, 4))]
+    found = identify_actuators(ROBOT, logs, gains={"kd": 0.15}, friction="m1", diagnose=False)
+    near(found["j", "armature"], 0.01)
+    near(found["j", "coulomb"], 0.08)
+
+
+def test_the_friction_model_is_chosen_by_parts_left_out(log):
+    assert identify_actuators(ROBOT, log, gains=GAINS, diagnose=False).friction == "m1"
+    load = {"coulomb": 0.04, "viscous": 0.05, "load_motor": 0.2, "load_external": 0.2}
+    loaded = identify_actuators(ROBOT, servo_log(friction=load, rows=900), gains=GAINS, diagnose=False)
+    assert loaded.friction != "m1"
+    errors = {one.model: one.error for one in loaded.comparison}
+    assert errors[loaded.friction] < errors["m1"]
+
+
+def test_results_survive_json(log, tmp_path):
+    found = identify_actuators(ROBOT, log, gains=GAINS, friction="m1", diagnose=False)
+    assert found.save(tmp_path / "a.json").read_text().startswith("{")
+    assert "armature" in found._repr_html_()
+
+
+def test_equal_joints_share_a_role():
+    assert role("FL_hip_joint") == role("RR_hip_joint") != role("FL_calf_joint")
+
+
+def changed(log, **fields):
+    from dataclasses import replace
+    return replace(log, **fields)
+
+
+def test_bad_logs_are_refused_with_a_reason(log):
+    kind = dynid.RecordingError
+    still = np.zeros_like(log.q)
+    for code, bad in (("log-at-rest", changed(log, q=still)), ("command-is-position", changed(log, reference=log.q)),
+                      ("no-command", changed(log, reference=None)), ("too-short", log[:20]),
+                      ("wrong-unit", changed(log, q=np.rad2deg(log.q), reference=np.rad2deg(log.reference))),
+                      ("wrong-unit", changed(log, q=np.round(log.q * 652 + 2048), reference=log.reference * 652 + 2048)),
+                      ("wrong-unit", changed(log, q=log.q / np.abs(log.q).max() * 100, reference=log.reference * 100)),
+                      ("dropped-packets", changed(log, t=np.cumsum(np.tile([0.01, 0.01, 0.05], 200))))):
+        with refused(kind, code):
+            identify_actuators(ROBOT, bad, gains=GAINS, friction="m1")
+    for code, options in (("unknown-law", {"law": "magic"}), ("unknown-friction", {"friction": "m9"}),
+                          ("unknown-gain", {"gains": {"kz": 1.0}}), ("missing-gain", {"law": "voltage"}),
+                          ("unknown-parameter", {"also": ("mass",)})):
+        with refused(dynid.ModelError, code):
+            identify_actuators(ROBOT, log, **options)
+
+
+@pytest.mark.slow
+def test_go2_hanging_is_simulated_on_the_other_half_within_6_mrad():
+    folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
+    if not folder.exists():
+        pytest.skip(f"{folder} does not exist")
+    from actuators import go2_halves
+    for row in go2_halves(folder):
+        assert row["error"] <= 6.0 < row["nominal"], row

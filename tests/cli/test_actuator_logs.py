@@ -1,0 +1,67 @@
+"""`dynid actuators` reads logs of BAM with their own benches, and each episode of a LeRobot dataset as a log."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dynid.recording.bam_logs import PendulumBench, write_bam
+from dynid.recording.recording import Recording
+
+STEP = 2e-4  # s, of the integration; a log has one row in a hundred steps
+
+
+def swing(mass, kp, seed, rows=500):
+    """Positions and commands of a servo with a pendulum, by a plain integration, logged at 50 Hz."""
+    t = np.arange(rows) * 100 * STEP
+    rng = np.random.default_rng(seed)
+    command = 0.8 * np.sin(2 * np.pi * (0.3 + 0.12 * t) * t) + rng.choice([-0.4, 0.4], 10)[(t // 1).astype(int)]
+    q = dq = 0.0
+    found = []
+    for k in range(rows):
+        found.append(round(q * 4096 / 6.2832) * 6.2832 / 4096)
+        for _ in range(100):
+            volts = 7.4 * np.clip(0.166 * kp * (command[k] - q), -0.97, 0.97)
+            torque = 1.2 / 2.7 * (volts - 1.2 * dq) - 0.05 * dq - 9.81 * mass * 0.15 * np.sin(q)
+            inertia = mass * 0.15**2 + 0.02
+            dq += STEP / inertia * (torque - np.clip(torque + inertia * dq / STEP, -0.04, 0.04))
+            q += STEP * dq
+    return Recording.from_commands(t, np.array(found)[:, None], command[:, None])
+
+
+def test_logs_of_bam_bring_their_bench(dynid, tmp_path):
+    paths = [str(write_bam(swing(mass, kp, k), PendulumBench(mass, 0.15, 0.0, kp, 7.4, "sts3215", "chirp"),
+                           tmp_path / f"{k}.json")) for k, (mass, kp) in enumerate([(0.2, 16.0), (0.5, 32.0)])]
+    done = dynid("actuators", "pendulum", *paths, "--law", "voltage", "--gain", "resistance=2.7", "--friction", "m1",
+                 "--json")
+    found = {one["name"]: one["value"] for one in json.loads(done.out)["parameters"]}
+    assert abs(found["kt"] / 1.2 - 1) < 0.03 and abs(found["armature"] / 0.02 - 1) < 0.1
+    assert abs(found["coulomb"] / 0.04 - 1) < 0.25
+
+
+def test_each_episode_of_a_dataset_is_a_log(dynid, tmp_path):
+    folder = tmp_path / "dataset"
+    (folder / "meta").mkdir(parents=True)
+    (folder / "data" / "chunk-000").mkdir(parents=True)
+    feature = {"dtype": "float32", "shape": [1], "names": ["joint.pos"]}
+    (folder / "meta" / "info.json").write_text(json.dumps({"codebase_version": "v3.0", "total_episodes": 2, "fps": 50,
+                                                           "features": {"action": feature,
+                                                                        "observation.state": feature}}))
+    parts = [swing(0.5, 32.0, seed) for seed in (1, 2)]
+    pq.write_table(pa.table({
+        "observation.state": pa.FixedSizeListArray.from_arrays(
+            pa.array(np.rad2deg(np.concatenate([one.q.ravel() for one in parts])).astype(np.float32)), 1),
+        "action": pa.FixedSizeListArray.from_arrays(
+            pa.array(np.rad2deg(np.concatenate([one.reference.ravel() for one in parts])).astype(np.float32)), 1),
+        "timestamp": np.concatenate([one.t for one in parts]), "episode_index": np.repeat([0, 1], 500)}),
+        folder / "data" / "chunk-000" / "file-000.parquet")
+    done = dynid("actuators", "pendulum", str(folder), "--pendulum", "mass=0.5,length=0.15", "--law", "voltage",
+                 "--gain", "kp=32", "--gain", "gain=0.166", "--gain", "limit=0.97", "--gain", "vin=7.4", "--gain",
+                 "resistance=2.7", "--friction", "m1", "--set", "log.unit=deg", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert len(found["simulation"]["logs"]) == 2
+    assert abs(next(one["value"] for one in found["parameters"] if one["name"] == "kt") / 1.2 - 1) < 0.03
