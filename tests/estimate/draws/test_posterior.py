@@ -83,7 +83,7 @@ def test_the_stated_spread_of_torques_is_that_of_single_predictions() -> None:
 def test_what_the_data_do_not_determine_varies_as_the_prior_states() -> None:
     """Standard deviations of a normal prior given exact base values, its inverse covariance the Hessian of the log-det
     divergence (Wensing, Kim and Slotine 2018) from links 2 cm thicker than the estimate's."""
-    name, model, theta, _ = machines()[1]
+    _, model, theta, _ = machines()[1]
     estimate, _ = identified(model, theta, 1e-4)
     spread = 0.01  # so narrow that the border of the set cuts nothing off
     draws = estimate.draws(4000, seed=1, spread=spread)
@@ -109,7 +109,7 @@ def test_what_the_data_do_not_determine_varies_as_the_prior_states() -> None:
 def test_draws_at_the_border_are_consistent_and_keep_most_of_the_spread() -> None:
     """Friction of zero with a standard error: half of the posterior is outside the set, whatever the method."""
     model, theta = arm()
-    estimate, regression = identified(model, theta, 0.01)
+    estimate, _ = identified(model, theta, 0.01)
     place = estimate.names.index("Fc2")
     values, covariance, full = estimate.values.copy(), estimate.covariance.copy(), estimate.theta.copy()
     values[place] = full[model.parameters.index("Fc2")] = 0.0

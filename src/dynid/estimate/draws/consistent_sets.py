@@ -28,7 +28,7 @@ _RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
 _NULL_WEIGHT = 1e-4  # of the distance from the drawn point, beside squared standard errors
 _FIRST_STEPS = 60  # of the splitting; on real logs the distance is then within 0.3 standard errors of the smallest one
 _ROUND_STEPS = 10  # of the splitting after each matching of moments
-_MOMENT_ROUNDS = 20  # more change the spread of torques by less than 1 %
+_MOMENT_ROUNDS = 18  # more change the spread of torques by less than 1 %
 _SLICE_STEPS = 12  # of elliptical slice sampling, from the middle of the prior
 _MAX_SHRINKS = 60  # of an ellipse's bracket: it is then shorter than rounding
 _SAME_BASE = 1e-6  # standard errors below which base values count as kept
@@ -142,8 +142,10 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
     targets: (draws, combinations), the whitened values that were drawn.
     """
     splitting = _Splitting.at(scaling, base, found.x, found.x)
-    for _ in range(_MOMENT_ROUNDS):
-        splitting = splitting.after(_matched(splitting.inside @ base.rows.T, base), _ROUND_STEPS)
+    for k in range(_MOMENT_ROUNDS):
+        is_last = k == _MOMENT_ROUNDS - 1
+        splitting = splitting.after(_matched(splitting.inside @ base.rows.T, base),
+                                    _FIRST_STEPS if is_last else _ROUND_STEPS)
     distance = np.linalg.norm(splitting.inside @ base.rows.T - targets, axis=1)
     return replace(found, x=splitting.inside, distance=distance, kept_base=distance <= _SAME_BASE,
                    rounds=_MOMENT_ROUNDS)
