@@ -34,7 +34,7 @@ bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks reproductions docs
+	$(BIN)/ruff check src tests benchmarks reproductions docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 

@@ -55,6 +55,13 @@ def julia_text(text: str) -> str:
     return _escaped(_encodable(text), {**_QUOTED, "$": "\\$"}, shortest="u")
 
 
+def rust_string(text: str) -> str:
+    """Return a Rust string literal."""
+    plain = (c if c.isascii() and c.isprintable() and c not in '"\\' else f"\\u{{{ord(c):x}}}"
+             for c in _encodable(text))
+    return f'"{"".join(plain)}"'
+
+
 def toml_string(text: str) -> str:
     """Return a TOML basic string."""
     return f'"{_escaped(_encodable(text), _QUOTED, shortest="u")}"'

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from motions import arm, motion
+from refusals import refused
 from scipy.stats import norm, t
 
 from dynid.errors import ModelError, RecordingError
@@ -14,6 +17,7 @@ from dynid.recording import Recording
 from dynid.recording.frames import pandas
 from dynid.robot import Robot
 from dynid.validate import reconstruct
+from dynid.version import __version__
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +70,18 @@ def test_a_file_holds_all_of_it(fitted: tuple[Problem, Estimate], tmp_path) -> N
     (tmp_path / "no.npz").write_bytes(b"no")
     with pytest.raises(ModelError, match="not a saved estimate"):
         Estimate.load(tmp_path / "no.npz", problem.model)
+
+
+def test_a_file_of_a_later_format_is_refused_with_its_version(fitted: tuple[Problem, Estimate], tmp_path) -> None:
+    problem, estimate = fitted
+    estimate.save(tmp_path / "estimate.npz")
+    arrays = dict(np.load(tmp_path / "estimate.npz"))
+    facts = json.loads(str(arrays["facts"]))
+    assert facts["dynid"] == __version__
+    arrays["facts"] = np.array(json.dumps(facts | {"format": facts["format"] + 1, "dynid": "9.1"}))
+    np.savez(tmp_path / "later.npz", **arrays)
+    with refused(ModelError, "later-format", "9.1"):
+        Estimate.load(tmp_path / "later.npz", problem.model)
 
 
 def test_a_shape_that_was_found_is_loaded_with_it(tmp_path) -> None:

@@ -53,6 +53,8 @@ COMMANDS = {
     "export": "dynid.cli.export",
     "methods": "dynid.cli.methods",
     "presets": "dynid.cli.presets",
+    "plugins": "dynid.cli.plugins",
+    "schema": "dynid.cli.schema",
     "reproduce": "dynid.cli.reproduce",
     "bench": "dynid.cli.bench",
     "version": "dynid.cli.version",

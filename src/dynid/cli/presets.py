@@ -7,16 +7,16 @@ from dynid.cli.output import Json, console, print_json, table
 
 def command(json: Json = False) -> None:
     """List the presets for logs, what to mind with each, and where its names are documented."""
-    from dynid.recording.presets import PRESETS
+    from dynid.recording.presets import known_presets
 
     if json:
         print_json({"presets": {name: {"recorder": one.recorder, "settings": dict(one.settings),
                                        "guessed": bool(one.columns), "minds": list(one.minds), "source": one.source,
-                                       "refusal": one.refusal} for name, one in PRESETS.items()}})
+                                       "refusal": one.refusal} for name, one in known_presets().items()}})
         return
     console().print(table(["preset", "logs of", "mind"], [
         (name, one.recorder, "; ".join(one.minds) if one.refusal is None else f"refused: {one.refusal}")
-        for name, one in PRESETS.items()]))
+        for name, one in known_presets().items()]))
     console().print('Use one with --set log.preset=libfranka, or preset = "libfranka" under [log] in a run file. '
                     "Other settings of [log] take precedence over the preset.",
                     markup=False)

@@ -6,9 +6,12 @@ from dynid.cli.output import Json, console, print_json, table
 
 
 def command(json: Json = False) -> None:
-    """List the built-in robots."""
+    """List the built-in robots and those of plugins."""
+    from dynid.plugins import plugin_names
     from dynid.robot import Robot
     from dynid.robot.robot_files import builtin_names
+
+    names = [*builtin_names(), *(name for name in plugin_names("dynid.robots") if name not in builtin_names())]
 
     robots = [
         {"name": robot.name, "dof": robot.dof,
@@ -16,7 +19,7 @@ def command(json: Json = False) -> None:
          "inertias": not robot.bodies_without_inertia,
          "terms": [term["kind"] for term in robot.terms],
          "source": robot.source}
-        for robot in map(Robot.builtin, builtin_names())
+        for robot in map(Robot.load, names)
     ]
     if json:
         print_json({"robots": robots})

@@ -1,10 +1,10 @@
-"""Barrier: log-determinants that keep parameters inside the set and, where there is one, near a nominal model.
+"""Logarithmic barrier that keeps parameters inside the consistent set and, optionally, near a nominal model.
 
-Of theta it is
+As a function of theta it is
     sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices),
-P_i the matrix of body i less the margin. With C_i the inverse of a nominal P_i the bracket is the log-det divergence
-from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is least there, infinite for bodies that
-is not physically consistent, and the same in all units and frames.
+with P_i the matrix of body i minus the margin. With C_i the inverse of a nominal P_i the bracket is the log-det
+divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019), which is smallest there, infinite for
+inconsistent bodies, and independent of units and frames.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Barrier:
-    """The log-det and log terms of a set, as a function of theta; bodies and the other conditions weighted apart.
+    """The log-det and log terms of a set as a function of theta, with separate weights of bodies and other
+    conditions.
 
     inverse_nominal (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
     """

@@ -45,10 +45,10 @@ def triangle(n: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class ConeConstraint:
-    """F theta + g lies in a cone. name: said to people. body: the link it is about, if it is about one.
+    """Constraint that F theta + g lies in a cone. name: for messages. body: its link, if any.
 
-    columns (k,): the parameters it sees. rows (m, k): F on them. offset (m,): g. balance (m,): factors that bring the
-    rows to about one without leaving the cone (for a matrix D a congruence with a diagonal one).
+    columns (k,): its parameters. rows (m, k): F on them. offset (m,): g. balance (m,): factors that scale the rows to
+    about one within the cone (for a matrix D a congruence with a diagonal one).
     """
 
     name: str

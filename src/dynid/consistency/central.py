@@ -1,7 +1,8 @@
-"""Full parameters from a fit that determines only some: the most central ones, or those nearest to a nominal model.
+"""Choice of full parameters for a fit that determines only some: the most central ones, or those nearest to a nominal
+model.
 
-With small weights of the barrier the fit is optimal to within the weight times the number of eigenvalues, and what the
-fit leaves open is chosen by the barrier.
+With small barrier weights the fit is optimal to within the weight times the number of eigenvalues, and the barrier
+chooses the undetermined parameters.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _MAX_ROUNDS = 40  # of finding the mean mass and inertia in turn with the parame
 
 def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
          nominal: Array | None = None, near: Array | None = None) -> Array:
-    """Full parameters (parameters,) that fit within `tolerance` (of |M theta - rho|^2) of the best.
+    """Return full parameters (parameters,) that fit within `tolerance` (of |M theta - rho|^2) of the best.
 
-    What the data do not determine is taken nearest to a nominal model, where there is one: nominal (bodies, n, n), the
-    matrix of each body. Without one it is the most central choice: the robot whose links are most alike and most
-    compact, sum_i log det P_i as large as it gets for given mean mass and mean inertia, which is free of units. best
-    (parameters,): a point where the fit is optimal. near (parameters,): the answer for nearly the same fit.
+    Undetermined parameters are nearest to a nominal model, if given: nominal (bodies, n, n), the matrix of each body.
+    Otherwise they are the most central ones: the robot with the most similar and compact links, with the largest
+    sum_i log det P_i for given mean mass and mean inertia. best (parameters,): an optimal point. near (parameters,):
+    the solution of a similar fit.
     """
     bodies = len(consistency.bodies)
     if not bodies:
@@ -50,14 +51,13 @@ def fill(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, to
 
 
 def barrier_size(consistency: Consistency) -> int:
-    """Eigenvalues and other conditions whose logarithms the barrier sums: the fit is optimal to within its weight times
-    that."""
+    """Return the number of logarithms in the barrier; the fit is optimal to within its weight times this number."""
     return len(consistency.bodies) * consistency.basis.shape[1] + sum(
         len(block.offset) for block in consistency.blocks if block.cone in ("nonnegative", "soc"))
 
 
 def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:
-    """The farthest point on the line from best to theta that fits within the tolerance; the whole line is in the
+    """Return the farthest point on the line from best to theta that fits within the tolerance; the line is in the
     set."""
     before, moved = matrix @ best - rho, matrix @ (theta - best)
     # |before + x moved|^2 <= |before|^2 + tolerance

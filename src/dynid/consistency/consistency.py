@@ -1,4 +1,4 @@
-"""Consistency: the set of parameters that a robot of real matter can have."""
+"""The set of physically consistent parameters of a robot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FARTHEST = 10.0
 
 @dataclass(frozen=True)
 class Violation:
-    """One condition that does not hold. link: the body or parameter. amount: how far, in the unit the message says."""
+    """A violated condition. link: the body or parameter. amount: in the unit of the message."""
 
     link: str
     kind: ViolationKind
@@ -229,7 +229,7 @@ class Consistency:
 
     # -- one full vector -------------------------------------------------------------------------
     def slack(self, theta: Array) -> float:
-        """Smallest distance from the border of a condition, in its own units, negative outside."""
+        """Return the smallest distance from a constraint, in its own units, negative outside."""
         return min((block.slack(theta) for block in self.blocks), default=np.inf)
 
     def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:

@@ -21,10 +21,10 @@ TOLERANCE = 1e-6  # distance, in the parameters' own units, below which a vector
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """A proof that no consistent theta has matrix @ theta == values: a hyperplane between the two.
+    """Proof that no consistent theta has matrix @ theta == values: a separating hyperplane.
 
     normal (k,) and for each condition a vector of its cone, with matrix' normal = sum_i F_i' z_i. Every consistent
-    theta then has normal . (matrix theta) >= -sum_i g_i . z_i, but the values fall short of that by `gap`.
+    theta then has normal . (matrix theta) >= -sum_i g_i . z_i, which the values violate by `gap`.
     """
 
     consistency: Consistency
@@ -35,8 +35,8 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Distance of the values from the hyperplane, on its wrong side: at most their distance from the set; minus
-        infinity where the normal is zero, which is no hyperplane."""
+        """Distance of the values from the hyperplane, a lower bound of their distance from the set; minus infinity
+        for a zero normal."""
         reach = sum(float(block.offset @ z) for block, z in zip(self.consistency.blocks, self.duals, strict=True))
         size = float(np.linalg.norm(self.normal))
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
@@ -56,13 +56,13 @@ class Certificate:
         return slip * size / float(np.linalg.norm(self.normal))
 
     def verify(self, size: float = 100.0) -> bool:
-        """Whether the proof holds by arithmetic alone: the gap is larger than rounding could fake for robots up to
-        `size` (times 1 kg, 0.1 m: moments 0.1, inertias 0.01)."""
+        """Return whether the proof holds arithmetically: the gap exceeds rounding for robots up to `size` (times 1
+        kg, 0.1 m: moments 0.1, inertias 0.01)."""
         return bool(np.isfinite(self.gap) and self.gap > self.error(size))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The conditions that take part in the proof, the strongest first."""
+        """Conditions in the proof, the strongest first."""
         sizes = [(float(np.linalg.norm(z / block.balance)), block.name)
                  for block, z in zip(self.consistency.blocks, self.duals, strict=True)]
         largest = max(size for size, _ in sizes)
@@ -71,12 +71,11 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Feasibility:
-    """Whether a vector is consistent, its distance from the set, and why it is not.
+    """Whether a vector is consistent, its distance from the set, and the reasons.
 
-    distance: from the values given to the nearest possible ones, Euclidean. nearest (like the values given), theta
-    (parameters,): the nearest possible vector in full. certificate: the proof where not possible. violations: for a
-    full vector, what is wrong with it as it stands. virtual: the full vector is not possible itself, but another one
-    with the same torques is (Sousa, s. 3.6).
+    distance: Euclidean, to the nearest consistent values. nearest (like the given values), theta (parameters,): the
+    nearest consistent vector in full. certificate: the proof of infeasibility, or None. violations: of a full vector.
+    virtual: the full vector is inconsistent, but another one with the same torques is consistent (Sousa, s. 3.6).
     """
 
     possible: bool
@@ -89,8 +88,7 @@ class Feasibility:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Sentences that say why it is not consistent: the violations of a full vector, or the conditions of the
-        certificate."""
+        """Reasons as sentences: the violations of a full vector, or the conditions of the certificate."""
         if self.possible:
             return ()
         if self.violations:
@@ -117,10 +115,10 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
 
 def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
          tolerance: float = TOLERANCE) -> Feasibility:
-    """Whether a base vector is consistent (Sousa, eq. 3.35), or without a base a full vector, with the proof.
+    """Return whether a base vector is consistent (Sousa, eq. 3.35), or without a base a full vector, with the proof.
 
-    With a base, a full vector is welcome too: what is asked then is whether any possible robot has the same torques
-    (eq. 3.55), and `virtual` says that it does though the vector itself is not possible.
+    A full vector with a base tests whether any consistent robot has the same torques (eq. 3.55); `virtual` is True if
+    it exists although the vector itself is inconsistent.
     """
     vector = np.asarray(values, dtype=float)
     if base is not None and vector.shape == (len(consistency.parameters),) != (len(base),):
@@ -143,9 +141,9 @@ def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | N
 
 
 def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Array, Certificate]:
-    """theta (parameters,) and the best proof that nothing is nearer.
+    """Return theta (parameters,) and the best proof that nothing is nearer.
 
-    Solved again and again, each time measured against the distance found, since a distance is a square root.
+    The problem is solved repeatedly, scaled by the distance found, since a distance is a square root.
     """
     scale = scales(consistency)
     floor = 1e-8 * max(1.0, float(np.linalg.norm(given)))

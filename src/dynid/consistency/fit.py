@@ -25,9 +25,9 @@ _ACTIVE = 1e-7  # share of the misfit that a condition costs to first order, abo
 class Fit:
     """Best consistent parameters: theta (parameters,), beta (base,) = K theta.
 
-    misfit: weighted sum of squares with them. unconstrained: the least any parameters reach. active: the conditions
-    that hold the fit back. smallest_eigenvalue: over all bodies, kg and kg m^2. shift: how far
-    the solver's solution was moved to be truly inside (largest change of a parameter; 0: not at all).
+    misfit: weighted sum of squares. unconstrained: that of the unconstrained optimum. active: active constraints.
+    smallest_eigenvalue: over all bodies, kg and kg m^2. shift: largest change of a parameter that moved the solver's
+    solution inside the set, 0 for none.
     """
 
     theta: Array
@@ -72,11 +72,12 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
 def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size: float, misfit: float,
                       stacked: Stacked) -> None:
-    """Refuse a fit that a robot of more than `heaviest` would improve far: torques or lengths are in other units.
+    """Refuse a fit that a robot heavier than `heaviest` would improve much: torques or lengths are probably in other
+    units.
 
-    The last block is that limit; its multiplier times the limit is what half the misfit gains with its logarithm. It is
-    refused when that is much of the misfit, or of the unit of misfit (`size` squared) where data have no noise, or when
-    hardly anything of the torques is explained without it.
+    The last block is that limit; its multiplier times the limit is the gain of half the sum of squares per logarithm.
+    It is refused if that is large compared with the sum of squares, or with its unit (`size` squared) for data
+    without noise, or if little of the torques is explained without it.
     """
     if not consistency.bodies:
         return
@@ -140,7 +141,7 @@ def _scaled_slack(block: ConeConstraint, theta: Array) -> float:
 
 
 def _multiplier(block: ConeConstraint, z: Array) -> float:
-    """Largest multiplier of a condition: what one unit (1 kg, 0.1 m) of slack would gain, to first order."""
+    """Return the largest multiplier of a condition: the first-order gain of one unit (1 kg, 0.1 m) of slack."""
     scaled = z / block.balance
     if block.cone == "psd":
         return float(np.linalg.eigvalsh(smat(scaled))[-1])

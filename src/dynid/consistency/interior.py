@@ -1,4 +1,4 @@
-"""An interior point of the set, or the conditions that contradict each other where there is none."""
+"""An interior point of the set, or the contradicting conditions if there is none."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CONTRADICTS = 1e-4  # share of the largest multiplier above which a condition t
 
 
 def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
-    """Unit of each parameter inside the solver (parameters,): for bodies a kilogram and a decimetre.
+    """Return the unit of each parameter in the solver (parameters,): for bodies a kilogram and a decimetre.
 
-    matrix (k, parameters): of the fit, to measure friction and the like by what it does to torques.
+    matrix (k, parameters): of the fit, which scales friction and the like by its effect on torques.
     """
     scale = np.ones(len(consistency.parameters))
     if matrix is not None:
@@ -38,10 +38,8 @@ def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
 
 
 def interior_point(consistency: Consistency) -> Array:
-    """A full vector (parameters,) well inside the set; if there is none, a refusal that names the conditions.
-
-    Sets that differ in nothing share it: cross-validation makes the same one for every block it leaves out.
-    """
+    """Return a full vector (parameters,) well inside the set. Refuses an empty set and names the contradicting
+    conditions. Equal sets share the cached result."""
     if consistency.centres:  # these have no order and no equality
         return _interior_point(consistency)
     found = _FOUND_POINTS.setdefault(consistency.parameters, {})
@@ -89,10 +87,10 @@ def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
 
 
 def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
-    """A point truly inside the set right beside theta, and how far it was moved (largest change, parameters' units).
+    """Return a point strictly inside the set near theta, and the largest change.
 
-    Solvers call points optimal that are outside by their tolerance. First each body that needs it gets the little mass
-    and inertia that lifts its eigenvalues; where other limits forbid that, theta moves toward an interior point.
+    Solvers return points outside by their tolerance. First a small mass and inertia is added to each such body; if
+    other limits forbid that, theta is moved toward an interior point.
     """
     outside = [block for block in consistency.blocks if block.cone != "zero"
                and block.slack(theta) < _rounding(block, theta)]

@@ -1,4 +1,4 @@
-"""Limits that users know of a robot: where centres of mass can be, and what links weigh."""
+"""Limits on centres of mass and masses of links."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ CentreLimit = Box | Hull | Ellipsoid
 
 @dataclass(frozen=True)
 class MassLimit:
-    """Mass of some links together, kg: an equality when low == high. bodies: their names; none of them means all."""
+    """Total mass of some links, kg: an equality if low == high. bodies: their names; empty means all."""
 
     low: float | None = None
     high: float | None = None
@@ -142,10 +142,8 @@ class MassLimit:
 
 
 def limits_from_shapes(robot: Robot, grow: float = 0.0) -> dict[str, CentreLimit]:
-    """For each link with collision primitives the convex hull around them, `grow` metres wider on every side.
-
-    Round shapes count as prisms that go around them, so that the hull never cuts into the shape.
-    """
+    """Return for each link with collision primitives their convex hull, `grow` metres wider on every side. Round
+    shapes are replaced by circumscribed prisms."""
     found: dict[str, CentreLimit] = {}
     for body in robot.bodies:
         points = [corner for shape in body.shapes for corner in _corners(shape, grow)]

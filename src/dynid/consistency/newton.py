@@ -20,8 +20,8 @@ _CONVERGED_DECREMENT = 1e-9  # Newton decrement against the sum of the weights
 
 
 class _StepLimits(NamedTuple):
-    """When to stop. steps: at most. length: what the step before the first is taken to have been. enough: Newton
-    decrement, against the sum of the weights, that is accepted after the last step."""
+    """Stop rule. steps: largest number. length: assumed length of the step before the first. enough: accepted Newton
+    decrement after the last step, relative to the sum of the weights."""
 
     steps: int
     length: float
@@ -33,21 +33,21 @@ _FROM_NEIGHBOUR = _StepLimits(10, 1.0, 0.0)  # from multipliers of another minim
 
 
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Array | None = None) -> Array:
-    """theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior start.
+    """Return theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior
+    start.
 
-    Newton on P_i S_i = w_i I (the direction of Helmberg, Kojima and Monteiro), the weights large at first and then
-    brought down to w_i. Newton on theta alone crawls from a start far off: its steps end at the border. near
-    (parameters,): the minimum of nearly the same misfit, which is tried before the start.
+    Primal-dual Newton on P_i S_i = w_i I (direction of Helmberg, Kojima and Monteiro), with weights that decrease to
+    w_i. near (parameters,): the minimum of a similar problem, tried before the start.
     """
     return next(minimise_along(matrix, rho, [barrier], start, near))
 
 
 def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start: Array,
                    near: Array | None = None) -> Iterator[Array]:
-    """theta (parameters,) of `minimise` for each of some barriers of one set whose weights change little.
+    """Yield theta (parameters,) of `minimise` for several barriers of one set with slowly changing weights.
 
-    Each begins at the minimum and with the multipliers of the one before, which are nearly its own. Close to the
-    border they may hold it up: then it begins anew. near (parameters,): as of `minimise`.
+    Each starts at the previous minimum and its multipliers, or again from the start if that fails. near: as in
+    `minimise`.
     """
     misfit = _Misfit(matrix, rho, matrix.T @ matrix)
     theta, state = start, None
@@ -67,8 +67,8 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
 
 def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None, start: Array
              ) -> tuple[Array, _Multipliers] | None:
-    """The minimum of one barrier and its multipliers, from those of its neighbour or anew from the start; None where it
-    is not reached, or only through matrices that are singular to rounding."""
+    """Return the minimum of one barrier and its multipliers, from those of its neighbour or from the start; None if
+    it is not reached, or only through numerically singular matrices."""
     free, found = free_moves(barrier.consistency), None
     try:
         if state is not None:

@@ -35,10 +35,10 @@ _POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like ins
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    """A nominal model as the mode of a prior: matrices (bodies, 4, 4), theta (parameters,) with zeros for what it does
-    not give.
+    """A nominal model as the mode of a prior: matrices (bodies, 4, 4), theta (parameters,) with zeros for missing
+    values.
 
-    thickened: links that were flatter than half a centimetre and were made that thick, so as not to pin the estimate.
+    thickened: links thinner than half a centimetre, which were thickened so that they do not fix the estimate.
     """
 
     matrices: Array
@@ -84,9 +84,9 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
 
 @dataclass(frozen=True, eq=False)
 class PriorFit:
-    """Best parameters with a prior of some strength. information (parameters, parameters): Hessian of half the
-    misfit and of the prior there. evidence: log of the probability of the data, up to a constant of the data alone.
-    free (parameters, k): moves that keep what is known; None for all."""
+    """Best parameters with a prior of some strength. information (parameters, parameters): Hessian of half the sum of
+    squares and of the prior. evidence: log probability of the data, up to a constant. free (parameters, k):
+    directions that keep known values; None for all."""
 
     theta: Array
     strength: float
@@ -96,7 +96,7 @@ class PriorFit:
 
     @property
     def spread(self) -> Array:
-        """Covariance (parameters, parameters), zero for what is known."""
+        """Covariance (parameters, parameters), zero for known parameters."""
         if self.free is None:
             return np.asarray(np.linalg.pinv(self.information, rcond=1e-14, hermitian=True))
         inner = np.linalg.pinv(self.free.T @ self.information @ self.free, rcond=1e-14, hermitian=True)
@@ -105,10 +105,11 @@ class PriorFit:
 
 def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: Nominal,
                   strengths: Sequence[float] = STRENGTHS, near: Array | None = None) -> Iterator[PriorFit]:
-    """Fits along strengths that fall: minimise |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) inside the set.
+    """Yield fits with decreasing strengths: minimise |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) inside the
+    set.
 
-    Each is computed when it is asked for. The rows must be weighted so that each is one independent unit of noise.
-    near (parameters,): the fit to nearly the same equations, from which the first begins.
+    The rows must be weighted to one independent unit of noise each. near (parameters,): the fit to similar equations,
+    used as the start.
     """
     p0 = nominal.matrices
     inverse_nominal = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
@@ -133,8 +134,8 @@ def _within(matrix: Array, free: Array | None) -> Array:
 
 def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nominal,
                  free: Array | None) -> Callable[[float], float]:
-    """Change of the logarithm of the prior's integral, by strength, when some parameters are held: that of a normal
-    with the prior's own curvature at the nominal model."""
+    """Return the change of the log integral of the prior, by strength, if some parameters are fixed: that of a normal
+    with the prior's curvature at the nominal model."""
     if free is None:
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
@@ -152,8 +153,8 @@ def _held_volume(consistency: Consistency, inverse_nominal: Array, nominal: Nomi
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
-    """The fit of greatest evidence. No more are computed once it has fallen three times in a row, and so far that the
-    rest is negligible beside the best."""
+    """Return the fit of greatest evidence; stops once the evidence has decreased three times in a row and far enough.
+    """
     best, before, fallen = None, np.inf, 0
     for one in fits:
         fallen = fallen + 1 if one.evidence < before else 0
@@ -188,7 +189,8 @@ def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, A
 
 def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Array, values: Array,
                    strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
-    """Fits with the normal prior, without the set (the evidence is then exact); what has no prior is free."""
+    """Return fits with the normal prior, without the constraints (the evidence is then exact); parameters without a
+    prior are free."""
     free = free_moves(consistency)
     fixed = consistency.with_known(np.zeros(matrix.shape[1]))
     moves = np.eye(matrix.shape[1]) if free is None else free

@@ -79,8 +79,8 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
                   settings: Mapping[str, Any] | None = None) -> ProgramSolution:
     """Minimise |matrix theta - rho|^2 / 2 over the blocks.
 
-    matrix (k, parameters), rho (k,). scale (parameters,): theta = scale * x, x of about one. size: what counts as one
-    unit of |matrix theta - rho|, so that the solver's tolerances mean the same for every amount of data.
+    matrix (k, parameters), rho (k,). scale (parameters,): theta = scale * x, x of about one. size: unit of |matrix
+    theta - rho|, so that the solver's tolerances do not depend on the amount of data.
     """
     import clarabel  # here, as most methods do without
 
@@ -127,12 +127,12 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
 
 def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, solution: ProgramSolution,
                    scale: Array) -> float:
-    """By how much f = |M theta - rho|^2 / 2 of a solution misses the optimum at most, as a share of it; infinite where
-    the solution proves nothing.
+    """Return an upper bound of the relative suboptimality of f = |M theta - rho|^2 / 2; infinite if the solution
+    proves nothing.
 
-    For every theta' of the set and multipliers z of the dual cones, f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i)
-    + r (theta' - theta) with r = M'(M theta - rho) - sum_i F_i' z_i. r is rounding, and is counted with the parameters'
-    own sizes, at least their scale (parameters,).
+    For every theta' of the set and multipliers z of the dual cones, f(theta') >= f(theta) - sum_i z_i (F_i theta +
+    g_i) + r (theta' - theta) with r = M'(M theta - rho) - sum_i F_i' z_i. r is rounding, and is counted with the
+    parameters' magnitudes, at least their scale (parameters,).
     """
     theta, gap = solution.theta, 0.0
     error = matrix @ theta - rho

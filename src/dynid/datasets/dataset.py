@@ -1,10 +1,10 @@
-"""Dataset: these logs, read by this mapping, prepared by this recipe; and the one verb for work on them, the sum.
+"""A set of logs with their mapping and preparation, and sums over all logs.
 
-A dataset holds some of its logs in memory: all of them where they are small, otherwise a few that are drawn by a hash
-of their names, the pilot logs. Everything that has to be chosen from data (cut-off, friction, gravity) and everything
-that looks at single rows (tests of hypotheses, noise correlation) uses these. The compressed regression is summed over
-all logs: here, by worker processes or on a cluster, log by log, so that memory does not grow with the data. The sum is
-the same to the last bit wherever it is computed.
+A dataset keeps some of its logs in memory: all of them if they are small, otherwise a few selected by a hash of their
+names (pilot logs). Choices from data (cut-off, friction, gravity) and tests on single rows (hypotheses, noise
+correlation) use these. The compressed regression is summed over all logs, in this process, by worker processes or on
+a cluster, log by log, so that memory does not grow with the data. The sum is bitwise the same wherever it is
+computed.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ PILOT_ROWS = 131_072  # rows held in memory for choices and tests: enough for co
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Logs, how they are read and prepared, and where work on them is done.
+    """Logs with their mapping and preparation, and where work on them is done.
 
     Attributes:
-        held: logs in memory, by place among the logs.
-        logs: all logs that come from files, in order; empty for a dataset made of samples.
-        robot: whose joints the logs have.
-        preparation: from recordings to samples, for logs that are not held; None before it is chosen.
+        held: logs in memory, by their index among the logs.
+        logs: all logs from files, in order; empty for a dataset made of samples.
+        robot: the robot of the logs.
+        preparation: from recordings to samples, for logs not in memory; None before it is chosen.
         workers: where the sum over logs is computed.
-        store: folder in which folds are kept for the next run; None keeps none.
-        failures: logs that are left out, by place.
-        progress: called with the number of logs that are done, and of all logs.
+        store: folder of compressed logs for the next run, or None.
+        failures: excluded logs, by index.
+        progress: called with the number of finished logs, and of all logs.
     """
 
     held: Mapping[int, HeldLog]
@@ -71,7 +71,7 @@ class Dataset:
     @staticmethod
     def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()
                      ) -> Dataset:
-        """Return the dataset of samples in memory. recordings: the logs behind them, one each, or none."""
+        """Return the dataset of samples in memory. recordings: their logs, one each, or none."""
         data = (samples,) if isinstance(samples, Samples) else tuple(samples)
         behind: Sequence[Recording | None] = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
         if behind and len(behind) != len(data):
@@ -110,11 +110,12 @@ class Dataset:
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
              store: Path | None = None, pilot_rows: int | None = None, tell: Tell = lambda sentence: None) -> Dataset:
-        """Return the dataset of some logs, its pilot logs read: as many as have so many rows, `PILOT_ROWS` by default.
+        """Return the dataset of some logs, with its pilot logs read: up to `pilot_rows` rows, `PILOT_ROWS` by
+        default.
 
         Raises:
             RecordingError: for a required log that does not exist or cannot be read.
-            NotPossibleError: where no log can be used.
+            NotPossibleError: if no log can be used.
         """
         tell, held, failures = Progress.of(tell), dict[int, HeldLog](), dict[int, Failure]()
         enough = PILOT_ROWS if pilot_rows is None else pilot_rows
@@ -153,7 +154,7 @@ class Dataset:
 
     @property
     def recordings(self) -> tuple[Recording, ...]:
-        """Recordings of the logs in memory, in order; none where samples were given without."""
+        """Recordings of the logs in memory, in order; empty if samples were given without them."""
         return tuple(log.recording for log in self.held.values() if log.recording is not None)
 
     @property
@@ -163,8 +164,8 @@ class Dataset:
 
     def prepared(self, preparation: Preparation, *, steps: Sequence[str] = (), tell: Tell = lambda sentence: None
                  ) -> Dataset:
-        """Return the dataset with its logs in memory prepared, all alike: the options that the first one resolves hold
-        for all others. steps: sentences on how the preparation was chosen."""
+        """Return the dataset with its logs in memory prepared with the options that the first one resolves. steps:
+        sentences on how the preparation was chosen."""
         held, chosen = dict[int, HeldLog](), preparation
         for place, log in self.held.items():
             assert log.recording is not None
@@ -175,8 +176,8 @@ class Dataset:
         return replace(self, held=held, preparation=chosen)
 
     def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
-        """Return places, samples and recordings of the logs in memory: whole intervals of time of at most about so many
-        rows in all. Samples are those in memory where they have no more rows; recordings are whole in any case."""
+        """Return indices, samples and recordings of the logs in memory: intervals of time of at most about `rows`
+        rows in all. Recordings are complete in any case."""
         few = filterable_excerpt(self.samples, PILOT_ROWS if rows is None else rows)
         places, recordings = tuple(self.held), self.recordings
         return (tuple(places[k] for k in few), tuple(few.values()),
@@ -199,13 +200,13 @@ class Dataset:
     # -- the sum over all logs -------------------------------------------------------------------
     def fold(self, model: LinearModel, base: BaseParameters, *, blocks: int = 10, threads: int | None = None,
              equations: Equations | None = None) -> tuple[Regression, FoldedLogs]:
-        """Return the compressed regression of all logs on a model's base parameters, and which logs went in.
+        """Return the compressed regression of all logs on a model's base parameters, and the logs in it.
 
         Args:
-            model, base: whose equations are compressed.
+            model, base: of the equations.
             blocks: intervals of time kept separate, for cross-validation and standard errors.
-            threads: of the computation on logs in memory.
-            equations: of the logs in memory, where they are at hand.
+            threads: number of threads for logs in memory.
+            equations: of the logs in memory, if available.
         """
         if self.is_held:
             own = equations_of(model, self.samples, base) if equations is None else equations
@@ -219,12 +220,12 @@ class Dataset:
 
     @property
     def facts(self) -> tuple[LogFacts, ...]:
-        """What reading the logs in memory gave."""
+        """Facts on the logs in memory."""
         return tuple(LogFacts.from_recording(one, "identification") for one in self.recordings)
 
 
 def _leave_out_copies(held: dict[int, HeldLog], failures: dict[int, Failure]) -> None:
-    """Move logs with the content of an earlier one to those left out."""
+    """Move logs with the same content as an earlier one to the excluded logs."""
     owners: dict[str, str] = {}
     for place in sorted(held):
         recording = held[place].recording

@@ -1,11 +1,10 @@
-"""FoldStore: the folds of logs in a folder, so that the next run folds only what is new.
+"""Store of compressed logs in a folder, so that the next run compresses only new logs.
 
-    STORE/KEY/manifest.json     every log that went in: file, hash, rows, span, robot, date
-    STORE/KEY/HASH.npz          the fold of a log, by the hash of its content
+    STORE/KEY/manifest.json     all logs: file, hash, rows, span, robot, date
+    STORE/KEY/HASH.npz          the compressed log, by the hash of its content
 
-KEY represents the model, how logs are read, and what was asked of the preparation; a fold is never used for another.
-Files are written whole, and a fold is found by what its log contains: two runs at once write the same files, and no log
-counts twice under two names.
+KEY identifies the model, the mapping and the requested preparation. Files are written atomically and found by
+content: two concurrent runs write the same files, and no log counts twice under two names.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MANIFEST = "manifest.json"
 
 
 class FoldStore:
-    """The folds in a folder that were made with one key."""
+    """Compressed logs in a folder with one key."""
 
     def __init__(self, folder: str | Path, key: str) -> None:
         self.folder = Path(folder) / key
@@ -47,7 +46,7 @@ class FoldStore:
         self.entries = {**found, **self.entries}
 
     def known(self, log: LogSource) -> ManifestEntry | None:
-        """The entry of a log that was folded before and has not changed since; its file is not read for that."""
+        """Return the entry of a log that was compressed before and has not changed, without reading its file."""
         entry = self.entries.get(log.place)
         if entry is None or entry.stamp != log.stamp() or not self.path(entry.sha256).is_file():
             return None
@@ -59,27 +58,27 @@ class FoldStore:
         return self.folder / f"{sha256[:32]}.npz"
 
     def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:
-        """A fold; None where its file is damaged, so that the log is folded again."""
+        """Return a compressed log; None if its file is damaged."""
         try:
             return LogFold.load(self.path(entry.sha256), model).of_entry(entry)
         except RecordingError:
             return None
 
     def bytes_of(self, entry: ManifestEntry) -> bytes:
-        """A fold as it is kept; nothing where its file is gone."""
+        """Return a compressed log as bytes; empty if its file is missing."""
         try:
             return self.path(entry.sha256).read_bytes()
         except OSError:
             return b""
 
     def keep(self, place: str, entry: ManifestEntry, packed: bytes) -> None:
-        """Write the fold of the log at a place (`LogSource.place`), whole or not at all."""
+        """Write the compressed log at a place (`LogSource.place`) atomically."""
         with write_whole(self.path(entry.sha256), "wb") as file:
             file.write(packed)
         self.entries[place] = entry
 
     def write(self) -> None:
-        """Write the manifest, with what others wrote meanwhile."""
+        """Write the manifest, merged with entries of concurrent runs."""
         self._read()
         said: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
         with write_whole(self.folder / MANIFEST) as file:

@@ -1,4 +1,4 @@
-"""LogFold: the fold of one log, with what a manifest says of the log."""
+"""The compressed regression of one log, with its manifest entry."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, eq=False)
 class LogFold:
-    """The fold of one log. noise: X_j' C_j X_j of each joint's own columns, where its residuals were looked at."""
+    """The compressed regression of one log. noise: X_j' C_j X_j of each joint's own columns, if computed."""
 
     entry: ManifestEntry
     regression: Regression
@@ -84,7 +84,7 @@ class LogFold:
 
     @staticmethod
     def load(path: Path | bytes, model: LinearModel) -> LogFold:
-        """From `packed` bytes, or a file of them, for the model they were folded with."""
+        """Return the log from `packed` bytes or their file, for the model it was compressed with."""
         named = "the data of a worker" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
@@ -99,7 +99,7 @@ class LogFold:
         return LogFold(entry, regression, noise)
 
     def of_entry(self, entry: ManifestEntry) -> LogFold:
-        """The same fold, of a log that goes by another path, robot or date now."""
+        """Return the same regression for a log with another path, robot or date."""
         regression = replace(self.regression, sources=(entry.source,), blocks=tuple(
             replace(block, spans=tuple(replace(span, source=entry.source) for span in block.spans))
             for block in self.regression.blocks))
@@ -107,5 +107,5 @@ class LogFold:
 
 
 def signature(*parts: Any) -> str:
-    """A short text that differs where any of the parts does."""
+    """Return a short hash of the parts."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]

@@ -1,7 +1,7 @@
-"""Folds of many logs, computed wherever workers are: one task a log, and a sum over a fixed tree that workers add too.
+"""Compression of many logs by workers: one task per log, and a sum over a fixed tree.
 
-The result does not depend on the number of workers, nor on the order in which they finish. A log that cannot be used
-is listed with the reason; one with the same content as an earlier one counts once.
+The result does not depend on the number of workers or their order. A log that cannot be used is listed with the
+reason; one with the same content as an earlier one counts once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COPIED = "copied-log"  # code of the reason why a log with the content of anothe
 
 @dataclass(frozen=True)
 class Failure:
-    """A log that is left out, and why. code: of the reason, in kebab-case. original: the log that it is a copy of."""
+    """An excluded log and the reason. code: of the reason. original: the log that it is a copy of."""
 
     source: str
     robot: str
@@ -72,16 +72,16 @@ class HeldLog:
 
 @dataclass(frozen=True, eq=False)
 class FoldJob:
-    """What every task needs; sent to each worker once.
+    """Data of every task; sent to each worker once.
 
     Attributes:
-        model, base: whose equations are folded.
-        robot: whose joints the logs have.
+        model, base: of the equations.
+        robot: the robot of the logs.
         preparation: from recordings to samples.
-        blocks: stretches of each log that are kept separate.
-        noise: function of a module that gives the noise matrices of one log, for fleets; None for none.
-        keeps: whether folds are sent back to be stored.
-        threads: of each fold.
+        blocks: intervals of each log that are kept separate.
+        noise: function of a module that returns the noise matrices of one log, for fleets; or None.
+        keeps: whether compressed logs are sent back to be stored.
+        threads: number of threads per log.
     """
 
     model: LinearModel
@@ -94,7 +94,7 @@ class FoldJob:
     threads: int | None = 1
 
     def fold(self, log: LogSource, held: HeldLog | None = None) -> LogFold:
-        """Return the fold of one log, which is read unless it is held."""
+        """Return the compressed regression of one log, which is read unless it is in memory."""
         stamp = log.stamp()
         if held is None:
             read, sha256 = log.read_hashed(self.robot)
@@ -112,7 +112,7 @@ class FoldJob:
         return LogFold(entry, found, noise)
 
     def check_travels(self) -> None:
-        """Raise where the job cannot be sent to other processes."""
+        """Refuse a job that cannot be pickled."""
         try:
             pickle.dumps(self)
         except (pickle.PicklingError, TypeError, AttributeError) as problem:
@@ -122,7 +122,7 @@ class FoldJob:
 
 @dataclass(frozen=True, eq=False)
 class LogReport:
-    """Report of a worker on one log. read: whether it was read now. packed: its fold, where it is to be stored."""
+    """Report of a worker on one log. read: whether it was read now. packed: its regression, if it is to be stored."""
 
     entry: ManifestEntry
     read: bool = False
@@ -131,13 +131,13 @@ class LogReport:
 
 @dataclass(frozen=True, eq=False)
 class FoldedLogs:
-    """Which logs went into a sum.
+    """Logs of a sum.
 
     Attributes:
-        entries: logs that count, in the order of the dataset.
-        left_out: logs that do not, and why.
+        entries: included logs, in the order of the dataset.
+        left_out: excluded logs with reasons.
         preparation: of all logs.
-        read: number of logs that were read in this call; the others were in the store.
+        read: number of logs read in this call; the others were in the store.
     """
 
     entries: tuple[ManifestEntry, ...]
@@ -158,8 +158,8 @@ class FoldedLogs:
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """The start of a sum over logs. known: logs in the store, failures: logs that do not exist, held: logs in memory;
-    all by place in `logs`."""
+    """Start of a sum over logs. known: logs in the store, failures: missing logs, held: logs in memory; all by index
+    in `logs`."""
 
     logs: Sequence[LogSource]
     job: FoldJob
@@ -188,7 +188,7 @@ class Folding:
         return Folding(logs, replace(job, keeps=kept is not None), held or {}, kept, known, found)
 
     def workers(self, wanted: Workers) -> Workers:
-        """The workers for what has still to be read: none beside this process where that is nothing."""
+        """Return the workers for the logs still to be read; none if there are none."""
         left = len(self.logs) - len(self.held) - len(self.known) - len(self.failures)
         chosen = wanted if left > 1 or wanted.scheduler is not None else Workers(1)
         if chosen.processes != 1 or chosen.scheduler is not None:
@@ -210,8 +210,8 @@ def failure_of(log: LogSource, problem: Exception) -> Failure:
 
 
 class Intake:
-    """Reports on logs, taken in the order of the logs, so that of several with the same content the first one counts.
-    New folds are kept in the store, where there is one."""
+    """Reports on logs, processed in the order of the logs, so that the first of several with the same content counts.
+    New regressions are stored, if there is a store."""
 
     def __init__(self, folding: Folding, progress: LogProgress | None) -> None:
         self._folding, self._progress, self._written = folding, progress, time.monotonic()
@@ -220,7 +220,7 @@ class Intake:
         self._done = self._read = 0
 
     def keep(self, place: int, report: LogReport | Failure) -> None:
-        """Keep a new fold, and now and then the manifest."""
+        """Store a new regression, and from time to time the manifest."""
         store = self._folding.store
         self._read += isinstance(report, Failure) or report.read
         if store is None or isinstance(report, Failure) or not report.packed:
@@ -269,7 +269,7 @@ class Item:
 
 
 class _Items(Sequence[Item | Failure]):
-    """The logs of a sum; stored folds are read as they are asked for."""
+    """The logs of a sum; stored regressions are read on demand."""
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
@@ -287,7 +287,7 @@ class _Items(Sequence[Item | Failure]):
 
 
 def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, Regression | None]:
-    """Work of one worker on one log: the report on it and its fold. A stored fold that is damaged is made again."""
+    """Task of one worker on one log: its report and regression. A damaged stored regression is computed again."""
     if isinstance(item, Failure):
         return item, None
     if item.entry is not None:
@@ -312,7 +312,7 @@ def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
 
 
 def add_parts(job: FoldJob, one: Regression, other: Regression) -> Regression:
-    """Two parts of a sum in one; blocks are joined only where there are very many, so that their sizes stay even."""
+    """Return the sum of two parts; blocks are joined only if there are very many, so that their sizes stay even."""
     return (one + other).joined(max(job.blocks, 1) * _BLOCKS_OF_SUM)
 
 
@@ -322,7 +322,7 @@ def _lost(item: Item | Failure, why: str) -> Failure:
 
 def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProgress | None = None
               ) -> tuple[Regression, FoldedLogs]:
-    """Return the sum of all logs' folds in at most so many blocks, and which logs went in."""
+    """Return the sum of all logs' regressions in at most `blocks` blocks, and the logs in it."""
     intake = Intake(folding, progress)
 
     def take(place: int, report: LogReport | Failure) -> bool:
@@ -351,7 +351,7 @@ def none_usable(count: int, failures: Sequence[Failure]) -> NotPossibleError:
 
 
 def fold_each(folding: Folding, workers: Workers, progress: LogProgress | None = None) -> FoldedLogs:
-    """Fold every log that the store does not have yet, and keep its fold there; none stays in memory."""
+    """Compress every log that is not in the store and store it; none is kept in memory."""
     intake = Intake(folding, progress)
     waiting: dict[int, LogReport | Failure] = {
         **{k: LogReport(entry) for k, entry in folding.known.items()}, **folding.failures}
@@ -377,7 +377,7 @@ def each_task(job: FoldJob, item: Item | Failure) -> LogReport | Failure:
 
 
 def fold_key(job: FoldJob) -> str:
-    """Text that differs where folds do: by the model, the preparation, and what is kept of a log."""
+    """Return a key of the model, the preparation and the stored content."""
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, _PROBE_SAMPLES, job.model.dof))
     probe = np.round(job.model.regressor(q, dq, ddq), 9).tobytes().hex()

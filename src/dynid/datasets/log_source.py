@@ -1,4 +1,4 @@
-"""LogSource: one log of a dataset, its files and how they are read; LogFacts: what reading it gave."""
+"""One log of a dataset, its files and mapping, and the facts from reading it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LogSource:
 
     @property
     def draw(self) -> str:
-        """Hash by which logs are drawn: it does not depend on their order nor on where the data are stored."""
+        """Return a hash for selecting logs, independent of their order and location."""
         names = ("/".join(path.replace("\\", "/").split("/")[-_PARTS_OF_PATH:])
                  for path in (self.files[0].source, self.source))
         return hashlib.sha256("".join(names).encode()).hexdigest()
@@ -123,7 +123,7 @@ class LogFacts:
 
     @property
     def sentence(self) -> str:
-        """Rows that were left out, as a sentence; empty where none was."""
+        """Return the dropped rows as a sentence; empty if there are none."""
         if not self.dropped:
             return ""
         first, last = self.dropped_rows[0], self.dropped_rows[-1]

@@ -1,12 +1,12 @@
-"""Reverse mode through the regressor: how sum(weights * Y) changes with q, dq and ddq, in tiles.
+"""Reverse-mode derivative of the regressor: derivatives of sum(weights * Y) by q, dq and ddq, in tiles.
 
-For body i and a joint j that carries it, the ten entries of Y are what the body's wrench would do on the joint's axis
-if its ten numbers were unit vectors. Contracted with weights g they are therefore s.n + v.f, the power on the axis of
-the wrench of a body whose ten numbers are g (see `regressor_tile`). Its derivatives are short:
+For body i and a joint j that carries it, the ten entries of Y are the torques of the body's wrench about the joint's
+axis for unit inertial parameters. Contracted with weights g they are s.n + v.f, the power on the axis of the wrench
+of a body with parameters g (see `regressor_tile`). Its derivatives are
 
-  by the motion (w, e, a) of the body: the formulas of `pair_tile`, carried down the tree by `motion_tile`;
-  by the posture: turning joint k moves all bodies below it, so the wrench W of pair (j, i) changes by
-  axis_k x* W when k lies between j and i, and not at all otherwise (`turn_tile`).
+    by the motion (w, e, a) of the body: the formulas of `pair_tile`, propagated down the tree by `motion_tile`;
+    by the posture: joint k moves all bodies below it, so the wrench W of pair (j, i) changes by axis_k x* W if k is
+        between j and i, and not otherwise (`turn_tile`).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m
 
 @njit(**INNER)
 def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> None:
-    """turn (6 rows) += sign * what a wrench on an axis asks of every joint between: N x S + F x V, then F x S.
+    """turn (6 rows) += sign * (N x S + F x V, then F x S), the effect of a wrench on an axis on every joint between.
 
-    Joint k feels S_k . (first three) + V_k . (last three).
+    The derivative by joint k is S_k . (first three) + V_k . (last three).
     """
     for t in range(m):
         F, N = vector(load, t, TILE), vector(load, 3 * TILE + t, TILE)

@@ -1,8 +1,9 @@
-"""The formulas of one body and one joint on plain numbers, shared by all kernels.
+"""Formulas of one body and one joint on plain numbers, shared by all kernels.
 
-R, P: rotation and origin of a body in the base frame; s, v: a joint's axis (turn, velocity of the origin) in the body
-frame and S, V in the base frame, where V is the velocity of the body's point at the base origin; w, e, a: angular
-velocity and acceleration of a body and acceleration of its origin minus gravity, body frame; J, h, M: the ten numbers.
+R, P: rotation and origin of a body in the base frame; s, v: a joint's axis (rotation, velocity of the origin) in the
+body frame and S, V in the base frame, where V is the velocity of the body's point at the base origin; w, e, a:
+angular velocity and acceleration of a body and acceleration of its origin minus gravity, body frame; J, h, M: its ten
+inertial parameters.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def axis_in_base(R: Matrix, P: Vector, s: Vector, v: Vector) -> tuple[Vector, Ve
 
 @njit(**INLINED)
 def axis_in_body(R: Matrix, P: Vector, S: Vector, V: Vector) -> tuple[Vector, Vector]:
-    """s = R' S, v = R' (V + S x P): any joint's axis as a body sees it."""
+    """Return s = R' S, v = R' (V + S x P): a joint's axis in the body frame."""
     return turned_back(R, S), turned_back(R, add_cross(V, S, P))
 
 
@@ -72,7 +73,7 @@ def acceleration_at(p: Vector, W: Vector, E: Vector, A: Vector) -> Vector:
 
 @njit(**INLINED)
 def wrench(J: Symmetric, h: Vector, M: float, w: Vector, e: Vector, a: Vector) -> tuple[Vector, Vector]:
-    """Force and moment a body needs: f = M a + e x h + w x (w x h), n = J e + w x J w + h x a (Ardiani, s. 1.2)."""
+    """Return force and moment of a body: f = M a + e x h + w x (w x h), n = J e + w x J w + h x a (Ardiani, s. 1.2)."""
     f = add_cross(add_cross(times(M, a), e, h), w, cross(w, h))
     return f, add_cross(add_cross(scaled(J, e), w, scaled(J, w)), h, a)
 

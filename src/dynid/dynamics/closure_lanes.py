@@ -1,9 +1,9 @@
-"""The closures of loops at LANES postures side by side, as `closures` has them for one: every quantity is a row of
-LANES numbers in a flat array, row k of posture t at [k LANES + t], so that loops over postures become SIMD.
+"""Loop closures at LANES postures in parallel, like `closures` for one: every quantity is a row of LANES numbers in a
+flat array, row k of posture t at [k LANES + t], so that loops over postures become SIMD.
 
 Rows of a body (18): rotation R 0..8, origin P 9..11, axis of its joint S 12..17, all in the base; those of the base
-stand behind the last body. Rows of its motion (12): twist V 0..5, and its rate where no coordinate accelerates 6..11.
-Rows of an equation (7): its value, and its wrench.
+follow the last body. Rows of its motion (12): twist V 0..5, and its rate without acceleration of the coordinates
+6..11. Rows of an equation (7): its value, and its wrench.
 """
 
 from __future__ import annotations

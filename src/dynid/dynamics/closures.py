@@ -1,8 +1,8 @@
-"""The closures of loops at one posture: their equations, how these move with the joints, and their second rates.
+"""Loop closures at one posture: their equations, first and second derivatives.
 
-A chain has coordinates z: those of its own freedom first, then those that its closures determine; each joint of the
-tree moves with one of them, q = ratio z + offset. A closure's equation is a number phi(q) = 0 whose rate is
-c . (V1 - V2): c (6) a wrench, V1 and V2 the twists (turn, velocity at the base origin) of the two bodies it holds.
+A chain has coordinates z: the independent ones first, then those that its closures determine; each joint of the tree
+moves with one of them, q = ratio z + offset. A closure's equation is a number phi(q) = 0 whose rate is c . (V1 - V2):
+c (6) a wrench, V1 and V2 the twists (rotation, velocity at the base origin) of the two connected bodies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EQUATIONS = (3, 5, 6, 1)  # of each kind
 
 @njit(**INNER_BORROWING)
 def equations_of(kind):
-    """How many equations a closure of this kind has."""
+    """Return the number of equations of a closure of this kind."""
     return EQUATIONS[kind]
 
 
@@ -65,7 +65,7 @@ def column(end, k):
 
 @njit(**INNER_BORROWING)
 def aligned(kind, e):
-    """Which unit vectors of the first and the second place equation e of a closure keeps at a right angle."""
+    """Return the unit vectors of the first and the second place that equation e of a closure keeps perpendicular."""
     if kind == AXIS_CLOSURE:
         return 2, e - 3
     return e - 3, (e - 2) % 3
@@ -136,7 +136,7 @@ def place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, r
 
 @njit(**INNER_BORROWING)
 def equation_count(kinds):
-    """How many equations closures of these kinds have together."""
+    """Return the number of equations of closures of these kinds."""
     count = 0
     for kind in kinds:
         count += equations_of(kind)

@@ -1,5 +1,5 @@
-"""Elimination of the dependent joints, planned once for a chain: which entries can be other than zero, in which order
-they are eliminated, and the multiplications that this takes, so that many samples can go through them side by side."""
+"""Symbolic elimination of the dependent joints, planned once for a chain: the sparsity pattern, the pivot order, and
+the list of operations, so that many samples can be processed in parallel."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ _LEAST_PIVOT = 0.3  # share of the largest number of its column that a pivot mus
 
 
 class Elimination(NamedTuple):
-    """How Phi_d x = right is solved for many samples, a row of numbers of all samples for each number of one.
+    """Plan for solving Phi_d x = right for many samples, with one row over the samples for each number.
 
-    Entries of Phi_d, and those that appear on the way, are in a store of `rows` rows. Right sides are by equation,
-    columns 0 .. n-1 for the rates Phi_a and column n for one more; the solution comes to be in their place.
-    terms (k, 3): equation among all, joint and place to which it adds its rate, `shares` (k,) times; a place is a row
-    of the store or, from `rows` on, of the right sides, n + 1 an equation. factor (k, 4): steps of the factorisation,
-    an operation and rows of the store. sides (k, 3): steps for right sides: equation, multiplier's row of the store,
-    and the equation that is subtracted, -1 where the multiplier is the inverse pivot. solved (dependent,): equation
-    whose place holds the solution for each coordinate that follows. pivots (dependent,): rows of the pivots; sign: of
-    the order in which they are taken.
+    Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right sides are by equation, columns 0 .. n-1
+    for the rates Phi_a and column n for one more; the solution replaces them. terms (k, 3): equation, joint and place
+    to which it adds its rate, `shares` (k,) times; a place is a row of the store or, from `rows` on, of the right
+    sides, n + 1 per equation. factor (k, 4): steps of the factorisation, an operation and rows of the store. sides
+    (k, 3): steps for right sides: equation, multiplier's row of the store, and the equation that is subtracted, -1 if
+    the multiplier is the inverse pivot. solved (dependent,): equation whose place holds the solution of each
+    dependent coordinate. pivots (dependent,): rows of the pivots; sign: of their order.
     """
 
     terms: Ints

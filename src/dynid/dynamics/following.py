@@ -1,4 +1,4 @@
-"""Motion of all joints of a robot some of whose joints follow others: by mimic joints, linearly, or by closed loops."""
+"""Motion of all joints of a robot with dependent joints: mimic joints or closed loops."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _CLOSED_TO = 1e-6  # m: a posture that Newton's method leaves no better is not c
 
 
 class TreeMotion(NamedTuple):
-    """q, dq, ddq (samples, joints of the tree), and rates (samples, joints of the tree, dof): how the tree's joints
-    move with those of the robot, so that its torques are rates' times those of the tree."""
+    """q, dq, ddq (samples, joints of the tree), and rates (samples, joints of the tree, dof): derivatives of the
+    tree's joints by those of the robot; its torques are rates' times those of the tree."""
 
     q: Array
     dq: Array
@@ -41,12 +41,12 @@ class TreeMotion(NamedTuple):
 
 
 class Closures(NamedTuple):
-    """The closures of a robot as the kernels want them.
+    """Loop closures of a robot as arrays for the kernels.
 
     kinds (k,), bodies (k, 2), places (k, 2, 12), lengths (k,): of the closures. source, ratio, offset (joints of the
-    tree,): the coordinate each joint moves with, -1 for none, and how, q = ratio z + offset. chosen: equations that
-    determine the dependent joints, ascending; the others repeat them. begin (coordinates,): a closed posture; branch:
-    the determinant there.
+    tree,): the coordinate of each joint, -1 for none, q = ratio z + offset. chosen: equations that determine the
+    dependent joints, ascending; the others are redundant. begin (coordinates,): a closed posture; branch: the
+    determinant there.
     """
 
     kinds: Ints
@@ -62,8 +62,7 @@ class Closures(NamedTuple):
 
 
 class ClosedChain(NamedTuple):
-    """A robot's closures, how what follows is eliminated, and how many equations of a closure, by name, others hold
-    already."""
+    """A robot's closures, the elimination of its dependent joints, and the number of redundant equations by closure."""
 
     closures: Closures
     elimination: Elimination
@@ -77,9 +76,10 @@ class ClosedChain(NamedTuple):
 
 def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | None = None, *,
                 threads: int | None = None) -> TreeMotion:
-    """Motion of all joints of the tree for that of the robot's own (samples, dof); without dq or ddq they stand still.
+    """Return the motion of all joints of the tree for that of the independent joints (samples, dof); dq and ddq
+    default to zero.
 
-    A sample in which the loops cannot be closed is refused by name.
+    Refuses a sample in which the loops cannot be closed.
     """
     followers = robot.followers
     assert followers is not None
@@ -110,8 +110,8 @@ def closes(robot: Robot, q: Array) -> Bools:
 
 
 def closure_conditions(robot: Robot, q: Array) -> Array:
-    """Condition numbers (samples,) of the rates of the closures for the dependent joints, at positions q (samples,
-    dof): where they grow without bound branches meet. Infinite where the loops cannot be closed, 1 without loops."""
+    """Return condition numbers (samples,) of the closures' derivatives by the dependent joints, at positions q
+    (samples, dof); infinite if the loops cannot be closed, 1 without loops."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return np.ones(len(q))
@@ -126,8 +126,8 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
 
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
-    """Random positions (count, dof) of the robot's own joints in which its loops can be closed, within their limits or
-    a turn; nearer to the posture of its loops where few others can."""
+    """Return random positions (count, dof) of the independent joints in which the loops can be closed, within their
+    limits or a turn; nearer to the initial posture if few others can."""
     low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
     followers = robot.followers
     if followers is None or followers.loops is None:
@@ -147,9 +147,10 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
 
 
 def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) -> None:
-    """Chosen entries of the regressor of all bodies of the tree, each contiguous over the samples, for one thread.
+    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples, in one
+    thread.
 
-    place (dof, 10 bodies of the tree): the row of out (rows, samples) each entry goes to, -1 for nowhere.
+    place (dof, 10 bodies of the tree): the row of out (rows, samples) of each entry, -1 for none.
     """
     followers = robot.followers
     assert followers is not None
@@ -160,8 +161,8 @@ def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) ->
 
 
 def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
-    """Part (samples, joints of the tree, 6) that the closures take of the force and moment through each joint, in its
-    frame: so much that the joints which follow carry no torque.
+    """Return the part (samples, joints of the tree, 6) of the force and moment through each joint that the closures
+    carry, in its frame, such that the dependent joints have no torque.
 
     q (samples, joints of the tree); torques (samples, joints of the tree): of the tree without its closures.
     """
@@ -231,7 +232,7 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
 
 @lru_cache(maxsize=64)
 def chain_of(robot: Robot) -> ClosedChain:
-    """The closures of a robot, checked in their posture: what follows is determined, and what does not is free."""
+    """Return the closures of a robot, checked in their initial posture for undetermined and overconstrained joints."""
     followers = robot.followers
     assert followers is not None and followers.loops is not None
     loops, tree, dof = followers.loops, followers.tree, robot.dof
@@ -257,11 +258,10 @@ def chain_of(robot: Robot) -> ClosedChain:
 
 
 def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Elimination:
-    """The plan for the chosen equations, whose rates (m, coordinates) with all others are `jacobian` in the posture of
-    the loops.
+    """Return the elimination of the chosen equations; `jacobian` (m, coordinates) has the rates of all equations in
+    the initial posture.
 
-    A rate that is zero in closed postures taken at random is zero in all: that finds what the directions of axes and
-    places spare, such as those along the rod of a delta robot, which its elbow does not move.
+    Rates that are zero in random closed postures are treated as structurally zero.
     """
     arrays, n = tree_of(tree), len(chain.begin)
     reach = np.linspace(0.0, _NEAR_POSTURES, 9)[:, None]
@@ -294,8 +294,7 @@ def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, A
 
 
 def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array, fixed: tuple[Any, ...]) -> Array:
-    """Coordinates near z in which the loops are closed; the robot's own joints stay where they are if that is
-    possible."""
+    """Return coordinates near z in which the loops are closed; the independent joints stay unchanged if possible."""
     for free in (slice(dof, None), slice(None)):
         trial = z.copy()
         for _ in range(100):
@@ -317,7 +316,7 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
 
 
 def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
-    """As many equations as joints follow, that determine them."""
+    """Return as many equations as there are dependent joints, which determine them."""
     from scipy.linalg import qr
 
     from dynid.dynamics.loop_faults import holding_loop, loose_loop

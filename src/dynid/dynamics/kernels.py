@@ -31,7 +31,7 @@ from dynid.kernel_store import njit
 
 @njit(**INNER)
 def base_rows(gravity):
-    """The base as a body that stands still and is pushed up against gravity."""
+    """Return the base as a body at rest, accelerated against gravity."""
     base = np.zeros(BODY * TILE)
     for k in (0, 4, 8):
         base[k * TILE:(k + 1) * TILE] = 1.0
@@ -57,7 +57,7 @@ def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
 
 @njit(**OPTIONS)
 def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
-    """out (samples, n, 10 n): rows are joints, ten columns a body."""
+    """Write out (samples, n, 10 n): rows are joints, ten columns per body."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     ten = np.empty(TEN * TILE)
@@ -107,9 +107,9 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
 
 @njit(**OPTIONS)
 def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out, start, stop):
-    """Chosen columns only, each contiguous over the samples: out (columns, samples).
+    """Write selected columns, each contiguous over the samples: out (columns, samples).
 
-    place (n, 10 n): where the entry of joint j and parameter c goes, a row of `out`, or -1 for nowhere.
+    place (n, 10 n): row of `out` for joint j and parameter c, or -1 for none.
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
@@ -131,7 +131,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
 
 @njit(**INNER)
 def carry(parent, loads, m):
-    """Adds to what each body needs what the bodies behind it need."""
+    """Add to each body's load the loads of the bodies it carries."""
     for i in range(len(parent) - 1, -1, -1):
         if parent[i] >= 0:
             add_tile(loads[i], loads[parent[i]], m)
@@ -139,7 +139,7 @@ def carry(parent, loads, m):
 
 @njit(**INNER)
 def carry_wrenches(parent, ten, bodies, wrenches, m):
-    """Wrench through every joint: what its own body and all it carries need."""
+    """Compute the wrench through every joint: that of its own body and of all bodies it carries."""
     for i in range(len(parent)):
         wrench_tile(ten[i], bodies[i], wrenches[i], m)
     carry(parent, wrenches, m)

@@ -1,4 +1,4 @@
-"""Which loop of a chain is at fault where it does not close, and which joints cannot follow: for sentences."""
+"""Diagnosis of a chain that does not close, for messages: the loop, and the joints that cannot follow."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ _CLEARLY_OPEN_RATIO = 2.0  # times more open than the next loop
 
 
 def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
-    """Why a chain is not closed: the loop, the joints that cannot follow, where; q (dof,): of the robot's own joints.
-
-    where: sample or time.
-    """
+    """Return why a chain is not closed: the loop, its joints, and the position; q (dof,): of the independent joints.
+    where: sample or time."""
     followers = robot.followers
     assert followers is not None and followers.loops is not None
     k, joints = fault(robot, followers, status, np.asarray(q, dtype=float))
@@ -36,11 +34,11 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 
 
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
-    """Number of the closure that is at fault at q (dof,), and the joints of its loop that cannot follow.
+    """Return the number of the closure that fails at q (dof,), and the joints of its loop that cannot follow.
 
-    On the way to q from the posture of the loops, where they close for the last time, the rates of the closures for
-    what follows lose a direction: the closure that holds it, and the joints that move along it. Where they lose none, a
-    closure that repeats others is open: that which least squares leave open most.
+    On the path to q from the initial posture, at the last closed posture, the derivatives of the closures by the
+    dependent joints lose rank: the closure in that direction, and the joints along it. Otherwise a redundant closure
+    is open: the one with the largest least-squares residual.
     """
     from dynid.dynamics.following import chain_of
 
@@ -87,14 +85,14 @@ def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
 
 
 def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ...]:
-    """Names of the joints of a closure's loop that follow, or of all of them where none does."""
+    """Return the dependent joints of a closure's loop, or all of its joints if none is dependent."""
     there = of_loop(followers, closure)
     inside = [name for name, yes in zip(followers.tree.joint_names, there, strict=True) if yes]
     return tuple(name for name in inside if name in followers.following) or tuple(inside)
 
 
 def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
-    """Coordinates of the posture in which the loops close for the last time on the way to q (dof,)."""
+    """Return the coordinates of the last closed posture on the path to q (dof,)."""
     from dynid.dynamics.following import chain_of
 
     chain, arrays, n = chain_of(robot).closures, tree_of(followers.tree), robot.dof
@@ -124,8 +122,8 @@ def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
 
 
 def holding_loop(followers: DependentJoints, jacobian: Array, dof: int, rank: float) -> str:
-    """Name of the first loop whose equations hold the robot's own joints: with it the rates of all coordinates have a
-    higher rank than those of what follows; rank: least share of the largest singular value that counts."""
+    """Return the name of the first loop whose equations constrain the independent joints; rank: smallest relevant
+    singular value relative to the largest."""
     assert followers.loops is not None
     owner = owners(followers.loops.closures)
 

@@ -1,4 +1,4 @@
-"""Joints of closed chains, sample by sample: Newton's method on the closures, and what follows for velocities and
+"""Joints of closed chains, sample by sample: Newton's method on the closures, and the resulting velocities and
 accelerations. Coordinates and closures are those of `closures`."""
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def slopes_of(matrix, order, jacobian, chosen, out):
 
 @njit(**INNER_BORROWING)
 def take_step(square, order, phi, chosen, right, step, z, n):
-    """Corrects z's last coordinates by Newton's step with the factors at hand. Returns its size."""
+    """Correct the last coordinates of z by a Newton step with the current factors. Returns its size."""
     for i in range(len(chosen)):
         right[i] = phi[chosen[i]]
     solve_factored(square, order, right, step)
@@ -129,11 +129,11 @@ def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, 
 @njit(**INNER_BORROWING)
 def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, n, usable, exact, z,
            q, R, P, S, phi, wrenches, ends, jacobian, square, order, right, step):
-    """z's last coordinates so that the closures hold, the first n as they are. Returns how it ended, and the
-    determinant of what determines them.
+    """Solve the closures for the last coordinates of z, with the first n fixed. Returns the status and the
+    determinant.
 
-    exact: size of the last step. usable: the factors are those of a near posture; they serve as long as they bring the
-    solution ten times nearer at a step, which spares most factorisations. At the end all is that of the solution.
+    exact: size of the last step. usable: the factors of a near posture can be used as long as each step reduces the
+    error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
     """
     last = math.inf
     for _ in range(_ITERATIONS):
@@ -164,13 +164,13 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
 @njit(**ALLOCATING)
 def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
                  dq, ddq, samples, motion, rates, status, reached):
-    """motion (3, samples, joints of the tree): q, dq, ddq of all joints; rates (samples, joints of the tree, n): how
-    they move with the n coordinates of own freedom; status (samples,).
+    """motion (3, samples, joints of the tree): q, dq, ddq of all joints; rates (samples, joints of the tree, n):
+    their derivatives by the n independent coordinates; status (samples,).
 
-    q, dq, ddq (samples, n); samples: those to solve, in this order. begin (coordinates,): a closed posture; branch: the
-    determinant there. Each sample is reached from the one before, in steps no longer than Newton's method can follow,
-    or from `begin` where that fails. reached (coordinates + 1,): coordinates and determinant of the last solution,
-    as they were where there is none.
+    q, dq, ddq (samples, n); samples: those to solve, in this order. begin (coordinates,): a closed posture; branch:
+    the determinant there. Each sample starts from the previous one, in steps within the convergence range of Newton's
+    method, or from `begin` if that fails. reached (coordinates + 1,): coordinates and determinant of the last
+    solution.
     """
     n, joints, m = q.shape[1], len(parent), len(kinds)
     dependent, coordinates = len(chosen), len(begin)
@@ -321,12 +321,11 @@ def twist_tile(rates, i, a, lo, m, own, rate, twist):
 
 @njit(**OPTIONS)
 def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves, shown, place, out, start, stop):
-    """Chosen entries of the regressor of a chain, each contiguous over the samples: out (rows, samples).
+    """Write selected entries of the regressor of a chain, each contiguous over the samples: out (rows, samples).
 
-    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n); moves (joints, n): which of them can be other
-    than zero; place (n, 10 bodies of the tree): the row each goes to, -1 for nowhere; shown (n, bodies): where any is
-    asked for. What a body adds to a torque is the power of its wrench on the twist it has for unit velocity of the
-    coordinate (Kane).
+    q, dq, ddq (samples, joints of the tree); rates (samples, joints, n); moves (joints, n): nonzero rates; place (n,
+    10 bodies of the tree): the row of each entry, -1 for none; shown (n, bodies): whether any is requested. A body's
+    contribution to a torque is the power of its wrench on its twist for unit velocity of the coordinate (Kane).
     """
     n, joints = rates.shape[2], len(parent)
     base, joint, bodies = base_rows(gravity), np.empty(JOINT * TILE), np.empty((joints, BODY * TILE))

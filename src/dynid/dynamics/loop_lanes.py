@@ -1,5 +1,5 @@
-"""Joints of closed chains over long motions: LANES pieces of a motion are walked side by side, each sample reached from
-the one before it by Newton's method. What does not go smoothly is left to `loop_kernels`, sample by sample.
+"""Joints of closed chains over long motions: LANES pieces of a motion in parallel, each sample starting from the
+previous one by Newton's method. Difficult samples are left to `loop_kernels`.
 
 tree is a `Tree`, closures are `Closures`, plan is an `Elimination`; arrays are rows of LANES numbers.
 """

@@ -1,5 +1,4 @@
-"""Positions of a robot's own joints where encoders sit on others, which move with them by loops or as mimic joints.
-Where more joints are measured than move by themselves, least squares."""
+"""Positions of the independent joints if encoders are on other joints, by least squares if more joints are measured."""
 
 from __future__ import annotations
 
@@ -28,9 +27,9 @@ _WEAKEST = 0.02  # of the largest rate along a log: behind it a measured joint t
 
 
 class OwnPositions(NamedTuple):
-    """q (samples, dof): positions of the robot's own joints. rates (samples, measured, dof): of the measured joints
-    with them; driven (samples, driven, dof): of the driven ones. misfit (samples, measured): what the measured
-    positions are off those of the solution, rad or m. last: where the next samples go on from."""
+    """q (samples, dof): positions of the independent joints. rates (samples, measured, dof): derivatives of the
+    measured joints; driven (samples, driven, dof): of the driven ones. misfit (samples, measured): measured positions
+    minus those of the solution, rad or m. last: state for the following samples."""
 
     q: Array
     rates: Array
@@ -102,11 +101,11 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
 
 
 def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> OwnPositions:
-    """The robot's own joints where those of `Robot.measured` are at `measured` (samples, k), rad or m.
+    """Return the independent joints for measured positions (samples, k), rad or m, of the joints `Robot.measured`.
 
-    begin: `last` of the samples before, where these go on; else they are sought from the posture of the loops, which
-    says the branch. Refused where the loops do not close, where no posture has these positions, and where the measured
-    joints hardly move with the robot's own, since there they turn back and two postures have the same positions.
+    begin: `last` of the previous samples; otherwise the search starts from the initial posture, which selects the
+    branch. Refuses positions for which the loops do not close, that no posture has, or where the measured joints
+    hardly depend on the independent ones.
     """
     followers = robot.followers
     tree = robot if followers is None else followers.tree
@@ -128,7 +127,7 @@ def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> 
 
 
 def _refuse_blind(robot: Robot, where: Ints) -> None:
-    """Raise where the measured joints do not tell the robot's own ones apart in the posture of the loops."""
+    """Refuse measured joints that do not determine the independent ones in the initial posture."""
     here = tree_motion(robot, chain_of(robot).begin[None, :robot.dof], threads=1).rates[0, where]
     _, values, directions = np.linalg.svd(here)
     if values[-1] < _BLIND * values[0]:
@@ -153,7 +152,7 @@ def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPos
 
 
 def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, rates: Array, status: Ints) -> None:
-    """Raise at the first sample that no posture meets, or in which the measured joints do not tell it."""
+    """Refuse the first sample without a solution, or with an ambiguous one."""
     assert followers.loops is not None
     said = ", ".join(robot.measured or robot.joint_names)
     wrong = np.flatnonzero(status != CLOSED)

@@ -1,12 +1,11 @@
-"""Momentum and what changes it: the regressor of rows without acceleration.
+"""Momentum and the remaining force: the regressor of rows without acceleration.
 
-With h the momentum of what joint j carries and S_j its axis, the torque is
+With h the momentum of the bodies that joint j carries and S_j its axis, the torque is
 
     tau_j = d/dt (S_j . h) - dS_j/dt . h + dV/dq_j,   dS_j/dt = V_j x S_j,
 
-V_j the motion of the joint's body. The momentum of a body is the force it needs to take up its velocity in a second
-from rest: velocities stand where the regressor has accelerations, and nothing turns. The second term, the change, is
-the derivative of the kinetic energy by q_j, the third holds the body against gravity.
+V_j the velocity of the joint's body. The momentum is computed like a wrench with velocities in place of accelerations
+and no rotation. The second term is the derivative of the kinetic energy by q_j, the third is gravity.
 """
 
 from __future__ import annotations
@@ -108,11 +107,11 @@ def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place,
 
 def momentum_columns(robot: Robot, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, *,
                      changing: bool = True) -> None:
-    """Momentum of every joint for one unit of each number, and the force that is left of its torque.
+    """Write the momentum of every joint for unit inertial parameters, and the remaining force of its torque.
 
-    place (joints, 10 joints) int64: the row of momentum and force (rows, samples) each entry goes to, -1 for nowhere.
-    tau = d/dt momentum + force, column by column. changing: with the change of momentum that the motion of the axes
-    makes; without it force is what holds the robot against gravity.
+    place (joints, 10 joints) int64: the row of momentum and force (rows, samples) of each entry, -1 for none. tau =
+    d/dt momentum + force, column by column. changing: include the change of momentum by the motion of the axes;
+    otherwise the force is that of gravity.
     """
     tree = tree_of(robot)
     momentum_columns_kernel(*tree, q, dq, changing, place, momentum, force, 0, len(q))

@@ -1,10 +1,10 @@
-"""The physics of a robot over batches of samples.
+"""Dynamics of a robot over batches of samples.
 
-q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then lose the sample
-axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Where bodies
-follow, on mimic joints and in closed loops, theirs stand behind; without them only the robot's own bodies have mass.
-What parameterises stands before the motion: robot, then inertias or frame, then q, dq, ddq or tau.
-Units are SI; torques represent forces on sliding joints. All take `threads` (default: all cores).
+q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then have no sample axis.
+`inertias` are the ten parameters of every body (joints, 10) or flat; None uses the robot's own. Dependent bodies, on
+mimic joints and in closed loops, come last; without them only the robot's own bodies have mass. Arguments are in the
+order robot, inertias or frame, then q, dq, ddq or tau. Units are SI; torques of prismatic joints are forces. All take
+`threads` (default: all cores).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
 
 
 def _inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Ten numbers a body (bodies, 10), given or the robot's own."""
+    """Return ten parameters per body (bodies, 10), given or the robot's own."""
     given = np.ascontiguousarray(_own_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
@@ -66,7 +66,7 @@ def _inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
 
 
 def _own_inertias(robot: Robot) -> Array:
-    """Of all bodies, those that follow behind the robot's own."""
+    """Return the inertias of all bodies, dependent bodies last."""
     followers = robot.followers
     if followers is None:
         return robot.inertias
@@ -74,10 +74,10 @@ def _own_inertias(robot: Robot) -> Array:
 
 
 class _Case:
-    """The tree to compute with and its motion: the robot as it is, or, where dependent joints matter, all of them.
+    """The tree and its motion: the robot itself, or the whole tree if dependent joints matter.
 
-    bodies: how many bodies have numbers; with those that follow, or where these carry the robot's own, it is the whole
-    tree. What comes out of the tree is brought back to the robot's joints by `torques` and `matrices`.
+    bodies: number of bodies with parameters. `torques` and `matrices` convert results of the tree to the robot's
+    joints.
     """
 
     def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:
@@ -116,9 +116,9 @@ class _Case:
 
 def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out: Array | None = None,
               threads: int | None = None) -> Array:
-    """Y with tau = Y theta, theta the ten numbers of every body in turn: (samples, joints, 10 joints).
+    """Return Y with tau = Y theta, theta the ten parameters of every body in turn: (samples, joints, 10 joints).
 
-    out: where to write it, to spare the allocation in a loop.
+    out: output array, to avoid an allocation.
     """
     if out is None and threads is None:  # controllers call it so, and would wait longer for the checks than for it
         one = _regressor_of_one(robot, q, dq, ddq)
@@ -142,7 +142,7 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
 
 
 def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
-    """The regressor of a single sample; None for a batch, and where `check_motion` has something to say."""
+    """Return the regressor of a single sample; None for a batch, or if `check_motion` would refuse it."""
     n = len(robot.joints)
     try:
         q, dq, ddq = [np.ascontiguousarray(signal, dtype=float) for signal in motion]
@@ -154,8 +154,8 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
 
 
 def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | None:
-    """The regressor of a single sample of contiguous numbers (joints,); None where one is not finite, where the robot
-    has more joints than a tile has lanes, and where dependent joints carry its own."""
+    """Return the regressor of a single sample of contiguous numbers (joints,); None if one is not finite, if the
+    robot has more joints than a tile has lanes, or if dependent joints carry its own."""
     n = len(robot.joints)
     if robot.followers is not None and robot.followers.carrying:
         return None
@@ -165,9 +165,9 @@ def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
-    """Chosen entries of the regressor, each contiguous over the samples, for one thread of a fold.
+    """Write selected entries of the regressor, each contiguous over the samples, in one thread.
 
-    place (joints, 10 joints) int64: the row of out (rows, samples) each entry goes to, -1 for nowhere.
+    place (joints, 10 joints) int64: the row of out (rows, samples) of each entry, -1 for none.
     """
     followers = robot.followers
     if followers is None or not followers.carrying:
@@ -194,7 +194,7 @@ def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
 
 
 def gravity(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Torques (samples, joints) that hold the robot still."""
+    """Return the gravity torques (samples, joints)."""
     single, (q,) = check_motion(robot, q=q)
     still = np.zeros_like(q)
     return _torques(robot, _inertias(robot, inertias), (q, still, still), single, threads)
@@ -221,12 +221,10 @@ def _torques(robot: Robot, ten: Array, motion: tuple[Array, Array, Array], singl
 
 def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
                   threads: int | None = None) -> Array:
-    """Force and moment that pass through each joint (samples, joints, 6), N and N m (Simionato, eq. 2.32).
+    """Return the force and moment through each joint (samples, joints, 6), N and N m (Simionato, eq. 2.32).
 
-    About the joint's origin, in the joint's frame after its motion: the third moment of a turning joint, or the
-    third force of a sliding one, is its torque. Those of bodies that
-    follow stand behind, as their numbers do. Where closures of a loop repeat each other, forces could go either way:
-    those that repeat carry none.
+    About the joint's origin, in the joint's frame after its motion: the third moment of a revolute joint, or the
+    third force of a prismatic one, is its torque. Dependent bodies come last. Redundant closures carry no force.
     """
     single, (q, dq, ddq) = check_motion(robot, q=q, dq=dq, ddq=ddq)
     ten = _inertias(robot, inertias)
@@ -329,7 +327,7 @@ def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Pose of every body in the base (samples, bodies, 4, 4), those that follow behind the robot's own."""
+    """Return the pose of every body in the base (samples, bodies, 4, 4), dependent bodies last."""
     single, (q,) = check_motion(robot, q=q)
     followers = robot.followers
     case = _Case(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
@@ -348,10 +346,8 @@ def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = 
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities: (samples, 6, joints).
-
-    In axes of the base.
-    """
+    """Return the Jacobian of a frame in base axes (samples, 6, joints): velocity of its origin (3 rows) and angular
+    velocity (3 rows)."""
     single, (q,) = check_motion(robot, q=q)
     place, followers = robot.frame(frame), robot.followers
     case = _Case(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
@@ -372,9 +368,9 @@ def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = No
 
 def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,
                    threads: int | None = None) -> Array:
-    """What wrenches from outside add to the joints (samples, joints): the sum of J' F (Ardiani, eq. 1.18).
+    """Return the joint torques of external wrenches (samples, joints): the sum of J' F (Ardiani, eq. 1.18).
 
-    t (samples,): times, s, for wrenches that depend on them.
+    t (samples,): times, s, for time-dependent wrenches.
     """
     single, (q,) = check_motion(robot, q=q)
     times = None if t is None else np.atleast_1d(np.asarray(t, dtype=float))

@@ -1,9 +1,9 @@
-"""The reference of the physics: Newton-Euler inverse dynamics of a tree, once and plainly, over any kind of number.
+"""Reference implementation: Newton-Euler inverse dynamics of a tree over any kind of number.
 
-The kernels of `tiles`, `state` and `adjoint` unroll these equations; here they stand as in the books (Featherstone's
-ID, Khalil and Dombre, s. 9.5). Numbers need only + - * among themselves: floats, complex numbers for derivatives by a
-complex step, fractions, or symbols of an expression graph. Vectors are lists of three, matrices lists of three rows.
-The regressor follows from it column by column, with unit vectors for the ten numbers of a body.
+The kernels of `tiles`, `state` and `adjoint` unroll these equations, which are as in textbooks (Featherstone's ID,
+Khalil and Dombre, s. 9.5). Numbers need only + - *: floats, complex numbers for derivatives by a complex step,
+fractions, or symbols of an expression graph. Vectors are lists of three, matrices lists of three rows. The regressor
+follows column by column from unit inertial parameters.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Inertia matrix and bias torques of a single state, for integrators that go from one state to the next.
+"""Inertia matrix and bias torques of a single state, for integrators.
 
-The tiles do many samples at once; a simulation has one, so here the lanes of a SIMD vector are bodies. The formulas
-of a body are those of `bodies`, as in the tiles. Velocities, accelerations and wrenches are kept in the base
-frame about the base origin, where those of different bodies add without any transformation:
+A simulation has one state at a time, so here the lanes of a SIMD vector are bodies. The formulas of a body are those
+of `bodies`. Velocities, accelerations and wrenches are in the base frame about the base origin, where those of
+different bodies can be added:
 
     V_i = V_p + S_i dq_i,   A_i = A_p + V_p x S_i dq_i,   W_i = I_i A_i + V_i x* I_i V_i.
 
-Only the walk along the chain is done body by body. All numbers are in one flat array, in blocks of LANES bodies:
-row k of body i is at [(i // LANES) BLOCK + k LANES + i % LANES]. One array with constant strides lets LLVM prove that
-rows do not overlap.
+Only the recursion along the chain is done body by body. All numbers are in one flat array, in blocks of LANES bodies:
+row k of body i is at [(i // LANES) BLOCK + k LANES + i % LANES]. Constant strides let LLVM prove that rows do not
+overlap.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BLOCK = ROWS * LANES
 
 
 def pack(tree: Tree, ten: Array) -> Array:
-    """The working array of a robot with bodies `ten` (n, 10)."""
+    """Return the work array of a robot with bodies `ten` (n, 10)."""
     n = len(tree.parent)
     blocks = -(-n // LANES)
     rows = np.zeros((blocks, ROWS, LANES))
@@ -105,8 +105,8 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
 
 @njit(**BORROWING)
 def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Array) -> None:
-    """Takes from the bias (n,) what wrenches from outside add to the joints, J' F, at the state that `mass_and_bias`
-    left in w. places (wrenches, 14): see `wrench.places`; values (wrenches, 6): force and moment."""
+    """Subtract from the bias (n,) the joint torques J' F of external wrenches, at the state that `mass_and_bias` left
+    in w. places (wrenches, 14): see `wrench.places`; values (wrenches, 6): force and moment."""
     for k in range(len(places)):
         F, N = vector(values[k], 0, 1), vector(values[k], 3, 1)
         if dot(F, F) + dot(N, N) == 0.0:  # pushes come and go

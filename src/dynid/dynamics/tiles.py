@@ -127,11 +127,11 @@ def axis_tile(axis, here, out, m):
 
 @njit(**INNER)
 def regressor_tile(axis, here, ten, m):
-    """What each of the ten numbers of a body adds to the torque of a joint that carries it (10 rows).
+    """Compute the contribution of each inertial parameter of a body to the torque of a joint that carries it (10
+    rows).
 
-    The joint feels n.s + f.v of the body's `wrench` with its axis s, v seen from the body. Collected by parameter, with
-    u = s x w:
-      I: s e' + u w' (symmetric part), h: v x e + w (w.v) - v |w|^2 + a x s, M: a.v
+    The torque is n.s + f.v of the body's `wrench` with the axis s, v in the body frame. By parameter, with u = s x w:
+    I: s e' + u w' (symmetric part), h: v x e + w (w.v) - v |w|^2 + a x s, M: a.v
     """
     for t in range(m):
         s, v = axis_in_body(matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE), vector(axis, t, TILE),

@@ -1,4 +1,4 @@
-"""The numbers of a robot as the kernels want them."""
+"""Arrays of a robot for the kernels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def joint_axis(joint: Joint) -> Array:
 
 @lru_cache(maxsize=256)
 def tree_of(robot: Robot) -> Tree:
-    """The arrays of a robot, made once."""
+    """Return the arrays of a robot, cached."""
     pose = np.array([joint_pose(joint).ravel() for joint in robot.joints])
     axis = np.array([joint_axis(joint) for joint in robot.joints])
     return Tree(robot.parents.astype(np.int64), pose, axis, np.array(robot.gravity, dtype=float))

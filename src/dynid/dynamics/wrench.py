@@ -1,4 +1,4 @@
-"""Wrench: a force and a moment that act on a robot from outside, on any of its frames."""
+"""External force and moment on a frame of a robot."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def series(wrenches: Sequence[Wrench], t: Array) -> Array:
 
 
 def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
-    """Rows (wrenches, 14) for `state.add_wrenches`: body and point on it, body of the axes and their rotation there;
-    bodies as they are numbered in the whole tree, where some follow others."""
+    """Return rows (wrenches, 14) for `state.add_wrenches`: body and point on it, body of the axes and their rotation;
+    bodies are numbered as in the whole tree."""
     def numbered(body: int) -> int:
         return body if robot.followers is None else robot.followers.place(body)
 

@@ -1,6 +1,6 @@
-"""The methods, one file a family, and Estimate, the one result type.
+"""Identification methods, one module per family, and the result type `Estimate`.
 
-Methods beyond least squares are imported when one of them is asked for, see `MORE_METHODS`.
+Methods other than least squares are imported on demand, see `MORE_METHODS`.
 """
 
 from dynid.estimate import choice, least_squares

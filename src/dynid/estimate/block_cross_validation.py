@@ -1,4 +1,4 @@
-"""Blocks of time left out of the fit: fits without each block in turn, and their errors on it."""
+"""Cross-validation over blocks of time: fits without each block in turn, and their errors on it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from dynid.threads import side_by_side
 class BlockCrossValidation:
     """Fits of one method without each block of time, and their errors on it.
 
-    method, options: what was fitted. blocks: which of the fold's blocks (from 0) were left out. errors (blocks,): the
-    relative error on each, percent, and errors_per_joint (blocks, dof); nan where there is no torque. fits: the
-    estimates without each block.
+    `blocks` are the excluded blocks of the regression (from 0). `errors` (blocks,) and `errors_per_joint` (blocks,
+    dof) are relative errors in percent, nan if there is no torque. `fits` are the estimates without each block.
     """
 
     method: str
@@ -55,9 +54,8 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
                    estimate: Estimate | None = None) -> BlockCrossValidation:
     """Fit without each block of time and predict it.
 
-    A method that works on the factors alone is given those of the other blocks and is fast; one that looks at the
-    data again is given them without the block's rows. estimate: of the same method from all data, which may have a
-    faster way to fit again (`Estimate.refit`).
+    A method that works on the factors receives those of the other blocks; one that needs the data receives them
+    without the block's rows. `estimate`: of the same method from all data, which may have a faster `Estimate.refit`.
     """
     problem = problem.whole() if "data" in find_method(method).needs else problem
     regression = problem.regression
@@ -76,7 +74,7 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
 
 
 def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
-    """The estimate without a block by the method's own faster way; None where it has none, or not for these data."""
+    """Return the estimate without a block by the method's `refit`; None if it has none or refuses these data."""
     if estimate.refit is None or estimate.base is not fewer.base:
         return None
     try:
@@ -99,7 +97,7 @@ def fit_without(problem: Problem, fewer: Regression, k: int, method: str, option
 
 
 def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
-    """Relative error of a fit on block k, percent, in all and per joint; nan where there is no torque."""
+    """Return the relative error of a fit on block k, percent, in total and per joint; nan if there is no torque."""
     block = problem.regression.only(k)
     if fit.model is problem.model and fit.base is problem.base and problem.filtered is None:
         power, misfit = np.array([factor.power for factor in block.factors]), block.misfits(fit.values)

@@ -1,12 +1,11 @@
-"""Covariance of a constrained estimate: conditions that hold it back take away what they rule out.
+"""Covariance of a constrained estimate, reduced along the directions that the constraints exclude.
 
-A condition counts by how near the estimate is to it, measured by the noise, and not by whether it is active: with weak
-data that hangs on rounding, and one that is nearly active rules out nearly as much. When the unconstrained estimate
-moves by d beta, one that a barrier of weight w keeps inside moves by K d theta, with d theta where
-    |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a' dP v_b)^2 / (s_a s_b) + w sum (row d theta /
-s)^2 is least: s the eigenvalues of the body's matrix P and the slacks of the other conditions, v the eigenvectors. Here
-a pair of eigenvectors is held as its larger eigenvalue is, max(s_a, s_b)^2 in place of s_a s_b: that the border is
-round, so that turning costs something as well, is not counted, which errs on the safe side.
+A constraint counts by the distance of the estimate from it, measured by the noise, and not by whether it is active:
+with weak data that depends on rounding. If the unconstrained estimate changes by d beta, one with a barrier of weight
+w changes by K d theta, where d theta minimises |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a'
+dP v_b)^2 / (s_a s_b) + w sum (row d theta / s)^2: s are the eigenvalues of the body's matrix P and the slacks of the
+other constraints, v the eigenvectors. Here max(s_a, s_b)^2 replaces s_a s_b, which neglects the curvature of the
+boundary and is conservative.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ BORDER_TOLERANCE = 1e-9  # share of a row, or of the largest eigenvalue or slack
 
 @dataclass(frozen=True, eq=False)
 class _Conditions:
-    """Moves that conditions are about: rows (k, parameters) of length one, and how strongly each is held (k,), as the
-    root of a weight beside the squares of the fit; infinite for equalities."""
+    """Directions of constraints: rows (k, parameters) of length one, and their strengths (k,), the root of a weight
+    relative to the sum of squares; infinite for equalities."""
 
     rows: Array
     strength: Array
@@ -39,14 +38,12 @@ class _Conditions:
 
 def constrained_covariance(problem: Problem, consistency: Consistency, theta: Array, weight: float, stacked: Stacked,
                            free: Array, covariance: Array) -> Array:
-    """Covariance (base, base) of an estimate that conditions hold back, theta (parameters,) inside the set.
+    """Return the covariance (base, base) of a constrained estimate theta (parameters,) inside the set.
 
-    weight: of the barrier that keeps theta inside, beside half the squares of the fit. A limit on what the data see
-    themselves, friction held at zero for one, rules nothing out: on which side of it the truth lies is known, how
-    far from it only as well as the data say. An equality that the unconstrained estimate (base,) `free` breaks by
-    no more than its own doubt rules nothing out either. What limits pin only together keeps the deviation of a
-    truth on the border: half of the unconstrained errors fall outside and are taken back, so that half of their
-    square is left.
+    `weight` is that of the barrier, relative to half the sum of squares. A bound on a parameter that the data
+    determine, such as friction at zero, reduces nothing. An equality that the unconstrained estimate `free` (base,)
+    violates by less than its standard error reduces nothing either. For parameters bounded only jointly, half of the
+    unconstrained variance remains, as for a true value on the boundary.
     """
     base = problem.base.matrix
     found = _conditions(consistency, theta, _SOFT * weight)
@@ -70,7 +67,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
 
 
 def _free_moves(rows: Array) -> Array:
-    """Moves (parameters, k) that leave rows theta as they are."""
+    """Return directions (parameters, k) in the null space of the rows."""
     if not len(rows):
         return np.eye(rows.shape[1])
     _, values, right = np.linalg.svd(rows)
@@ -78,7 +75,7 @@ def _free_moves(rows: Array) -> Array:
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """What the conditions of a set hold at theta, with a barrier of this weight."""
+    """Return the constraint directions of a set at theta, with a barrier of this weight."""
     parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
@@ -92,7 +89,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
 
 
 def _held(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
-    """Rows (k, columns) of moves that a block is about, and how strongly each is held (k,)."""
+    """Return the rows (k, columns) of a block's directions, and their strengths (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))
         a, b = triangle(len(values))

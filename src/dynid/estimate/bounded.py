@@ -11,10 +11,10 @@ MIN_BOUND_SLOPE = 1e-10  # of the largest slope: a bound that gains less is kept
 
 
 def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: Array | None = None) -> Array:
-    """x (k,) that minimises |r x - rho|^2 with low <= x <= high, r (m, k) of full column rank.
+    """Return x (k,) that minimises |r x - rho|^2 with low <= x <= high, r (m, k) of full column rank.
 
-    Columns without a bound are eliminated first; the others are set free or held by an active-set method (Stark,
-    Parker: Bounded-variable least squares, 1995). start (k,): a guess of where bounds hold, as an earlier solution is.
+    Columns without a bound are eliminated; the others are solved by an active-set method (Stark, Parker:
+    Bounded-variable least squares, 1995). start (k,): a guess of the solution, which gives the first active set.
     """
     bound = np.isfinite(low) | np.isfinite(high)
     order = np.concatenate([np.flatnonzero(~bound), np.flatnonzero(bound)])
@@ -41,7 +41,7 @@ def nearest_within(values: Array, covariance: Array, low: Array, high: Array) ->
 
 
 def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) -> Array:
-    """The same where every column has a bound."""
+    """Return the solution if every column has a bound."""
     if not r.shape[1]:
         return np.empty(0)
     norms = np.linalg.norm(r, axis=0)
@@ -64,7 +64,7 @@ def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) ->
 
 def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: Bools,
                at_high: Bools) -> tuple[Array, Bools, Bools]:
-    """x with its free entries at their best, those that meet a bound on the way held there."""
+    """Return x with its free entries optimal; entries that reach a bound are fixed there."""
     x, at_low, at_high = x.copy(), at_low.copy(), at_high.copy()
     x[at_low], x[at_high] = low[at_low], high[at_high]
     while True:

@@ -28,10 +28,10 @@ MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs th
 class MethodCandidate:
     """One method of a choice.
 
-    left_out: its fits without each block of time, None where there are none. judged (blocks,): the errors that were
-    compared, percent: those on the blocks, or as the references see them where positions are noisy. behind: how much
-    larger its error is than the least, percentage points in the mean, and deviation: the standard error of that, both
-    from the blocks in pairs. apart: whether that tells it from the best. failure: why it gave nothing, as a sentence.
+    `left_out`: its fits without each block of time, or None. `judged` (blocks,): the compared errors, percent, on the
+    blocks, or along the references if positions are noisy. `behind`: its mean excess over the smallest error,
+    percentage points, and `deviation` its standard error, both paired by block. `apart`: whether the excess is
+    significant. `failure`: why it gave no estimate.
     """
 
     method: str
@@ -43,7 +43,7 @@ class MethodCandidate:
     failure: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; None for what is not known."""
+        """Return plain data for JSON; None for unknown values."""
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
                 "spread": None if seen is None else seen.spread,
@@ -74,19 +74,19 @@ class Choice:
 @method(AUTO, "the method with the best cross-validation error", needs={"blocks"}, gives={"theta"})
 def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
               options: Mapping[str, Mapping[str, Any]] | None = None) -> Estimate:
-    """The estimate of the method that predicts left-out blocks of time best, its name in `method`.
+    """Return the estimate of the method with the smallest cross-validation error; its name is in `method`.
 
-    Each candidate is fitted without each block of the fold in turn and tried on it; blocks are stretches of each log.
-    Candidates are compared by the mean of the relative errors in a paired test over the blocks: two differ where the
-    mean difference is above a hundredth of the error and beyond its standard error times Student's t of 95 %, with the
-    variance s^2 (1/n + 1/(n-1)) since the fits share most of their data (Nadeau and Bengio, 2003). Of those that do not
-    differ from the best, the physically consistent one is taken: left-out blocks lie between others, and other motions
-    do not. Where pc-wls is worse than the best, the data contradict its constraints (negative friction, for one), and
-    no other method with these constraints is taken either.
+    Each candidate is fitted without each block of the regression in turn and tested on it. Candidates are compared by
+    the mean relative error in a paired test over the blocks: a difference is significant if its mean is above a
+    hundredth of the error and beyond its standard error times Student's t of 95 %, with the variance s^2 (1/n +
+    1/(n-1)), since the fits share most of their data (Nadeau and Bengio, 2003). Among those that do not differ
+    significantly from the best, a physically consistent one is preferred, because other motions extrapolate. If
+    pc-wls is significantly worse than the best, the data contradict its constraints, and no other method with these
+    constraints is chosen either.
     A candidate that fails is listed with its reason. candidates: methods by name, by default wls, for models with
-    bodies pc-wls, pc-ridge where the robot's file has inertias, and iv with a known control law and noisy positions;
-    where iv takes part, errors are compared as the references see them (`dynid.estimate.reference_errors`). options:
-    of candidates, by name. The choice is in diagnostics["choice"].
+    bodies pc-wls, pc-ridge if the robot file has inertias, and iv with a known control law and noisy positions; with
+    iv, errors are compared along the references (`dynid.estimate.reference_errors`). options: of candidates, by name.
+    The choice is in diagnostics["choice"].
     """
     names = default_candidates(problem) if candidates is None else tuple(candidates)
     given = {name: dict(table) for name, table in (options or {}).items()}
@@ -110,7 +110,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
 
 
 def default_candidates(problem: Problem) -> tuple[str, ...]:
-    """The methods to choose among for a problem, by what its model has."""
+    """Return the default candidates for a problem, depending on its model."""
     parameters = problem.model.parameters
     if not parameters.bodies:
         return ("wls", *_closed_loop(problem))
@@ -121,7 +121,7 @@ def default_candidates(problem: Problem) -> tuple[str, ...]:
 
 
 def _closed_loop(problem: Problem) -> tuple[str, ...]:
-    """`iv` where the law and what it followed are known and noise in the positions would take from inertias."""
+    """Return `iv` if the law and its reference are known and noise in the positions would bias inertias."""
     known = problem.controller is not None and problem.recordings and problem.regression.prior is None
     if not known or problem.filtered is not None or any(log.reference is None for log in problem.recordings):
         return ()
@@ -132,7 +132,7 @@ def _closed_loop(problem: Problem) -> tuple[str, ...]:
 
 def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str, Mapping[str, Any]],
            failures: Mapping[str, str], names: Sequence[str]) -> Choice:
-    """The choice among methods that gave an estimate, by name, beside those that failed."""
+    """Return the choice among the methods that gave an estimate, and list those that failed."""
     failed, seen = dict(failures), {}
     blocks = sum(block.rows > 0 for block in problem.regression.blocks)
     if blocks >= MIN_BLOCKS_FOR_CHOICE and len(fits) > 1:
@@ -169,14 +169,15 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
 
 
 def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
-    """The first of some methods by preference; those without one in the order given, last."""
+    """Return the first method by preference; methods without a preference come last, in the order given."""
     return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
 
 
 def compare_left_out(
     seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
 ) -> dict[str, MethodCandidate]:
-    """Each method beside the one of the least mean error, compared block by block by the errors (blocks,) given."""
+    """Return each method compared block by block with the one of the smallest mean error, by the given errors
+    (blocks,)."""
     best = min(judged.values(), key=np.nanmean)
     return {name: MethodCandidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
             for name, one in seen.items()}
@@ -195,10 +196,11 @@ def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, boo
 
 
 def student_quantile(freedom: int, share: float) -> float:
-    """Quantile of Student's distribution with whole degrees of freedom, for a share of at least 0.5.
+    """Return the quantile of Student's distribution with an integer number of degrees of freedom, for a share of at
+    least 0.5.
 
-    scipy.special has it too, but importing that takes a tenth of a second. The distribution function is a finite sum
-    over the angle atan(t / sqrt(freedom)) (Abramowitz and Stegun, 26.7.3 and 26.7.4), which is bisected.
+    It avoids the import of scipy.special, which takes 0.1 s: the distribution function is a finite sum over the angle
+    atan(t / sqrt(freedom)) (Abramowitz and Stegun, 26.7.3 and 26.7.4), which is bisected.
     """
     low, high = 0.0, 0.5 * np.pi
     for _ in range(60):  # to the last digit of an angle

@@ -1,5 +1,4 @@
-"""Cross-validation over blocks of time for many sets of columns of one joint at a time, from one compressed regression.
-"""
+"""Cross-validation over blocks of time for many sets of columns of one joint, from one compressed regression."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ MIN_ROWS_OF_A_STRETCH = 10  # filtered rows share their noise with their neighbo
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns that a set of them is made of. r, rho: weighted triangular equations of the data without a block, of test
-    those of the block, per joint so that errors can be distinguished; squares (k,): of each column in all of r."""
+    """Weighted triangular equations r, rho of the data without a block, `tests` those of the block per joint, and
+    squared norms (k,) of the columns of r."""
 
     r: Array
     rho: Array
@@ -36,10 +35,8 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class ColumnsLeftOut:
-    """A fold as columns (k,), each a combination of base parameters, in blocks that are left out in turn.
-
-    low, high, ridge (k,): as those of a `Parameter`.
-    """
+    """Compressed data as columns (k,), each a combination of base parameters, in blocks that are excluded in turn.
+    low, high, ridge (k,): as in `Parameter`."""
 
     blocks: tuple[Columns, ...]
     low: Array
@@ -49,7 +46,8 @@ class ColumnsLeftOut:
     @staticmethod
     def of(regression: Regression, weights: Array, mixing: Array, low: Array, high: Array,
            ridge: Array) -> ColumnsLeftOut:
-        """From a fold with weights (dof,) of its joints; mixing (base, k): the columns as combinations."""
+        """Return the columns of a regression with joint weights (dof,); mixing (base, k): the columns as
+        combinations."""
         found = []
         for k, others in enumerate(regression.without_each()):
             if not regression.blocks[k].rows:
@@ -75,18 +73,19 @@ class ColumnsLeftOut:
         return values
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
-        """Equations of some columns, with their pull to zero, or a trace of it where the data may not tell them."""
+        """Return equations of some columns with their ridge rows, or a minimal ridge if the data may not determine
+        them."""
         pull = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
         return np.vstack([block.r[:, own], np.diag(pull)]), np.concatenate([block.rho, np.zeros(len(pull))])
 
     def losses(self, fits: Sequence[Array]) -> Array:
-        """Weighted squares (blocks, joints) that the fits leave of the blocks they have not seen."""
+        """Return the weighted squared errors (blocks, joints) of the fits on their excluded blocks."""
         return np.array([[float(np.sum((right - matrix @ values) ** 2)) for matrix, right in block.tests]
                          for block, values in zip(self.blocks, fits, strict=True)])
 
     def reduced(self, used: Bools, own: Ints, fits: Sequence[Array]) -> list[Reduced]:
-        """The problem in the columns `own` alone, the other ones that are used eliminated, those that a bound holds in
-        `fits` held."""
+        """Return the problem in the columns `own`, with the other used columns eliminated, or fixed at the bounds
+        active in `fits`."""
         return [self._reduced(block, used, own, values) for block, values in zip(self.blocks, fits, strict=True)]
 
     def _reduced(self, block: Columns, used: Bools, own: Ints, values: Array) -> Reduced:
@@ -106,13 +105,13 @@ class ColumnsLeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A left-out block's problem in the columns of one joint, all others eliminated: |inner x - right|^2.
+    """The problem without one block in the columns of one joint, all others eliminated: |inner x - right|^2.
 
     Attributes:
-        rest, own: columns that are eliminated, and those of the joint.
+        rest, own: eliminated columns, and those of the joint.
         upper: (rest, rest), triangular, and across (rest, own + 1): upper values[rest] = across (-x, 1).
         inner, right: (own, own) and (own,).
-        fixed: (k,), values of the columns that a bound holds, zero for all others.
+        fixed: (k,), values of the columns at an active bound, zero for all others.
     """
 
     whole: ColumnsLeftOut = field(repr=False)
@@ -134,7 +133,7 @@ class Reduced:
         return np.asarray(found - matrix[:, self.rest] @ gone)
 
     def loss(self, chosen: Bools) -> Array:
-        """Weighted squares (joints,) left of the block with some of the columns `own`."""
+        """Return the weighted squared errors (joints,) on the block with some of the columns `own`."""
         used = np.flatnonzero(chosen & (self.block.squares[self.own] > 0))
         columns = self.own[used]
         pull = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
@@ -146,7 +145,7 @@ class Reduced:
 
 
 def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None) -> Array:
-    """Least squares, between bounds where the free solution is not."""
+    """Return the least-squares solution, with bounds if the unbounded solution violates them."""
     free = np.asarray(np.linalg.lstsq(r, rho, rcond=1e-11)[0] if r.shape[1] else np.empty(0), dtype=float)
     if np.all((free >= low) & (free <= high)):
         return free
@@ -155,8 +154,8 @@ def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None)
 
 @dataclass(frozen=True)
 class Worth:
-    """What a term is worth on a joint: gain, the part of the joint's error on left-out blocks that it takes, percent,
-    and its standard error over the blocks."""
+    """Benefit of a term on a joint: `gain`, the reduction of the joint's cross-validation error, percent, and its
+    standard error."""
 
     term: str
     gain: float
@@ -167,27 +166,27 @@ class Worth:
 
 
 def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
-    """Return the worth from gains (blocks,) in squares, and the squares left without the term."""
+    """Return the benefit from gains (blocks,) in squares, and the squares without the term."""
     size = max(size, EXACT_SHARE * max(power, 1e-300))
     error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
     return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
 
 
 def stretches_of(logs: Sequence[Samples], count: int) -> int:
-    """Return the number of stretches of time in each of `count` blocks, so that each stretch has enough rows."""
+    """Return the number of intervals of time in each of `count` blocks, so that each interval has enough rows."""
     rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
                    for a, b in log.segments) for log in logs)
     return int(np.clip(rows // (count * MIN_ROWS_OF_A_STRETCH), 1, MAX_STRETCHES_OF_A_BLOCK))
 
 
 def dealt(regression: Regression, count: int) -> Regression:
-    """The same data in `count` blocks, stretch after stretch dealt out to them in turn: each is spread over all of the
-    motion, so that what is left without one still excites every parameter."""
+    """Return the same data in `count` blocks, with intervals assigned to them in turn, so that the data without a
+    block still excite every parameter."""
     hands = [regression.blocks[k::count] for k in range(count)]
     return replace(regression, blocks=tuple(reduce(add, hand) for hand in hands if hand))
 
 
 def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
-    """What a term is worth on joint j from the squares (blocks, joints) that are left without it and with it."""
+    """Return the benefit of a term on joint j from the squared errors (blocks, joints) without it and with it."""
     power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
     return worth_of_gains(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)

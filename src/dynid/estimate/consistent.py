@@ -40,9 +40,10 @@ _ZERO_COLUMN = 1e-12  # share of the largest column below which a column is roun
 def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                    centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                    intervals: Mapping[str, Any] | None = None) -> Consistency:
-    """The set for a problem, what is known exactly included. shapes: limit centres of mass by the robot's collision
-    shapes. centres: by link, a limit or a table (low, high | points | centre, axes). masses: limits, or tables (bodies,
-    low, high). intervals: lower and upper value by combination, what other estimates say (Sousa, s. 2.6.3)."""
+    """Return the consistent set of a problem, including exactly known values. shapes: limit centres of mass by the
+    robot's collision shapes. centres: by link, a limit or a table (low, high | points | centre, axes). masses:
+    limits, or tables (bodies, low, high). intervals: lower and upper value by combination, from other estimates
+    (Sousa, s. 2.6.3)."""
     found = {}
     if shapes:
         robot = complete(problem.model).robot
@@ -68,10 +69,10 @@ def _interval(text: str, pair: Any) -> tuple[float, float]:
 
 
 def dissipating_rows(problem: Problem) -> dict[str, Array]:
-    """Rows (k, parameters) by joint with which friction of parameters of either sign takes power.
+    """Return rows (k, parameters) by joint that make friction with parameters of either sign dissipative.
 
-    A difference of viscous friction between directions is at most the viscous friction, |Fvd| <= Fv. Other terms take
-    power at the speeds of the data; they have no rows where only a compressed regression is at hand.
+    A difference of viscous friction between directions is at most the viscous friction, |Fvd| <= Fv. Other terms are
+    constrained at the speeds of the data, and unconstrained if only a compressed regression is available.
     """
     model, items = problem.model, problem.model.parameters.items
     found: dict[str, Array] = {}
@@ -113,7 +114,7 @@ def _smaller(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, 
 
 
 def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
-    """More than the robot can weigh, kg: ten times what its own file says, what is allowed by name, and a tonne."""
+    """Return an upper bound of the robot's mass, kg: ten times the nominal or allowed mass, and at least a tonne."""
     masses = [problem.model.parameters.items[places[9]].nominal or 0.0
               for places in problem.model.parameters.bodies.values()]
     allowed = sum((limit.low or 0.0) if limit.high is None else limit.high for limit in limits)
@@ -121,11 +122,8 @@ def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
 
 
 def largest_losses(problem: Problem) -> dict[str, float]:
-    """Sizes by name that friction and offsets stay below where the data leave them open: ten times the torque that was
-    measured, root mean square, in each joint they act on.
-
-    Of a joint that moved one way only, friction and offset may grow together without end.
-    """
+    """Return bounds by name for friction and offsets that the data do not determine: ten times the RMS torque of
+    their joint. If a joint moved in one direction only, friction and offset could otherwise grow without bound."""
     regression, base = problem.regression, problem.base
     solution = solve(regression, regression.stack(joint_weights(regression)))
     reach = np.abs(solution.beta) + _UNSURE * np.sqrt(np.maximum(np.diag(solution.inverse), 0.0))
@@ -144,10 +142,8 @@ def largest_losses(problem: Problem) -> dict[str, float]:
 
 
 def unseen(problem: Problem) -> dict[str, float]:
-    """Values by name of the parameters beside the bodies' that no torque in the data depends on: nominal ones, or zero.
-
-    Friction of a joint that stood still has no best value, and the most central one would be infinite.
-    """
+    """Return values by name of the joint parameters that do not affect any torque in the data: nominal ones, or zero.
+    Friction of a joint at rest has no optimum, and its most central value would be infinite."""
     size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
     prior = problem.regression.prior
     told = {*problem.base.known, *(prior.known if prior is not None else ())}
@@ -157,8 +153,8 @@ def unseen(problem: Problem) -> dict[str, float]:
 
 
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
-    """What is known with a deviation, and the pull of parameters to zero, as rows (k, parameters) and values (k,)
-    beside weighted equations, which are `stacked`; None where there is nothing of it."""
+    """Return known values with a standard deviation, and ridge penalties, as rows (k, parameters) and values (k,)
+    relative to the weighted equations `stacked`; None if there are none."""
     base, prior = problem.base, problem.regression.prior
     pulled = np.flatnonzero(base.ridge)
     rows = np.sqrt(base.ridge * np.sum(stacked.r ** 2, axis=0))[pulled, None] * base.matrix[pulled]
@@ -174,7 +170,7 @@ def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tup
 def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Ordinary least squares inside the set: all joints' equations alike (Sousa, eq. 3.58)."""
+    """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58)."""
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
                                  intervals=intervals)
     return consistent_estimate(problem, "pc-ols", None, consistency, fill_with)
@@ -184,8 +180,8 @@ def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margi
 def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Weighted least squares inside the set: each joint's equations divided by the deviation of its own residual
-    (Sousa, s. 4.5.3)."""
+    """Return weighted least squares over the consistent set, with each joint weighted by the standard deviation of
+    its residual (Sousa, s. 4.5.3)."""
     consistency = consistency_of(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
                                  intervals=intervals)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
@@ -193,7 +189,7 @@ def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margi
 
 def consistent_estimate(problem: Problem, name: str, weights: Array | None, consistency: Consistency,
                         fill_with: Fill = "auto") -> Estimate:
-    """The estimate of a constrained fit of the problem's own equations, see `inside_the_set`."""
+    """Return the estimate of a constrained fit of the problem's equations, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
         found = inside_the_set(LinearFit.of(problem, solution, weights), name, problem.regression, weights, consistency,
@@ -207,8 +203,8 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
 
 
 def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with: Fill, near: Array | None) -> Array:
-    """theta (parameters,) of a constrained fit inside the set of an earlier one, whose theta is near. Refused where the
-    problem's equations do not see a parameter that those of the earlier fit saw."""
+    """Return theta (parameters,) of a constrained fit started near an earlier one. Refuses equations that lack a
+    parameter of the earlier fit."""
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
     with one_blas_thread():
@@ -219,7 +215,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
 
 def constrained_fit(problem: Problem, regression: Regression, weights: Array | None,
                     consistency: Consistency) -> tuple[Fit, Stacked, tuple[Array, Array] | None]:
-    """The best fit of weighted equations inside the set, these equations, and what is known as rows beside them."""
+    """Return the constrained fit of weighted equations, these equations, and the rows of known values."""
     # Values known with a deviation are of standard parameters: base parameters can take in only a part of them.
     measured = regression.stack(weights, prior=False)
     prior = prior_rows(problem, weights, measured)
@@ -259,8 +255,8 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """A constrained fit: the best of all, the equations it is of without what is known, the weighted squares that noise
-    is worth, theta (parameters,) with its open parameters filled in, and by what."""
+    """A constrained fit: the optimum, its equations without known values, the weighted sum of squares of the noise,
+    theta (parameters,) with undetermined parameters chosen, and how these were chosen."""
 
     best: Fit
     measured: Stacked
@@ -284,9 +280,9 @@ def _best_inside(free: LinearFit, regression: Regression, weights: Array | None,
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None,
            near: Array | None = None) -> tuple[Array, str]:
-    """Full parameters (parameters,) of the best fit, what motion leaves open chosen by `fill` at a cost below
-    `noise_misfit`, the weighted squares that noise is worth; and what it was chosen by: "nominal", "central", or "none"
-    where neither can be found. Then what is open is as the fit left it: the torques are those of the best fit still."""
+    """Return full parameters (parameters,) of the optimum, with undetermined parameters chosen by `fill` at a cost
+    below `noise_misfit`, the weighted sum of squares of the noise; and the criterion: "nominal", "central", or "none"
+    if neither succeeds. The torques are those of the optimum."""
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
@@ -304,9 +300,8 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
 
 
 def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
-    """Weighted squares that may be given up for parameters inside the set: less than noise is worth, but no less than
-    the solver leaves open. Without that, what motion does not show of data without noise has no room to be chosen in,
-    and stays at masses without measure, where the solver ended."""
+    """Return the sum of squares that may be given up to choose parameters inside the set: less than the noise, but
+    not less than the solver's accuracy, which matters for data without noise."""
     torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
     return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, _SOLVED * torque, 1e-300)
 
@@ -321,7 +316,7 @@ def open_names(problem: Problem) -> list[str]:
 
 
 def active_names(best: Fit) -> list[str]:
-    """The links and parameters whose conditions hold the fit back, once each, in order."""
+    """Return the links and parameters with active constraints, without repetition, in order."""
     return list(dict.fromkeys(block.body or block.name for block in best.active))
 
 

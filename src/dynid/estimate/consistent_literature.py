@@ -57,7 +57,7 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Base parameters and equations with a row more for everything that is known, for searches without equalities."""
+    """Return base parameters and equations with one more row for every known value, for searches without equalities."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights, stacked) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
@@ -75,7 +75,7 @@ def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stack
 
 
 def _inside(consistency: Consistency, values: Array) -> Array | None:
-    """Nominal values as the start of a search, where they are strictly possible."""
+    """Return nominal values as the start of a search if they are strictly feasible."""
     return values if consistency.slack(values) > 0 else None
 
 
@@ -131,8 +131,8 @@ def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
 
 @method("pc-reduce", _FIT_FUNCTIONS["pc-reduce"][1], gives={"theta"})
 def reduced(problem: Problem, *, every: int = 1) -> Estimate:
-    """Least squares with base parameters left out until the rest is consistent (Diaz-Rodriguez et al. 2010; Sousa,
-    s. 6.4). every: consistency is tested after so many removals."""
+    """Return least squares with base parameters removed until the result is consistent (Diaz-Rodriguez et al. 2010;
+    Sousa, s. 6.4). every: number of removals between consistency tests."""
     return _estimate("pc-reduce", problem, {"every": every})
 
 

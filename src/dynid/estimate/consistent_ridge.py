@@ -46,14 +46,13 @@ _PRIOR_ROUNDS = 4  # noise and strength of the prior depend on each other: this 
 def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength: float | None = None,
                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,
                      masses: Sequence[Any] = ()) -> Estimate:
-    """Consistent parameters with a nominal model (the robot's file, or `nominal` of the problem) as prior, its strength
-    chosen by the evidence of the data.
+    """Return consistent parameters regularised toward a nominal model (the robot file, or `nominal` of the problem).
 
-    metric: "entropic" (log-det divergence of pseudo-inertias) or "euclidean". strength: by default the one of greatest
-    evidence, where joint j counts as many rows as its residuals' correlation leaves independent, and its noise is what
-    no consistent robot explains; noise and strength are found in turn. Friction is pulled too, to its nominal values or
-    to zero, each symbol by a strength of its own (`friction_pull`): diagnostics["friction_wrong_by"] has the shares by
-    which it is believed to be off, and ["friction_to_zero"] the symbols whose nominal values have less evidence.
+    metric: "entropic" (log-det divergence of pseudo-inertias) or "euclidean". strength: by default the one of
+    greatest evidence, with the effective number of rows of each joint and the noise about the best consistent robot;
+    noise and strength are estimated alternately. Friction is regularised too, toward its nominal values or zero, each
+    symbol with its own strength (`friction_pull`): diagnostics["friction_wrong_by"] has its estimated relative
+    errors, and ["friction_to_zero"] the symbols whose nominal values have less evidence.
     """
     if metric not in ("entropic", "euclidean"):
         raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'")
@@ -92,8 +91,8 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The fit of the strength that was chosen, the equations it solved, with joint weights (dof,) by which each row is
-    one independent unit of noise, the pull on friction, and all that is known beside the nominal bodies."""
+    """The fit of the chosen strength, its equations with joint weights (dof,) in units of independent noise, the
+    regularisation of friction, and other prior rows."""
 
     chosen: PriorFit
     stacked: Stacked
@@ -104,7 +103,8 @@ class Fitted:
 
 def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodies: Mapping[str, Array], metric: Metric,
              weights: Array, strength: float | None) -> Fitted:
-    """Noise, pull on friction and strength found in turn; weights (dof,): of `wls`, for the first fit."""
+    """Return noise, regularisation of friction and strength, estimated alternately; weights (dof,): of `wls`, for the
+    first fit."""
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
     known = prior_rows(problem, weights, stacked)
@@ -127,11 +127,11 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
 
 
 def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence, or the strongest weaker one that is expected to be no worse than wls.
+    """Return the fit of greatest evidence, or the strongest weaker one whose expected error is not above that of wls.
 
-    The evidence takes the errors of all bodies for errors of one size. Where some bodies are far off, its strength
-    biases what the data determine well. The expected error of the torques has the noise of the data and the errors of
-    the nominal model as the data show them; without a nominal model every base parameter adds one unit of noise.
+    The evidence assumes errors of one size for all bodies. If some bodies are far off, its strength biases parameters
+    that the data determine well. The expected torque error contains the noise and the estimated errors of the nominal
+    model; without regularisation every base parameter adds one unit of noise.
     """
     fits, weaker = tee(fits)
     best = best_strength(fits)
@@ -150,12 +150,12 @@ def _no_worse_than_wls(problem: Problem, stacked: Stacked, pull: FrictionPull, f
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What the error of a fit is made of.
+    """Parts of the error of a fit.
 
     Attributes:
         gain: (base, parameters), the change of the base parameters by a score of the parameters.
         curvature: (parameters, parameters), of the regularisation toward nominal values.
-        stated: (parameters, parameters), of values that are given with a standard error, and of limits.
+        stated: (parameters, parameters), of values with a given standard error, and of limits.
     """
 
     gain: Array
@@ -184,8 +184,8 @@ class _Parts:
 
 def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
            near: Array) -> Array:
-    """theta (parameters,) with the noise, the strength and the pull on friction of an earlier fit, whose theta is near.
-    Refused where the problem's equations do not see a parameter that those of the earlier fit saw."""
+    """Return theta (parameters,) with the noise, strength and friction regularisation of an earlier fit with a
+    similar theta. Refuses equations that lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
@@ -208,11 +208,11 @@ def _euclidean(problem: Problem, consistency: Consistency, nominal: Nominal, sta
 
 def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: Fitted,
                  cov_type: CovType | None) -> Uncertainty:
-    """Mean square error of a fit; weights (dof,): of `wls`.
+    """Return the mean square error of a fit; weights (dof,): of `wls`.
 
-    To first order the estimate errs by J^-1 (noise - L e), J = H + L with the prior's curvature L, where the nominal
-    bodies and friction err by e (`nominal_errors`). That is more than the posterior's J^-1 where they err by more than
-    the prior has it: the entropic one takes the directions in which a thin body is thin for known.
+    To first order the error is J^-1 (noise - L e), J = H + L with the prior's curvature L and the errors e of the
+    nominal bodies and friction (`nominal_errors`). It exceeds the posterior's J^-1 if these errors exceed the prior's
+    assumption: the entropic prior takes the thin directions of a thin body as known.
     """
     if cov_type not in (None, "posterior"):
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible "
@@ -238,8 +238,8 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
 
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
-    """The fit with the curvature of data, columns (k, parameters), and of the pull, rows (k, parameters), alone on
-    friction that is pulled: the walls that keep it above zero are steep beside zero and do not know the true value."""
+    """Return the fit with the curvature of the data, columns (k, parameters), and of the regularisation, rows (k,
+    parameters), but without the barrier at zero, for regularised friction."""
     pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
     own, pull = columns[:, pulled], rows[:, pulled]
     information = chosen.information.copy()
@@ -254,8 +254,7 @@ def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
                 prior: Rows | None, strength: float | None, near: Array | None = None) -> Iterable[PriorFit]:
-    """The fits of all strengths, or of one alone, beside what is known otherwise. near (parameters,): the fit to nearly
-    the same equations."""
+    """Return the fits of all strengths, or of one. near (parameters,): a fit to similar equations."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
@@ -266,7 +265,7 @@ def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, me
 
 
 def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:
-    """Deviation (dof,) of the torques about a robot, and how many independent rows (dof,) the log is worth."""
+    """Return the standard deviation (dof,) of the torque residuals, and the effective number of rows (dof,)."""
     beta = problem.base.matrix @ theta
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
     deviation = np.sqrt(problem.regression.misfits(beta) / rows)

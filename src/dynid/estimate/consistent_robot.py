@@ -1,4 +1,4 @@
-"""The physically consistent robot that is nearest to base parameters, for methods that give nothing else."""
+"""The physically consistent robot nearest to given base parameters."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ConsistentRobot:
 
     @property
     def same(self) -> bool:
-        """Whether its torques are those of the estimate, but for what noise hides."""
+        """Whether its torque error equals that of the estimate within the noise."""
         return self.error <= (1.0 + SAME_ERROR) * self.estimate_error
 
     @property
     def sentence(self) -> str:
-        """What it costs to be consistent."""
+        """The increase of the torque error as a sentence."""
         if self.same:
             return f"a physically consistent robot with the same torques (error {self.error:.2g} % on the fitted data)"
         return (f"the nearest physically consistent robot; its torque error on the fitted data is {self.error:.2g} % "
@@ -50,11 +50,11 @@ def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
     """Return the physically consistent robot whose torques along the data are nearest to those of an estimate.
 
     Args:
-        problem: the data, and what is known.
+        problem: the data and known values.
         estimate: of that problem, by any method of base parameters.
 
     Raises:
-        NotPossibleError: where the estimate is of other parameters than the problem, or no robot is near.
+        NotPossibleError: if the estimate has other parameters than the problem, or no robot is near.
     """
     base = problem.base
     if estimate.base is not base and estimate.names != base.names:

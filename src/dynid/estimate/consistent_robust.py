@@ -27,8 +27,8 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
                       tolerance: float = 1e-2, form: InertiaForm = "pseudo", margin: float = MARGIN,
                       shapes: bool = False, centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                       intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Reweighted least squares inside the set, for torques with outliers: each step is a cone programme with the
-    weights that the residuals of the last one have (Sousa, s. 8.1: the conditions beside any regression).
+    """Return reweighted least squares over the consistent set, for torques with outliers: each step is a cone
+    programme with weights from the previous residuals (Sousa, s. 8.1).
 
     The start and the scale of each joint's noise are those of `irls`. Options as there and in `pc-wls`.
     """
@@ -49,8 +49,8 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
                           form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                           centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                           intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Generalised least squares inside the set and the covariance S of the joints' residuals in turn, until neither
-    changes (Sousa, s. 8.1, who names the maximum likelihood of Olsen and Petersen 2001).
+    """Return generalised least squares over the consistent set, alternating with the covariance S of the joints'
+    residuals until both converge (Sousa, s. 8.1, citing Olsen and Petersen 2001).
 
     Equations are whitened as in `ml`; each step is a cone programme. Options as there and in `pc-wls`.
     """
@@ -70,7 +70,7 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
 
 @dataclass(frozen=True)
 class Steps:
-    """At most so many steps; fewer once no parameter moves more than `tolerance` of its deviation."""
+    """Largest number of steps, and the convergence tolerance in standard errors of the parameters."""
 
     most: int
     tolerance: float
@@ -78,8 +78,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """The last step of a reweighted fit inside the set: base parameters (base,), the equations they are the best fit
-    of, how many steps it took."""
+    """Last step of a reweighted constrained fit: base parameters (base,), its equations, and the number of steps."""
 
     beta: Array
     regression: Regression
@@ -88,8 +87,8 @@ class Reweighted:
 
 def reweighted_inside(problem: Problem, consistency: Consistency, beta: Array, weights: Array,
                       equations: Callable[[Array], Regression], steps: Steps) -> Reweighted:
-    """Constrained fits of equations that depend on the last one, until nothing moves. beta (base,): the start.
-    weights (dof,): of the joints in these equations."""
+    """Repeat constrained fits of equations that depend on the previous one, until they converge. beta (base,): the
+    start. weights (dof,): of the joints in these equations."""
     for step in range(1, steps.most + 1):
         regression = equations(beta)
         before, beta = beta, constrained_fit(problem, regression, weights, consistency)[0].beta

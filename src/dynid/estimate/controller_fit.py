@@ -1,4 +1,4 @@
-"""ControllerFit: gains of a controller from what it was asked to follow and how the joints answered."""
+"""Gains of a controller, estimated from references and measured positions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dynid.simulation.plant import per_joint
 
 @dataclass(frozen=True, eq=False)
 class ControllerFit:
-    """Gains of tau = kp (qr - q) + kd (follow dqr - dq) of the joints that a log asks to move.
+    """Gains of tau = kp (qr - q) + kd (follow dqr - dq) of the commanded joints.
 
-    loops: one each, places: their joints, kp, kd, follow (loops,). inertias (dof,): of all joints.
-    H = C G / (1 + C G) with G = 1 / (J s^2) is solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 /
-    a2, follow = b1 / a1. Friction, gravity and coupling are taken for disturbances that the loop rejects.
+    loops: one per commanded joint, places: its joint, kp, kd, follow (loops,). inertias (dof,): of all joints. H = C
+    G / (1 + C G) with G = 1 / (J s^2) is solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 / a2,
+    follow = b1 / a1. Friction, gravity and coupling are treated as rejected disturbances.
     """
 
     loops: tuple[LoopFit, ...]
@@ -36,7 +36,7 @@ class ControllerFit:
 
     @property
     def law(self) -> Cascade:
-        """As a control law to simulate, the speed of the reference fed forward where at least half of it is."""
+        """Return a control law for simulation, with velocity feed-forward if the median share is above one half."""
         if len(self.loops) < len(self.inertias):
             raise ModelError(f"only {len(self.loops)} of "
                              f"{len(self.inertias)} joints have a moving "
@@ -45,9 +45,9 @@ class ControllerFit:
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 
     def pole_ratio(self, controller: Controller) -> Array | None:
-        """Natural frequency that the log shows over the one that a controller has with these inertias (dof,), usually
-        0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47), (loops,); not a number where the log does not show it, None
-        for a law without poles of its own."""
+        """Return the natural frequency of the log divided by that of a controller with these inertias (loops,),
+        usually 0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47); nan if the log does not determine it, None for a law
+        without poles."""
         gains = control_law(controller).tuned(self.inertias).gains(len(self.inertias))
         if gains is None or np.any(gains.kp <= 0):
             return None
@@ -56,8 +56,7 @@ class ControllerFit:
                          for loop, omega in zip(self.loops, wanted, strict=True)])
 
     def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
-        """Plain data for JSON, one entry a joint; controller: the law that the run was given, for the ratio of
-        poles."""
+        """Return plain data for JSON, one entry per joint; controller: the given law, for the ratio of poles."""
         ratio = None if controller is None else self.pole_ratio(controller)
         ratios = [None] * len(self.loops) if ratio is None else [float(x) if np.isfinite(x) else None for x in ratio]
         return [{**loop.to_dict(), "pole_ratio": one, "kp": float(kp) if loop.seen else None,

@@ -1,11 +1,10 @@
-"""Covariance of estimates under noise correlated in time, in the way that is named or the best that the data allow.
+"""Covariance of estimates under autocorrelated noise, of a named type or the best that the data allow.
 
-- "correlated": with the data at hand, from how residuals correlate in time (`dynid.regression.correlation`).
-- "blocks": from a fold alone, by leaving blocks of time out. With H_b and s_b a block's share of H = sum w^2 X'X and of
-  the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals by Student's t
-  with n - 1 degrees. It needs only the factors that the fold keeps, so it serves saved folds and sums of them.
-- "independent": from a fold of too few blocks, as if every row were independent. How much that understates is not
-  known.
+- "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.correlation`).
+- "blocks": jackknife over blocks of time, from a compressed regression. With H_b and s_b a block's share of H = sum
+  w^2 X'X and of the score, beta - beta_(-b) = (H - H_b)^-1 s_b, and C = (n - 1) / n sum_b delta_b delta_b'; intervals
+  use Student's t with n - 1 degrees of freedom.
+- "independent": with too few blocks, as if rows were independent; it is too small by an unknown factor.
 """
 
 from __future__ import annotations
@@ -44,11 +43,10 @@ _MIN_REMAINING_SHARE = 1e-9  # share of what is known of a direction that must b
 
 @dataclass(frozen=True, eq=False)
 class ScoreNoise:
-    """What the noise does to the weighted equations: middle (base, base) with covariance H^-1 middle H^-1.
+    """Noise of the weighted equations: middle (base, base), with covariance H^-1 middle H^-1.
 
-    cov_type: how it was found. freedom: degrees of Student's t for intervals, infinite for a normal one.
-    correlation: of the residuals, where they were looked at. motion: shift by errors of the motion, whose square is in
-    `middle`; None where that is not known.
+    cov_type: its type. freedom: degrees of freedom of Student's t, infinite for a normal distribution. correlation:
+    of the residuals, if computed. motion: bias by errors of the motion, whose square is in `middle`, or None.
     """
 
     middle: Array
@@ -69,8 +67,8 @@ class ScoreNoise:
         return replace(self, middle=self.middle + np.outer(motion.score, motion.score), motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
-        """What to say of an estimate with this covariance (base, base); shapes that were solved for besides stand
-        behind the base parameters."""
+        """Return notes on an estimate with this covariance (base, base); estimated shapes come after the base
+        parameters."""
         if self.motion is None:
             return ()
         shift, std = np.abs(self.motion.shift[:len(base)]), np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -94,11 +92,11 @@ class ScoreNoise:
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
           regression: Regression | None = None, influence: Callable[[Array], Array] | None = None,
           cov_type: CovType | None = None) -> ScoreNoise:
-    """The noise of a weighted estimate by the way named `cov_type`, by default the best that the problem allows.
+    """Return the noise of a weighted estimate by `cov_type`, by default the best type that the problem allows.
 
-    weights (dof,): of the joints, None for none. equations, regression: those that were solved, the problem's own by
-    default. influence: as `correlation` takes it. What is known with a deviation has the noise it states. Errors of the
-    motion shift an estimate; as their size is known better than their sign is certain, the shift counts as a deviation.
+    weights (dof,): of the joints, or None. equations, regression: the solved ones, by default the problem's own.
+    influence: see `correlation`. Prior rows have their stated noise. The bias by errors of the motion counts as a
+    standard deviation, since its sign is uncertain.
     """
     regression = problem.regression if regression is None else regression
     scale = np.ones(regression.dof) if weights is None else weights
@@ -125,7 +123,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
 
 
 def _possible(problem: Problem, regression: Regression, cov_type: CovType | None) -> CovType:
-    """The named way to a covariance, or the best there is; refused where the data do not allow it."""
+    """Return the named covariance type, or the best available. Refuses one that the data do not allow."""
     blocks = sum(block.rows > 0 for block in regression.blocks)
     if cov_type is None:
         return "correlated" if problem.data else "blocks" if blocks >= FEWEST_BLOCKS else "independent"
@@ -144,8 +142,8 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 
 
 def _pull_matrix(regression: Regression, solution: Solution, weights: Array | None) -> Array:
-    """Square of the error (base, base) that the pull of parameters to zero makes, as noise of the equations: pull times
-    value, each value wrong by as much as all those of its joint and unit that are pulled are together."""
+    """Return the squared error (base, base) by the ridge penalty, as noise of the equations; the error of each
+    penalised value is estimated from all penalised values of its joint and unit."""
     base, items = regression.base, regression.base.parameters.items
     pulled = np.flatnonzero(base.ridge > 0)
     owner = [(items[base.independent[c]].owner, base.units[c]) for c in pulled]
@@ -157,8 +155,8 @@ def _pull_matrix(regression: Regression, solution: Solution, weights: Array | No
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
-    """sum_j w_j^4 X_j' C_j X_j (base, base), C_j from residuals correlated in time; and what equations of one torque
-    share."""
+    """Return sum_j w_j^4 X_j' C_j X_j (base, base) with autocorrelated residuals, plus the shared noise of equations
+    with the same torque."""
     middle = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
@@ -173,7 +171,7 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
 
 
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> ScoreNoise:
-    """The noise from the blocks of a fold: how far the estimate moves when each is left out."""
+    """Return the noise from a jackknife over the blocks of a regression."""
     kept = [block for block in regression.blocks if block.rows]
     values, vectors = np.linalg.eigh(solution.inverse[np.ix_(solution.excited, solution.excited)])
     half = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -185,17 +183,17 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
 
 
 def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
-    """Whether positions repeat from row to row, as those of an encoder do whose steps are coarse for the motion."""
+    """Return whether positions repeat from row to row, as with an encoder that is coarse for the motion."""
     return any(float(np.mean(np.diff(np.asarray(log.q[:STEP_ROWS]), axis=0) == 0.0)) > REPEATED_SHARE
                for log in recordings if len(log) > 1)
 
 
 def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
-    """Return the shift by rows about the reversals of the joints; None where the model has no dry friction.
+    """Return the bias by rows near the reversals of the joints; None if the model has no dry friction.
 
-    Near a reversal the sign of a velocity is uncertain, most so with coarse encoders in a closed loop, which sticks
-    between two counts. Dry friction is then too small and viscous friction too large. The shift is the difference to
-    the estimate without these rows; it counts as a standard deviation, since a part of it is noise.
+    Near a reversal the sign of a velocity is uncertain, mostly with coarse encoders in a closed loop. Dry friction is
+    then too small and viscous friction too large. The bias is the difference to the estimate without these rows; it
+    counts as a standard deviation, since a part of it is noise.
     """
     known = solution.excited
     if problem.filtered is not None or not has_encoder_steps(problem.recordings) \
@@ -251,7 +249,8 @@ def naive_noise_matrix(regression: Regression, solution: Solution, weights: Arra
 
 def naive_covariance(regression: Regression, solution: Solution, weights: Array,
                      variances: Sequence[float] | None = None) -> Array:
-    """Covariance as if every row were independent (Janot, Vandanjon, Gautier, eq. 16-18, each joint its own noise)."""
+    """Return the covariance for independent rows (Janot, Vandanjon, Gautier, eq. 16-18, with separate noise of each
+    joint)."""
     return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
 
 
@@ -264,14 +263,14 @@ def textbook_covariance(regression: Regression, solution: Solution, weights: Arr
 
 
 def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
-    """Factor by which deviations from the naive covariance are too small, the median over the parameters."""
+    """Return the factor by which standard errors exceed those for independent rows, the median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
     known = identified & (simple > 0)
     return float(np.median(honest[known] / simple[known])) if known.any() else 1.0
 
 
 def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:
-    """Numbers every linear method reports of its fit, and `more` of its own."""
+    """Return the diagnostics of a linear fit, with `more` facts of the method."""
     weights = np.ones(problem.regression.dof) if weights is None else weights
     return Diagnostics.of_fit(problem.regression, solution.beta, rank=solution.rank, condition=solution.condition,
                               weights=weights.tolist(), confounded={k: list(v) for k, v in solution.confounded.items()},
@@ -280,15 +279,15 @@ def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **m
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """A solution of weighted equations, with how to find its noise where that is asked for.
+    """A solution of weighted equations, with a function that computes its noise on demand.
 
     Attributes:
-        problem: the equations that were solved.
+        problem: the solved equations.
         solution: of them.
-        weights: (dof,) of the joints, None for none.
-        noise: finds the noise by a named way, None for the best there is.
-        naive: covariance (base, base) of independent rows under a noise, by default the weighted one.
-        facts: of the method's own, for the diagnostics.
+        weights: (dof,) of the joints, or None.
+        noise: computes the noise by a named type, None for the best available.
+        naive: covariance (base, base) for independent rows under a noise, by default the weighted one.
+        facts: of the method, for the diagnostics.
     """
 
     problem: Problem
@@ -312,8 +311,8 @@ class LinearFit:
 
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
-        """The uncertainty by a named way, None for the best there is. covariance (base, base): by default that of the
-        solution under its noise. notes, facts: of the method's own."""
+        """Return the uncertainty by a named type, None for the best available. covariance (base, base): by default
+        that of the solution under its noise. notes, facts: of the method."""
         found, regression = self.noise(cov_type), self.problem.regression
         if covariance is None:
             covariance = found.covariance(self.solution)

@@ -1,19 +1,17 @@
-"""CutoffChoice: the cut-off frequency whose estimate predicts best in cross-validation over blocks of time.
+"""Choice of the cut-off frequency by cross-validation over blocks of time.
 
-Too low a cut-off removes motion, too high a one lets noise of the positions into the regressor, and both spoil what the
-estimate predicts. The data are compressed at octaves. At each, weighted least squares is solved without one block of
-time after the other, and every solution predicts the block that it has not seen.
+A cut-off that is too low removes motion; one that is too high passes noise of the positions into the regressor. The
+data are compressed at octaves. At each, weighted least squares is solved without each block of time and predicts it.
 
-All candidates are compared on the same torques: measured and predicted ones, low-passed at one frequency that holds the
-whole motion, the yardstick. A higher one would favour high cut-offs. With noise N in the regressor of the comparison,
-the expected squared error of values b is |tau - X b|^2 + b' N b: it rewards values that noise has shrunk, and N grows
-with the fifth power of the frequency. A lower one would favour low cut-offs, which bend the motion as it does. Joints
-are weighted by their residuals there, as weighted least squares does. In shares of its own torque, a joint with hardly
-any torque would decide alone.
+All candidates are compared on the same torques, measured and predicted, low-passed at one reference frequency that
+contains the whole motion (`yardstick`). A higher one would favour high cut-offs: with noise N in the regressor of the
+comparison, the expected squared error of values b is |tau - X b|^2 + b' N b, which rewards values shrunk by noise,
+and N grows with the fifth power of the frequency. A lower one would favour low cut-offs. Joints are weighted by their
+residuals, since relative errors would be dominated by joints with little torque.
 
-Candidates whose excess error over the best is within half a standard error or 1 % are not ranked, and errors far below
-one percent of the torques are alike. The middle candidate of those is taken: it is the furthest from both faults, and
-changes least when the log is halved.
+Candidates within half a standard error or 1 % of the best, or with errors far below one percent of the torques, are
+considered equal. The middle one of these is chosen: it is furthest from both faults and changes least if the log is
+halved.
 """
 
 from __future__ import annotations
@@ -61,14 +59,14 @@ class CutoffChoice:
         settings: options of the preparation with this cut-off.
         spectrum: Hz, the cut-off that the spectra of the positions alone suggest.
         band: Hz, of the motion, the median over joints and logs.
-        tried: (k,) Hz, ascending; empty where nothing could be compared.
-        errors: (k,) percent, torque error in cross-validation, joints weighted by their residuals; the
-            geometric mean over blocks.
+        tried: (k,) Hz, ascending; empty if nothing could be compared.
+        errors: (k,) percent, torque error in cross-validation, joints weighted by their residuals; the geometric mean
+            over blocks.
         alike: (k,) whether a candidate is as good as the best.
-        yardstick: Hz, of the low-pass through which all candidates are compared; zero where nothing was compared.
+        yardstick: Hz, reference frequency of the comparison; zero if nothing was compared.
         folds: compressed data at each cut-off.
-        why_not: why nothing could be compared. The cut-off is then the lower of what the spectra suggest and of the
-            yardstick.
+        why_not: why nothing could be compared. The cut-off is then the lower of `spectrum` and the reference
+            frequency.
     """
 
     cutoff: float
@@ -105,13 +103,13 @@ class CutoffChoice:
 
 def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording], settings: Preparation | None = None,
                   *, known: KnownValues | None = None) -> CutoffChoice:
-    """Return the cut-off for identifying a model from recordings, by the torques that its estimate predicts.
+    """Return the cut-off for identifying a model from recordings, by cross-validation.
 
     Args:
-        model: whose parameters are to be identified.
+        model: model to be identified.
         recordings: the logs.
         settings: options of the preparation; a cut-off in them is ignored.
-        known: standard parameters whose values are known.
+        known: known standard parameters.
     """
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
@@ -140,7 +138,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
 def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
                     known: KnownValues | None = None, tell: Tell = lambda sentence: None
                     ) -> tuple[Dataset, CutoffChoice | None]:
-    """Return a dataset with its logs prepared for a model, and the choice of the cut-off; None where it is given."""
+    """Return a dataset with its logs prepared for a model, and the choice of the cut-off; None if it is given."""
     chosen = (preparation or Preparation()).keeping_slow(complete(model).slow_joints, model.dof)
     if not chosen.chooses_cutoff:
         return dataset.prepared(chosen, tell=tell), None
@@ -193,7 +191,7 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 
 
 def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
-    """Return the squared errors (blocks, dof) of the judge's blocks, each by the solution of the fold without it."""
+    """Return the squared errors (blocks, dof) on each of the judge's blocks by the solution of the data without it."""
     weights, others = joint_weights(fold), fold.without_each()
     return np.array([[factor.misfit(beta) for factor in judge.blocks[b].factors]
                      for b in blocks for beta in [solve(others[b], others[b].stack(weights)).beta]])
@@ -207,10 +205,10 @@ def _excess(losses: Array) -> tuple[int, Array, Array]:
 
 
 def _alike(losses: Array, is_whole: Bools) -> Bools:
-    """Return the candidates (k,) that cannot be ranked, all between the lowest and the highest of them included.
+    """Return the candidates (k,) that are considered equal, including all between the lowest and the highest of them.
 
-    Those that may not pass the whole motion (is_whole (k,) False) count only where they are shown to be hardly worse
-    than the best of the others: what they remove may matter more in another motion than in the one at hand.
+    Candidates that may remove motion (is_whole (k,) False) count only if they are hardly worse than the best of the
+    others, since the removed motion may matter in another log.
     """
     whole = int(np.argmin(np.where(is_whole, losses.mean(axis=1), np.inf)))
     apart = losses - losses[whole]

@@ -1,4 +1,4 @@
-"""CutoffFolds: the same recordings folded at one cut-off after another, as little of them as tells."""
+"""Compressed data of the same recordings at several cut-off frequencies, from an excerpt if possible."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _UNIFORM_TOLERANCE = 0.01  # of an interval, by which stamps of a log whose rows
 
 @dataclass(frozen=True, eq=False)
 class CutoffFolds:
-    """Folds of some recordings, by cut-off (Hz); each is made when it is first asked for.
+    """Compressed data of recordings by cut-off (Hz), computed on demand.
 
-    moving: the recordings in which something moves; logs: what is folded of them; whole: whether that is all there is.
-    settings: of the preparation, but for the cut-off. Filtered equations have their window from the cut-off; `torques`
-    are those of the same logs as torques. starts: of the stretches of each log, s, from the first fold that is made.
+    moving: recordings with motion; logs: the parts used; whole: whether these are all data. settings: of the
+    preparation, except the cut-off. The window of filtered equations follows from the cut-off; `torques` returns the
+    same logs as torques. starts: start times of the intervals of each log, s, from the first compression.
     """
 
     model: LinearModel
@@ -59,7 +59,7 @@ class CutoffFolds:
     @staticmethod
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
            known: KnownValues | None = None) -> CutoffFolds:
-        """Folds of these recordings on the base parameters of a model, of which some may be known."""
+        """Return the data of these recordings on the base parameters of a model, some of which may be known."""
         silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
                                                      for log in recordings)]
         base = base_parameters(model, unmeasured=silent)
@@ -71,16 +71,14 @@ class CutoffFolds:
 
     @staticmethod
     def like(problem: Problem) -> CutoffFolds:
-        """Folds of a problem's recordings, prepared as its data were but for the cut-off and what follows from it."""
+        """Return the data of a problem's recordings, prepared like its data except for the cut-off and dependent
+        settings."""
         settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
     def of_problem(self, problem: Problem) -> CutoffFolds:
-        """Return folds of the same rows on a problem's model and base parameters.
-
-        Those that are made serve again where the model is the same. Columns of another model's factors have other
-        meanings, whatever their numbers.
-        """
+        """Return the same rows on a problem's model and base parameters; computed factors are reused if the model is
+        the same."""
         one, other = self.model, problem.model
         same = one is other or (isinstance(one, Model) and isinstance(other, Model) and one.robot is other.robot
                                 and one.terms == other.terms)
@@ -91,23 +89,22 @@ class CutoffFolds:
 
     @property
     def spectra(self) -> tuple[Spectrum, ...]:
-        """Spectra of the positions, one a log that is long enough for one."""
+        """Spectra of the positions, one per sufficiently long log."""
         return tuple(log.spectrum for log in self.logs if log.spectrum is not None)
 
     def at(self, cutoff: float, finest: float | None = None) -> Regression | None:
-        """Return the fold at a cut-off (Hz); None where the recordings are too short or too slow for it.
+        """Return the compressed data at a cut-off (Hz); None if the recordings are too short or too slow for it.
 
-        finest: cut-off (Hz) for which there are enough rows; by default this one. Folds that are compared with each
-        other have the same rows.
+        finest: highest cut-off (Hz) to be compared, which sets the number of rows; default this one.
         """
         return self._at(cutoff, self.settings.equations, finest or cutoff)
 
     def torques(self, cutoff: float) -> Regression | None:
-        """Return the fold of torques at a cut-off (Hz), whatever the equations are; None where there is none."""
+        """Return the compressed torques at a cut-off (Hz), whatever the kind of equations; None if there are none."""
         return self._at(cutoff, "torque", cutoff)
 
     def averaged_by(self, finest: float) -> int:
-        """Return of how many neighbouring rows the mean is taken, where cut-offs reach up to `finest` Hz."""
+        """Return the number of neighbouring rows to average for cut-offs up to `finest` Hz."""
         plain = Preparation()
         free = all(getattr(self.settings, name) == getattr(plain, name)
                    for name in ("method", "equations", "window", "torque_cutoff", "thin", "decimate", "border"))
@@ -123,12 +120,12 @@ class CutoffFolds:
         return self.made[key]
 
     def samples(self, cutoff: float, equations: EquationsKind | None = None, times: int = 1) -> tuple[Samples, ...]:
-        """Return what is folded of each log at a cut-off (Hz).
+        """Return the samples of each log at a cut-off (Hz).
 
         Args:
             cutoff: Hz.
-            equations: of what, by default of what the settings say.
-            times: number of neighbouring rows that are averaged.
+            equations: kind of equations, default that of the settings.
+            times: number of neighbouring rows to average.
         """
         chosen = self.settings.with_changes(cutoff=cutoff, equations=equations or self.settings.equations)
         found: list[Samples] = []
@@ -150,10 +147,7 @@ class CutoffFolds:
 
 @dataclass(frozen=True, eq=False)
 class CutAtTimes(Derived):
-    """Equations of a log whose stretches begin at given instants, whichever rows its preparation leaves.
-
-    times: (stretches - 1,) s, at which the second and later stretches begin.
-    """
+    """Equations of a log whose intervals begin at given times (stretches - 1,), s, whatever its preparation."""
 
     times: Array
 
@@ -181,7 +175,7 @@ def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, record
 
 
 def _following(settings: Preparation, rate: float) -> Preparation:
-    """Resolved settings of a log at `rate` Hz without those that were chosen from its cut-off."""
+    """Return the resolved settings of a log at `rate` Hz without those that depend on the cut-off."""
     free: dict[str, Any] = {"window": None}
     cutoff, factor = settings.cutoff or 0.0, settings.decimate or 1
     if factor > 1 and abs(settings.decimate_share - 2.0 * cutoff * factor / rate) < 1e-9:

@@ -15,14 +15,13 @@ from dynid.regression import Regression
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics(Mapping[str, Any]):
-    """What every method reports of its fit, and in `more` what is a method's own; all of it also reads as one mapping.
+    """Numbers of a fit common to all methods, and `more` facts of a method; also readable as a mapping.
 
     relative_error: 100 |tau - tau_hat| / |tau| over all joints and relative_error_per_joint (dof,), percent.
-    residual_deviation_per_joint (dof,): N m or N. rank: parameters the data excite. rows_per_joint (dof,): equations.
-    joints: their names. condition: of the weighted and scaled regressor, weights (dof,): of the joints; None where a
-    method has none.
-    confounded: for each base parameter that is not excited those it cannot be distinguished from. notes: on the fit;
-    those on its standard errors are in `Uncertainty`.
+    residual_deviation_per_joint (dof,): N m or N. rank: number of excited parameters. rows_per_joint (dof,):
+    equations. joints: their names. condition: of the weighted and scaled regressor, weights (dof,): of the joints, or
+    None. confounded: for each parameter that is not excited, those it cannot be distinguished from. notes: on the
+    fit; those on standard errors are in `Uncertainty`.
     """
 
     relative_error: float
@@ -39,7 +38,7 @@ class Diagnostics(Mapping[str, Any]):
 
     @staticmethod
     def of_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
-        """Of base values beta (base,) on folded data; further facts by name, a method's own among them."""
+        """Return the diagnostics of base values beta (base,) on compressed data, with further facts by name."""
         rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         return Diagnostics.of({
             "relative_error": regression.relative_error(beta),
@@ -55,7 +54,7 @@ class Diagnostics(Mapping[str, Any]):
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
-        """The same with further facts, or other values of those there are."""
+        """Return the diagnostics with further or changed facts."""
         return Diagnostics.of({**self, **facts})
 
     # -- as a mapping: what is there, by name ------------------------------------------------------

@@ -50,13 +50,12 @@ Solver = Callable[[Regression, Stacked], Values]
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
-    """DIDIM: least squares of the measured torques on the regressor of the simulated motion (Ardiani, app. D). No
-    measured position enters the regressor.
+    """DIDIM: least squares of the measured torques on the regressor of the simulated motion (Ardiani, app. D).
+    Measured positions do not enter the regressor.
 
-    Each iteration is one least squares of the measured torques on the regressor of the simulated motion. Where these do
-    not contract fast, as in a soft loop with much friction, the slopes of the simulated torques turn them into Newton's
-    (`torque_slopes`), which end at the same place; the stated deviations count them too. Options and stop rule as those
-    of `iv`. The simulated loop has to be the machine's own: a wrong bandwidth is not forgiven.
+    If plain iterations converge slowly, as in a soft loop with much friction, the derivatives of the simulated
+    torques turn them into Newton steps (`torque_slopes`) with the same fixed point; the standard errors include them.
+    Options and stop rule as in `iv`. The simulated loop must be the machine's own.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
@@ -67,7 +66,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:
-    """DIDIM with each least squares inside the set, so that every simulated robot can exist (Ardiani, app. D)."""
+    """DIDIM with each least-squares step over the consistent set (Ardiani, app. D)."""
     consistency = consistency_of(problem, form=form)
 
     def constrained(regression: Regression, stacked: Stacked) -> Values:
@@ -80,11 +79,11 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
 
 @dataclass(frozen=True, eq=False)
 class DirectState:
-    """Simulated run and all else that the equations of one iteration are made of.
+    """Simulated run and data of the equations of one iteration.
 
-    run: the simulated loop. theta (parameters,): it was simulated with, None for the first run. origin (parameters,):
-    where a shorter step starts from, None where that is not known. share: of the last step that was taken. slopes
-    (base, base): of the torques, None while plain iterations contract. rows: that count (samples, dof), one a log.
+    run: the simulated loop. theta (parameters,): its parameters, None for the first run. origin (parameters,): start
+    of a shortened step, or None. share: of the last step. slopes (base, base): of the torques, None while plain
+    iterations converge. rows: valid rows (samples, dof), one per log.
     """
 
     run: SimulatedRun
@@ -97,8 +96,8 @@ class DirectState:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedEquations:
-    """Measured torques on the regressor of one simulated motion: its samples and rows, one a log, their fold, and the
-    weights of the joints (dof,)."""
+    """Measured torques on the regressor of a simulated motion: samples and valid rows per log, their compressed
+    regression, and joint weights (dof,)."""
 
     samples: tuple[Samples, ...]
     rows: Sequence[Bools]
@@ -136,7 +135,7 @@ class DirectInverse:
 
     @staticmethod
     def of(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
-        """The steps with all that stays the same over the iterations."""
+        """Return the procedure with everything that is constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
         return DirectInverse(name, problem, loop, options, solver, speeds, options.dropped(loop.settling))
@@ -190,7 +189,7 @@ class DirectInverse:
         return SimulatedEquations(samples, rows, regression, joint_weights(regression))
 
     def _moving_rows(self, state: DirectState) -> list[Bools]:
-        """Rows that count (samples, dof), one a log: not the start, nor rows in or next to a standstill of the
+        """Return valid rows (samples, dof), one per log, without the start and without rows near a standstill of the
         simulated robot or of the machine, where dry friction has no clear sign."""
         out = []
         for log, motion, dq in zip(self.loop.logs, state.run.motions, self.speeds, strict=True):
@@ -215,8 +214,8 @@ class DirectInverse:
 
     def _shortened(self, theta: Array, origin: Array | None, misfit: Callable[[SimulatedRun], float], limit: float
                    ) -> tuple[SimulatedRun, Array, float]:
-        """The loop with parameters theta, or so far on the way to them from the origin that it can be simulated and its
-        misfit is within the limit; the parameters simulated, and that share of the way."""
+        """Return the loop with parameters theta, or a shortened step from the origin that can be simulated and whose
+        error is within the limit; the simulated parameters, and the share of the step."""
         if origin is None:
             return self.loop.run_following(theta), theta, 1.0
         for share in _STEP_SHARES[:-1]:
@@ -237,13 +236,13 @@ def _change(stacked: Stacked, new: Array, old: Array) -> float:
 
 
 def _deviations(equations: SimulatedEquations, free: Solution) -> Array:
-    """A step for each parameter (base,): its deviation as least squares has it, rows taken for independent."""
+    """Return a step size for each parameter (base,): its standard error for independent rows."""
     sizes = np.sqrt(np.maximum(np.diag(naive_covariance(equations.regression, free, equations.weights)), 0.0))
     return np.where(sizes > 0.0, sizes, 1e-6)
 
 
 def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) -> ScoreNoise:
-    """What the noise does to the equations of the simulated motion."""
+    """Return the noise of the equations of the simulated motion."""
     inner = replace(problem, regression=equations.regression, data=equations.samples)
     # The motion is simulated: noise of positions is not in its columns.
     return noise(inner, solution, equations.weights, equations=inner.equations)

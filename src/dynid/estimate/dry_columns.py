@@ -1,4 +1,4 @@
-"""Dry columns: those of the regressor that jump, or bend sharply, where a velocity changes its sign."""
+"""Columns of the regressor that are discontinuous, or nearly so, where a velocity changes its sign."""
 
 from __future__ import annotations
 

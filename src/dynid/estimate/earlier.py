@@ -1,11 +1,9 @@
-"""An earlier estimate as the prior of a new one: a robot of a known type starts from its fleet, with a weight that the
-evidence chooses.
+"""An earlier estimate as the prior of a new one, with a weight chosen by the evidence.
 
-Beside the data's weighted equations r beta = rho stand the rows of the prior N(mu, s^2 P). Residuals correlate in time,
-so equations count as much as they say only after their noise is multiplied by c, the mean of the eigenvalues of
-H^-1 M (H = r'r, M the noise of the score); the prior's rows are multiplied by c^(1/2) instead, which is the same.
-s is at least one and makes the data most likely: with e_i, v_i the eigenvalues and vectors of r P r' / c and
-d = (rho - r mu) / c^(1/2) the evidence is
+The prior N(mu, s^2 P) is added as rows to the weighted equations r beta = rho. Since residuals are autocorrelated,
+the noise of the equations is multiplied by c, the mean eigenvalue of H^-1 M (H = r'r, M the noise of the score);
+equivalently the prior's rows are multiplied by c^(1/2). s is at least one and maximises the evidence: with e_i, v_i
+the eigenvalues and vectors of r P r' / c and d = (rho - r mu) / c^(1/2) it is
 
     -1/2 sum_i [log(1 + s^2 e_i) + (v_i' d)^2 / (1 + s^2 e_i)],
 
@@ -32,8 +30,8 @@ UNLIKE_PRIOR_SCALE = 2.0  # from which a robot is said not to be like its prior
 
 @dataclass(frozen=True)
 class Weight:
-    """How much a prior counts. scale: times its deviations are larger than stated, by the evidence. correlation: c, the
-    rows of the data that count as one."""
+    """Weight of a prior. scale: factor on its standard deviations, by the evidence. correlation: c, the number of
+    rows that count as one independent row."""
 
     scale: float
     correlation: float
@@ -48,8 +46,8 @@ class Weight:
 
 
 def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
-    """The problem with an earlier estimate of the same base parameters as rows beside its data, and how much these
-    count. Methods that solve weighted equations of base parameters (`wls`) use them."""
+    """Return the problem with an earlier estimate of the same base parameters as prior rows, and their weight, for
+    methods that solve weighted equations (`wls`)."""
     from dynid.estimate.recursive.start import prior_rows  # with all recursive methods
     rows = prior_rows(problem.base, earlier)
     assert rows is not None

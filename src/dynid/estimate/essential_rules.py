@@ -1,11 +1,11 @@
-"""Rules by which base parameters are left out, on a fit whose algebra says what is left without some of them.
+"""Rules for removing base parameters, based on the fit without some of them.
 
-A `View` of a fit gives, for any set of parameters kept, their values, their deviations, and what leaving the others out
-costs. Rules choose what goes next (Ardiani, s. 1.3.2.2): the parameter of largest relative deviation, while it is above
-a threshold ("deviation") or above so many times the smallest ("ratio", Gautier et al. 2013), or as long as an F-test
-allows ("f-test", eq. 1.35); or all at once those above ten times the smallest ("smallest", Khalil and Dombre 2002), and
-those that add little torque: by the diagonal of R of the columns times their values, the largest first ("r"), or by
-their singular values ("singular"), both of Pham and Gautier 1991.
+A `View` of a fit gives, for any kept set of parameters, their values, their standard errors, and the cost of removing
+the others. Rules choose the next removal (Ardiani, s. 1.3.2.2): the parameter of largest relative standard error
+while it is above a threshold ("deviation") or a multiple of the smallest ("ratio", Gautier et al. 2013), or as long
+as an F-test allows ("f-test", eq. 1.35); all at once those above ten times the smallest ("smallest", Khalil and
+Dombre 2002); and those with little torque, by the diagonal of R of the columns times their values ("r"), or by their
+singular values ("singular"), both of Pham and Gautier 1991.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RULES = ("deviation", "ratio", "f-test", "smallest", "r", "singular")
 
 @dataclass(frozen=True)
 class Removal:
-    """One base parameter left out: its relative deviation in percent when it was, infinite if the data did not excite
-    it, and the F-statistic of the model without it and all before it against the full one."""
+    """A removed base parameter: its relative standard error in percent, infinite if it was not excited, and the
+    F-statistic of the model without it and all before it against the full one."""
 
     name: str
     relative_std: float
@@ -35,8 +35,8 @@ class Removal:
 
 
 class KeptParameters(NamedTuple):
-    """Values and deviations (kept,) of the parameters kept, and what the others cost: a sum of squares in units of the
-    noise's variance."""
+    """Values and standard errors (kept,) of the kept parameters, and the cost of removing the others, a sum of
+    squares in units of the noise variance."""
 
     values: Array
     deviations: Array
@@ -50,15 +50,16 @@ class KeptParameters(NamedTuple):
 
 
 class View(Protocol):
-    """What is left of a fit with only some of its parameters, by their indices."""
+    """A fit with only some of its parameters, given by their indices."""
 
     def __call__(self, kept: Ints) -> KeptParameters: ...
 
 
 @dataclass(frozen=True, eq=False)
 class FoldedView:
-    """Of least squares: every set of columns solved anew from the folded factor, with the noise that the full model
-    leaves. middle (base, base): see `Noise`; free: rows that count less parameters; rest: misfit of the full model."""
+    """Least squares with any set of columns, solved from the compressed factor, with the noise of the full model.
+    middle (base, base): see `Noise`; free: effective rows minus parameters; rest: residual sum of squares of the full
+    model."""
 
     stacked: Stacked
     middle: Array
@@ -101,8 +102,8 @@ Choose = Callable[[Ints, Array], int | None]  # of the kept and their relative d
 
 def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
            allowed: Callable[[int, float], bool] = lambda gone, statistic: True) -> tuple[Ints, list[Removal]]:
-    """The parameters that are left, ascending, and those left out in order. allowed: whether so many may go at this
-    F-statistic."""
+    """Return the kept parameters, ascending, and the removed ones in order. allowed: whether a removal is accepted at
+    this number and F-statistic."""
     kept, removed = first, list[Removal]()
     while len(kept) > 1:
         relative = view(kept).relative
@@ -121,7 +122,7 @@ def walked(view: View, first: Ints, names: Sequence[str], choose: Choose,
 
 
 def chooser(rule: str, threshold: float, view: View, first: Ints, stacked: Stacked) -> Choose:
-    """What a rule takes next."""
+    """Return a function that chooses the next parameter to remove by a rule."""
     if rule in ("deviation", "ratio", "f-test"):
         def largest(kept: Ints, relative: Array) -> int | None:
             worst = int(np.argmax(relative))
@@ -139,7 +140,7 @@ def chooser(rule: str, threshold: float, view: View, first: Ints, stacked: Stack
 
 
 def _little_torque(rule: str, share: float, first: Ints, stacked: Stacked, values: Array) -> list[int]:
-    """Parameters whose torque beside the others is below a share of the largest, least first."""
+    """Return the parameters whose independent torque is below a share of the largest, smallest first."""
     from scipy.linalg import qr
 
     columns = stacked.r[:, first] * values  # torques of each, in units of the noise

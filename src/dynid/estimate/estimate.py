@@ -82,7 +82,7 @@ class Estimate:
 
     @property
     def known(self) -> dict[str, float]:
-        """Standard parameters whose values were given as exact, by name."""
+        """Exactly known standard parameters, by name."""
         return dict(self.base.known)
 
     @property
@@ -97,7 +97,7 @@ class Estimate:
 
     @property
     def cov_type(self) -> CovType:
-        """How the covariance was found, see `dynid.estimate.covariance`."""
+        """Type of the covariance, see `dynid.estimate.covariance`."""
         return self.uncertainty.cov_type
 
     @property
@@ -107,7 +107,7 @@ class Estimate:
 
     @property
     def std(self) -> Array:
-        """Standard error of each base parameter (base,); infinite where not identified."""
+        """Standard error of each base parameter (base,); infinite if not identified."""
         return np.where(self.identified, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
 
     @property
@@ -130,7 +130,7 @@ class Estimate:
         return np.asarray(self.identified & ~self.well_determined, dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
-        """Intervals (base, 2) that hold the true values with this probability; infinite where not identified."""
+        """Return confidence intervals (base, 2) of this level; infinite if not identified."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
@@ -141,7 +141,7 @@ class Estimate:
 
     @property
     def full(self) -> Array:
-        """A full vector (parameters,) with the same torques: `theta`, or the base values, what is known, and zeros."""
+        """Full vector (parameters,) with the same torques: `theta`, or the base values, known values, and zeros."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
@@ -153,31 +153,31 @@ class Estimate:
         return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:
-        """Share of the torques' variation, each joint's about its own mean, that is explained: 1 is all of it."""
+        """Return the explained share of the torques' variance about each joint's mean; 1 is all of it."""
         total = np.sum([torque_sums(one) for one in self.residuals(samples)], axis=0)
         variation = float(np.sum(total[:, 0] - total[:, 1] ** 2 / np.maximum(total[:, 5], 1.0)))
         return 1.0 - float(total[:, 2].sum()) / variation if variation > 0 else float("nan")
 
     def with_provenance(self, **facts: Any) -> Estimate:
-        """The same estimate with more said about where it comes from."""
+        """Return the estimate with more provenance facts."""
         return replace(self, provenance={**self.provenance, **facts})
 
     def with_cov_type(self, cov_type: CovType) -> Estimate:
-        """The same values with a covariance by a named way, computed at once: "correlated" from residuals that are
-        correlated in time, "blocks" from cross-validation over blocks of time, "independent" as if rows were
-        independent. Refused where the method or the data do not allow it."""
+        """Return the same values with a covariance of a named type, computed immediately: "correlated" from
+        autocorrelated residuals, "blocks" from a jackknife over blocks of time, "independent" for independent rows.
+        Refuses a type that the method or the data do not allow."""
         found = replace(self, uncertainty_of=self.uncertainty_of.by(cov_type))
         assert found.uncertainty
         return found
 
     def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
-        """The same values with another covariance (base, base). changes: other fields of its `Uncertainty`."""
+        """Return the same values with another covariance (base, base). changes: other fields of its `Uncertainty`."""
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 
     # -- for people ------------------------------------------------------------------------------
     def __getitem__(self, name: str) -> float:
-        """The value of a base parameter by its name, or of a standard one where the method gives these."""
+        """Return the value of a base parameter by name, or of a standard one if the method estimates these."""
         if name in self.names:
             return float(self.values[self.names.index(name)])
         parameters = self.model.parameters
@@ -214,7 +214,7 @@ class Estimate:
 
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
-        """To an .npz file, whole or not at all: values with their whole covariance, and how they were found."""
+        """Write values, covariance and diagnostics to an .npz file atomically."""
         from dynid.estimate.store import save
         save(self, path)
 
@@ -226,7 +226,7 @@ class Estimate:
 
     def to_urdf(self, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
                 unchecked: bool = False) -> tuple[str, ...]:
-        """Write the robot's own URDF (or `source`) with these values in place; see `dynid.estimate.export`."""
+        """Write the robot's own URDF (or `source`) with these values; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_urdf
         return write_urdf(self, path, source, with_payload=with_payload, unchecked=unchecked)
 

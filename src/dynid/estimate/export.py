@@ -1,4 +1,4 @@
-"""An estimate as a robot file that simulators load: the user's own URDF with the values in place, or MJCF."""
+"""Export of an estimate as a robot file: the user's own URDF with the identified values, or MJCF."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from dynid.robot.write_urdf import encoding_of, urdf_with_inertias
 
 def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
                unchecked: bool = False) -> tuple[str, ...]:
-    """Write a copy of the robot's URDF with the estimate's inertias and friction; gives what to know about it.
+    """Write a copy of the robot's URDF with the estimate's inertias and friction; return notes.
 
-    A robot from a table of modified Denavit-Hartenberg parameters gets a URDF of its links and joints.
-
-    source: another URDF of the same robot to write into, a file or its text. with_payload: add the payload to the
-    link that carries it. unchecked: write also bodies that cannot exist.
+    A robot from a table of modified Denavit-Hartenberg parameters gets a URDF of its links and joints. source:
+    another URDF of the same robot, a file or its text. with_payload: add the payload to its link. unchecked: also
+    write bodies that are not physically consistent.
     """
     notes: list[str] = []
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
@@ -61,7 +60,7 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
 
 def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = False,
                unchecked: bool = False) -> tuple[str, ...]:
-    """Write the robot with the estimate's inertias, rotors and friction as MJCF; gives what to know about it."""
+    """Write the robot with the estimate's inertias, rotors and friction as MJCF; return notes."""
     notes: list[str] = []
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
     fields = {one.name: (one.owner, one.kind.mjcf) for one in model.parameters if one.kind.mjcf}
@@ -91,7 +90,7 @@ def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str],
 
 def body_inertias(model: Model, theta: Array, with_payload: bool = False,
                   tell: Callable[[str], object] = lambda note: None) -> Array:
-    """The ten numbers of every body (dof, 10) of a full vector, with what it carries if asked."""
+    """Return the ten parameters of every body (dof, 10) of a full vector, optionally with its payload."""
     robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
     missing = [body.name for body in robot.bodies if body.name not in places and not body.virtual]
     if missing:
@@ -111,7 +110,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 
 def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
             tell: Callable[[str], object]) -> dict[str, float]:
-    """The parameters that the file has a place for, by name; says which it has none for."""
+    """Return the parameters that the file format can store, by name, and report the others."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
     left = [one.name for one in model.parameters
             if one.body is None and one.name not in fields and theta[one.name] != 0]

@@ -1,4 +1,4 @@
-"""Method extract: full parameters out of the base values of another method, by global search inside bounds."""
+"""Method "extract": full parameters with the base values of another method, by global search within bounds."""
 
 from __future__ import annotations
 

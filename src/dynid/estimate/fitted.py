@@ -1,4 +1,4 @@
-"""What terms of a model take from the data before these are folded: how fast joints move, and a first estimate."""
+"""Data-dependent settings of terms, determined before compression: top speeds of joints, and a first estimate."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
 
 
 def split_values(base: BaseParameters, beta: Array) -> Array:
-    """A full vector (parameters,) with base values beta (base,) in which bodies stay near their nominal values: what
-    torques cannot tell apart, the inertia of a link and of its rotor for one, is then left to the rotor. Without
-    nominal values of the bodies all of it is the links'."""
+    """Return a full vector (parameters,) with base values beta (base,) and bodies near their nominal values, so that
+    inertia that torques cannot attribute to link or rotor is assigned to the rotor; without nominal values to the
+    links."""
     parameters = base.parameters
     missing = np.array([item.nominal is None for item in parameters])
     body = np.array([item.body is not None for item in parameters])
@@ -88,7 +88,7 @@ def split_values(base: BaseParameters, beta: Array) -> Array:
 
 
 def top_speeds(logs: Sequence[Samples]) -> Array:
-    """Top speed of each joint (dof,) in the rows that are kept, rad/s or m/s; one for a joint that stands still."""
+    """Return the top speed of each joint (dof,) in the kept rows, rad/s or m/s; one for a joint at rest."""
     top = np.zeros(logs[0].dof)
     for log in logs:
         for start in range(0, len(log), _ROWS_AT_ONCE):

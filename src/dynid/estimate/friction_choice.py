@@ -80,8 +80,7 @@ _HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms beside which rotor iner
 
 @dataclass(frozen=True)
 class JointChoice:
-    """The terms taken for a joint, each with what it is worth beside the others, and those left, with what each would
-    be worth on top."""
+    """Terms taken for a joint with the benefit of each, and terms not taken with the benefit each would add."""
 
     joint: str
     taken: tuple[Worth, ...]
@@ -98,11 +97,11 @@ class FrictionChoice:
     """The friction chosen for every joint.
 
     Attributes:
-        joints: what each kind of term is worth, joint by joint.
-        tables: the terms, as run files have them, rotor inertia among them.
-        model: with these terms.
-        blocks: how many were left out in turn.
-        ridges: by kind, of those that were taken.
+        joints: benefit of each kind of term, joint by joint.
+        tables: the terms in the format of run files, with rotor inertia.
+        model: model with these terms.
+        blocks: number of cross-validation blocks.
+        ridges: ridge of each kind that was taken.
     """
 
     joints: tuple[JointChoice, ...]
@@ -113,7 +112,7 @@ class FrictionChoice:
 
     @property
     def text(self) -> str:
-        """What was taken, in a clause, joints that have the same together."""
+        """Return a clause with the chosen terms, grouping joints with the same terms."""
         alike: dict[str, list[str]] = {}
         for one in self.joints:
             alike.setdefault(", ".join(worth.term for worth in one.taken) or "viscous and Coulomb only", []).append(
@@ -133,13 +132,13 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     """Choose the friction of a machine and whether it has rotor inertia.
 
     Args:
-        model: what is certain, bodies first of all; friction that it has at its joints is replaced.
+        model: bodies and other certain terms; its joint friction is replaced.
         data: samples to choose from.
-        known: standard parameters whose values are known.
-        threads: of the computations on the data.
+        known: known standard parameters.
+        threads: number of threads.
 
     Raises:
-        NotPossibleError: where there are too few stretches of time to compare anything.
+        NotPossibleError: if there are too few intervals of time for a comparison.
     """
     if not isinstance(model, Model):
         raise ModelError("friction is chosen for a model made from a robot and terms")
@@ -190,10 +189,9 @@ def _groups(base: BaseParameters, has_rotor: bool) -> dict[str, Ints]:
 
 
 def _passive_joints(model: Model, regression: Regression, ridge: Array, speeds: Array) -> tuple[int, ...]:
-    """Return the joints, counted from 0, whose chosen friction takes energy at all of their speeds (dof, k).
+    """Return the joints, counted from 0, whose chosen friction dissipates energy at all of their speeds (dof, k).
 
-    Elsewhere its shape has more freedom than the data determine, and simulation would gain energy. ridge: (base,), of
-    each base parameter.
+    ridge: (base,), of each base parameter.
     """
     own = np.flatnonzero(np.isfinite(ridge))
     stacked = regression.stack(joint_weights(regression))
@@ -239,7 +237,7 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
 
 def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, float],
                   kept: Mapping[str, Sequence[int]]) -> JointChoice:
-    """Return what each kind of term is worth on a joint, beside the others that were taken."""
+    """Return the benefit of each kind of term on a joint, given the others that were taken."""
     taken, left = list[Worth](), list[Worth]()
     for kind in GROUPS:
         is_taken = ridges[kind] < _ABSENT
@@ -284,7 +282,7 @@ class RidgeSearch:
         return RidgeSearch(tuple(parts), own, np.array([items[base[c]].owner for c in columns], dtype=np.int64), powers)
 
     def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the ridge (k,) of each column; without: kinds and joints that are left out."""
+        """Return the ridge (k,) of each column; without: kinds and joints that are excluded."""
         ridge = np.full(len(self.owners), _ABSENT)
         for name, value in ridges.items():
             own = self.columns[name]
@@ -292,11 +290,11 @@ class RidgeSearch:
         return ridge
 
     def losses(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Weighted squares (blocks, dof) that fits without each block leave of it.
+        """Return the weighted squared errors (blocks, dof) of fits without each block on that block.
 
         Args:
             ridges: by kind of term.
-            without: kinds and joints, counted from 0, that are left out.
+            without: kinds and joints, counted from 0, that are excluded.
         """
         ridge = self.ridge(ridges, without)
         key = ridge.tobytes()
@@ -307,9 +305,9 @@ class RidgeSearch:
     def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
         """Return the kinds that were taken with the joints, counted from 0, where they do not predict clearly better.
 
-        The machine gains from the kind as a whole, but a joint loses by it where its residual has another cause that
-        the model lacks. Gains are logarithms of the ratio of squared errors on each block, so that one block with large
-        errors does not decide. Friction from load is limited by the sign of its share instead.
+        A kind can help the machine as a whole but not a joint whose residual has another cause. Gains are logarithms
+        of the ratio of squared errors on each block, so that one block with large errors does not dominate. Load
+        friction is limited by the sign of its share instead.
         """
         exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # errors below it are none
         gone = set[tuple[str, int]]()
@@ -322,10 +320,10 @@ class RidgeSearch:
         return gone
 
     def run(self) -> dict[str, float]:
-        """Return the ridge of each kind of term, infinite for those left out.
+        """Return the ridge of each kind of term, infinite for excluded ones.
 
-        Starting from the plain model, the change of one ridge that gains most is made, as long as one wins by
-        `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge need only not lose.
+        Starting from the plain model, the change of one ridge with the largest gain is made, as long as it exceeds
+        `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge is accepted if it is not worse.
         """
         ridges = {**dict.fromkeys(GROUPS, _ABSENT), ROTOR: 0.0}
         for _ in range(2 * len(GROUPS)):
@@ -345,7 +343,7 @@ class RidgeSearch:
                     yield {**ridges, name: ridge}
 
     def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float], errors: float | None = None) -> float:
-        """Return what a change gains of the squared errors; zero where it does not win by enough standard errors."""
+        """Return the reduction of the squared errors by a change; zero if it is not significant."""
         now = self.losses(ridges).sum(axis=1)
         gains = now - self.losses(other).sum(axis=1)
         needed = STANDARD_ERRORS if errors is None else errors
@@ -362,6 +360,6 @@ class RidgeSearch:
         return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
 
     def worth(self, term: str, j: int, without: Mapping[str, float], with_: Mapping[str, float]) -> Worth:
-        """Return what a term is worth on joint j."""
+        """Return the benefit of a term on joint j."""
         before, after = self.losses(without), self.losses(with_)
         return worth_of_gains(term, (before - after)[:, j], float(before[:, j].sum()), float(self.powers[j]))

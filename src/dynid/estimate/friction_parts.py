@@ -1,4 +1,4 @@
-"""Compressed data with one block of time left out, for many ridge solutions in a few columns."""
+"""Compressed data without one block of time, for many ridge solutions in a few columns."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SMALLEST_RIDGE = 1e-14  # share of a column's squares that is added where the da
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Data without one block, and the block, in the columns that are chosen among; all others are eliminated.
+    """Data without one block, and the block, in the columns to be chosen; all others are eliminated.
 
     Attributes:
         normal, right: (k, k) and (k,), normal equations of the data without the block.
-        squares: (k,), of each column in these data before the others were eliminated: what a ridge is a share of.
-        grams, sides, powers: (dof, k, k), (dof, k) and (dof,), the same of the errors on each joint of the block.
+        squares: (k,), squared norm of each column before the elimination, the scale of its ridge.
+        grams, sides, powers: (dof, k, k), (dof, k) and (dof,), the same for the errors on each joint of the block.
     """
 
     normal: Array
@@ -67,6 +67,6 @@ class Part:
         return found
 
     def losses(self, ridge: Array) -> Array:
-        """Weighted squares (dof,) that these values leave of the block."""
+        """Return the weighted squared errors (dof,) of these values on the block."""
         x = self.values(ridge)
         return np.asarray(self.powers - 2.0 * self.sides @ x + np.einsum("i,jik,k->j", x, self.grams, x))

@@ -1,4 +1,4 @@
-"""The pull of friction to its nominal values, or to zero, as strong as the data say it should be."""
+"""Regularisation of friction toward its nominal values, or zero, with strengths estimated from the data."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _USELESS = 0.5  # share of itself by which a nominal value errs that says no mor
 class FrictionPull:
     """The prior |rows theta - values|^2 of friction, rows (k, parameters), values (k,).
 
-    nominal (parameters,): what all parameters are measured from; errors: of these values, as the data show them; scale
-    (parameters,): by what. shares: by symbol of friction, by how much of its scale it is believed to be off. to_zero:
-    symbols pulled to zero although they have a nominal value.
+    nominal (parameters,): reference values; errors: their estimated errors; scale (parameters,): their scales.
+    shares: estimated relative error by symbol of friction. to_zero: symbols regularised toward zero although they
+    have a nominal value.
     """
 
     rows: Array
@@ -36,11 +36,11 @@ class FrictionPull:
 
 
 def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPull:
-    """The pull beside equations whose rows are one independent unit of noise each; bodies: nominal pseudo-inertias.
+    """Return the regularisation for equations in units of independent noise; bodies: nominal pseudo-inertias.
 
-    Friction of one symbol is off by v scale^2 in the mean square, v as the score of the nominal values shows it
-    (`nominal_errors`), so that the pull is that of least mean square error, and hardly any where the data tell. What
-    stands in a file is often of no machine: where it errs by more than half of itself, the pull is to zero.
+    The mean square error of friction of one symbol is v scale^2, with v from the score of the nominal values
+    (`nominal_errors`), which minimises the mean square error of the estimate. Nominal friction is often unrealistic:
+    if its error is more than half of its value, the target is zero.
     """
     items, base = problem.base.parameters.items, problem.base
     columns, normal = stacked.r @ base.matrix, stacked.r.T @ stacked.r
@@ -70,15 +70,14 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
 
 
 def _off(errors: NominalErrors, pulled: Bools) -> Array:
-    """By how much (parameters,) those that are pulled are off their nominal values, root mean square; zero for all
-    others."""
+    """Return the RMS error (parameters,) of the regularised parameters' nominal values; zero for all others."""
     square = sum((variance * np.sum(group.half ** 2, axis=1)
                   for variance, group in zip(errors.variances, errors.groups, strict=True)), np.zeros(len(pulled)))
     return np.where(pulled, np.sqrt(square), 0.0)
 
 
 def _pulled(problem: Problem) -> Bools:
-    """Which parameters (parameters,) are friction of which nothing else is known and that no ridge of its own pulls."""
+    """Return which parameters (parameters,) are friction without a known value and without a ridge of their own."""
     prior = problem.regression.prior
     known = {*problem.base.known, *(() if prior is None else prior.known)}
     return np.array([item.kind.group == "friction" and item.ridge == 0.0 and item.name not in known
@@ -86,15 +85,15 @@ def _pulled(problem: Problem) -> Bools:
 
 
 def _given(problem: Problem) -> Array:
-    """Nominal values (parameters,) of the problem or of its robot's file, zero where there is none."""
+    """Return the nominal values (parameters,) of the problem or its robot file, zero if there is none."""
     values = [item.nominal or 0.0 for item in problem.base.parameters]
     return np.array(values if problem.nominal is None else problem.nominal, dtype=float)
 
 
 def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array], to_zero: tuple[str, ...]
                        ) -> tuple[Array, Array]:
-    """Nominal values (parameters,), zero for what is neither a body's nor friction with one, and by how much each may
-    err (parameters,): what has a value by itself, all else by a value that alone would make the torques."""
+    """Return nominal values (parameters,), zero except for bodies and friction with one, and scales (parameters,):
+    the value itself, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own
                         in zip(parameters, _given(problem), _pulled(problem), strict=True)])

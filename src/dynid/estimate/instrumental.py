@@ -71,19 +71,18 @@ _NEAREST = Note("simulated-consistent",
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
-    """Instrumental variables from the simulated closed loop (Janot, Vandanjon, Gautier, s. 3): unbiased whatever the
-    filtering.
+    """Instrumental variables from the simulated closed loop (Janot, Vandanjon, Gautier, s. 3), unbiased for any
+    filter.
 
     instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
-    identified closed loop; "reference": references alone (Ardiani, s. 3.3.2); the last two need no iteration, and are
+    identified closed loop; "reference": references alone (Ardiani, s. 3.3.2). The last two need no iteration, and are
     used for robots with flexible joints, with link deflections predicted from the least-squares estimate.
     start: "regular" (inertia matrix = identity), "regular-links" (ZZ = 1 of every link, eq. 51), "filtered" (a
-    consistent fit to the logs, filtered), "nominal", "wls", or "auto": from the first, and where that does not settle
-    the others in turn, then with a loop assumed instead of the law, then with references; the estimate says which.
-    tolerance: change of the torques between two iterations, a share of them, at which the document stops; here no
-    parameter may have moved by more than a tenth of its stated deviation besides, so that what is left of the
-    iterations is far below it. step: of the simulation, s. transient: s dropped at the start, by default what the loop
-    needs to forget it.
+    consistent fit to the filtered logs), "nominal", "wls", or "auto": these in turn until one converges, then an
+    assumed loop instead of the law, then references; the estimate states which.
+    tolerance: relative change of the torques between two iterations; in addition no parameter may change by more than
+    a tenth of its standard error. step: of the simulation, s. transient: s dropped at the start, default the settling
+    time.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
@@ -109,11 +108,11 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
 
 @dataclass(frozen=True, eq=False)
 class InstrumentalState:
-    """Simulated run and all else that the equations of one iteration are made of.
+    """Simulated run and data of the equations of one iteration.
 
-    motions: without noise, one a log, at the rows of its samples. run: they were simulated in, None for references.
-    theta (parameters,): they were simulated with, None where that is not known. weights (dof,): of the joints, None
-    before the first estimate. moving: how much each equation counts (samples, dof), one a log. notes: for the user.
+    motions: without noise, one per log, at the rows of its samples. run: their simulation, None for references. theta
+    (parameters,): its parameters, or None. weights (dof,): of the joints, None before the first estimate. moving:
+    weight of each equation (samples, dof), one per log. notes: for the user.
     """
 
     motions: tuple[Samples, ...]
@@ -136,10 +135,10 @@ class InstrumentalSolution:
 
 @dataclass(frozen=True, eq=False)
 class Instrumental:
-    """The steps of `iv` and `pc-iv` for the iteration.
+    """The procedure of `iv` and `pc-iv`.
 
-    measured, low: the equations of all logs as the fold takes them, and at the low rate where residuals are judged.
-    tapers: how much each equation counts whatever the simulation does (samples, dof), one a log.
+    measured, low: equations of all logs at the rate of the regression, and at the low rate of the residuals. tapers:
+    weight of each equation independent of the simulation (samples, dof), one per log.
     """
 
     name: str
@@ -155,7 +154,7 @@ class Instrumental:
 
     @staticmethod
     def of(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
-        """The steps with all that stays the same over the iterations."""
+        """Return the procedure with everything that is constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         dropped = options.dropped(loop.settling)
         return Instrumental(name, problem, source, loop, options, solver,
@@ -165,7 +164,8 @@ class Instrumental:
 
     @property
     def tolerance(self) -> float:
-        """Of the iterations; instruments from references do not depend on the estimate and settle at once."""
+        """Tolerance of the iterations; instruments from references do not depend on the estimate and converge at
+        once."""
         return self.options.tolerance if self.source == "simulation" else np.inf
 
     def start(self) -> InstrumentalState:
@@ -206,8 +206,7 @@ class Instrumental:
                      state.notes or notes)
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
-        """Square (base, base) of the estimate's shift by motion that dry columns do not see, zero where the logs do not
-        tell."""
+        """Return the squared bias (base, base) by motion that the dry columns do not contain; zero if it is unknown."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -221,12 +220,13 @@ class Instrumental:
         return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
     def _moving(self, state: InstrumentalState) -> list[Array]:
-        """Weights of the equations (samples, dof), one a log, that fall where dry friction loses its sign.
+        """Return weights of the equations (samples, dof), one per log, which decrease where dry friction loses its
+        sign.
 
-        Where the machine itself sticks, its dry friction is anything below its full value, whatever the simulation does
-        there: until both reverse together such rows would pull inertia from light joints. Rows count less and less
-        towards such a stretch and not at all at its border, where the sign of a smoothed velocity is another than the
-        true one; over half the window, for the slow rows beside it tell dry from viscous friction.
+        Where the machine sticks, its dry friction is undetermined, and such rows would bias the inertia of light
+        joints. The weights decrease towards such an interval over half the smoothing window, and are zero at its
+        border, where the sign of a smoothed velocity is wrong. Slow rows outside are kept because they separate dry
+        from viscous friction.
         """
         out = []
         for log, steady, motion in zip(self.loop.logs, self.measured.steady, state.motions, strict=True):
@@ -235,9 +235,9 @@ class Instrumental:
         return out
 
     def _simulated(self, values: Values, projected: Projected) -> tuple[SimulatedRun, Array, tuple[Note, ...]]:
-        """The loop with the last estimate, or where that robot cannot move with a consistent one that fits as well as
-        any can: the best of all or one well inside, whichever follows the log better; the parameters simulated, and
-        notes. An instrument may come from any robot close to the machine."""
+        """Simulate the loop with the last estimate or, if that robot cannot be simulated, with a consistent one of
+        about the same error, whichever follows the log better; return the run, its parameters and notes. Any robot
+        close to the machine gives valid instruments."""
         theta = values.parameters(self.problem.base)
         try:
             return self.loop.run(theta), theta, ()
@@ -267,8 +267,8 @@ def _border(problem: Problem, consistency: Consistency, projected: Projected) ->
 
 
 def _inside(problem: Problem, consistency: Consistency, projected: Projected) -> Array:
-    """Consistent parameters (parameters,) that fit as well as noise can tell, and otherwise lie well inside: on the
-    border light links have hardly any inertia, which no controller holds."""
+    """Return consistent parameters (parameters,) well inside the set that fit as well as noise allows; on the
+    boundary light links have almost no inertia and no controller stabilises them."""
     stacked = projected.stacked()
     best = fit(consistency, problem.base, stacked)
     noise = len(projected.kept) * stacked.rest / max(stacked.rows, 1)
@@ -276,7 +276,7 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
 
 
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
-    """The estimate from the start that was asked for, or with "auto" from the first that leads to one."""
+    """Return the estimate from the requested start, or with "auto" from the first that succeeds."""
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'")
     if isinstance(problem.model, FlexibleModel):
@@ -305,8 +305,8 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 
 def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
-    """The estimate of a robot with flexible joints: instruments are the references of its motors, or these through the
-    loops that the log shows, and links that bend as least squares have it."""
+    """Return the estimate of a robot with flexible joints: instruments are the references of its motors, or these
+    through the identified loops, with link deflections from least squares."""
     if not problem.recordings or any(log.reference is None for log in problem.recordings):
         raise ModelError(f"method '{name}' takes the instruments of "
                          "flexible joints from the references of the "
@@ -318,7 +318,7 @@ def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """One way to instruments: in words, and what is solved with which options."""
+    """One source of instruments: its description, problem, source and options."""
 
     words: str
     problem: Problem
@@ -327,7 +327,7 @@ class Attempt:
 
 
 def _attempts(problem: Problem, options: LoopOptions) -> Iterator[Attempt]:
-    """Ways to instruments in the order they are tried: those that know most of the machine first."""
+    """Yield sources of instruments in the order of trial, those with most knowledge of the machine first."""
     yield Attempt("from unit inertias", problem, "simulation", replace(options, start="regular"))
     yield Attempt("from least squares on filtered data", problem, "simulation", replace(options, start="filtered"))
     if problem.nominal is not None:

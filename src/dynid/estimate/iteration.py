@@ -1,6 +1,6 @@
-"""The iteration of the closed-loop methods: simulate a robot, solve the equations of its motion, until both agree.
+"""Iteration of the closed-loop methods: simulate a robot and solve the equations of its motion, until convergence.
 
-A method gives the three steps of a `Procedure`; stop rule, damping, refusals and what is kept are the same for all.
+A method implements the three steps of a `Procedure`; stop rule, damping and refusals are common.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Values:
         return base.expand(self.beta) if self.theta is None else self.theta
 
     def halfway(self, other: Values) -> Values:
-        """The mean of two; of two consistent robots it is consistent as well."""
+        """Return the mean of two; the mean of two consistent robots is consistent."""
         theta = None if self.theta is None or other.theta is None else 0.5 * (self.theta + other.theta)
         return Values(0.5 * (self.beta + other.beta), theta)
 
@@ -54,13 +54,13 @@ class Past:
 
     @property
     def may_select_rows(self) -> bool:
-        """Whether the rows that count may still change: close to the end, a row that is in and out by turns would keep
-        a good estimate swinging for ever."""
+        """Whether the set of valid rows may still change: near convergence a row that enters and leaves would cause
+        oscillation."""
         return self.step > 1.0
 
     def damped(self, new: Values, change: float) -> Values:
-        """The new values, or half way to them where iterations do not contract: dry friction of joints that nearly
-        stand still can make the estimate swing between two answers."""
+        """Return the new values, or the mean with the last ones if iterations do not converge: dry friction of joints
+        near standstill can make the estimate alternate between two solutions."""
         if self.last is None or not self.changes or change < _UNDAMPED_RATIO * self.changes[-1]:
             return new
         return new.halfway(self.last)
@@ -75,10 +75,9 @@ class Past:
 class Solved(Generic[Detail]):
     """Solution of one iteration.
 
-    move (base,): by which the solution differs from the last values, before any damping. change: share of the torques
-    that changed, infinite at first. covariance (base, base): stated for these values, None while the torques change by
-    more than the tolerance. seen: the step as it is kept, without change, step and deviations. detail: what the method
-    itself needs to go on and to end.
+    move (base,): change from the last values before damping. change: relative change of the torques, infinite at
+    first. covariance (base, base): None while the torques change by more than the tolerance. seen: the record of the
+    step. detail: data of the method.
     """
 
     values: Values
@@ -90,7 +89,7 @@ class Solved(Generic[Detail]):
 
     @property
     def step(self) -> float:
-        """The largest move of a parameter in its stated deviations; infinite while there are none."""
+        """Largest change of a parameter in standard errors; infinite while there are none."""
         return np.inf if self.covariance is None else step_size(self.move, self.covariance)
 
     def iteration(self) -> Iteration:
@@ -102,8 +101,7 @@ class Solved(Generic[Detail]):
 
 
 class Procedure(Protocol[State, Detail]):
-    """The steps of a closed-loop method. name: of the method, for messages; advice: what to do where it does not
-    settle."""
+    """The steps of a closed-loop method. name: of the method; advice: what to do if it does not converge."""
 
     @property
     def name(self) -> str: ...
@@ -112,18 +110,18 @@ class Procedure(Protocol[State, Detail]):
     def advice(self) -> str: ...
 
     def start(self) -> State:
-        """The first simulated run, with all that the first solution needs."""
+        """Return the first simulated run, with the data of the first solution."""
 
     def solve(self, state: State, past: Past) -> Solved[Detail]:
         """The solution of the equations of a simulated run."""
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
-        """The next run, simulated with what was found."""
+        """Return the next run, simulated with the solution."""
 
 
 @dataclass(frozen=True, eq=False)
 class Settled(Generic[State, Detail]):
-    """Where the iterations ended: the last run, what was found from it, its covariance (base, base), and all steps."""
+    """Result of the iterations: the last run, its solution, covariance (base, base), and all steps."""
 
     state: State
     found: Solved[Detail]
@@ -132,9 +130,9 @@ class Settled(Generic[State, Detail]):
 
 
 def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iterations: int) -> Settled[State, Detail]:
-    """The last iteration of a method that has settled (`has_settled`); refused where none has within so many.
+    """Iterate until convergence (`has_settled`) and return the last iteration. Refuses if it does not converge.
 
-    tolerance: change of the torques, a share of them; infinite for equations that do not depend on the estimate.
+    tolerance: relative change of the torques; infinite for equations that do not depend on the estimate.
     """
     if max_iterations < 1:
         raise ModelError(f"method '{procedure.name}' needs max_iterations of at least 1, got {max_iterations}")
@@ -165,18 +163,17 @@ def step_size(move: Array, covariance: Array) -> float:
 
 
 def has_settled(change: float, tolerance: float, step: float) -> bool:
-    """Whether iterations may stop: the torques changed by less than the tolerance, the document's rule (Janot,
-    Vandanjon, Gautier, s. 3.4), and no parameter by more than a tenth of its stated deviation.
+    """Return whether iterations may stop: the torques changed by less than the tolerance (Janot, Vandanjon, Gautier,
+    s. 3.4), and no parameter by more than a tenth of its standard error.
 
-    The first alone stops where joints with small torques are still far from their end: all of a wrist's may be less
-    than the tolerance of the whole arm's. What is left after a step is a fraction of it, as iterations contract.
+    The first rule alone would stop before joints with small torques converge, such as those of a wrist.
     """
     return change <= tolerance and (step <= _SMALL_STEP or change <= SETTLED_SHARE_OF_TOLERANCE * tolerance)
 
 
 @contextmanager
 def refusals_of(method: str, iteration: int) -> Iterator[None]:
-    """Context in which refusals carry the method and the iteration they happen in."""
+    """Context in which errors state the method and the iteration."""
     try:
         yield
     except NotPossibleError as error:

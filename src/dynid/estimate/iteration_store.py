@@ -14,8 +14,8 @@ _NUMBER_FIELDS = ("number", "change", "step", "simulated_relative_error")
 
 
 def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
-    """Arrays by name: numbers (steps, 4), values, deviations (steps, base), errors (steps, dof), and of the steps with
-    a motion its curves, in single precision, and errors (motions, 7, dof); not a number where nothing is known."""
+    """Return arrays by name: numbers (steps, 4), values, standard errors (steps, base), errors (steps, dof), and for
+    steps with a motion its curves, in single precision, and errors (motions, 7, dof); nan for unknown values."""
     if not iterations:
         return {}
     base, moving = len(iterations[0].values), [(k, one.motion) for k, one in enumerate(iterations) if one.motion]
@@ -36,7 +36,7 @@ def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
 
 
 def unpacked(arrays: Mapping[str, Any]) -> tuple[Iteration, ...]:
-    """The iterations that `packed` made arrays of; none where there are none."""
+    """Return the iterations from the arrays of `packed`; none if there are none."""
     if "iteration_values" not in arrays:
         return ()
     motions: dict[int, StepMotion] = {}

@@ -1,4 +1,4 @@
-"""Iteration: what one step of an iterated method found, and how the robot of that step moves."""
+"""Record of one step of an iterative method and of its simulated motion."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ QUANTITIES = ("position", "velocity", "acceleration")
 
 @dataclass(frozen=True, eq=False)
 class StepMotion:
-    """The motion of one step beside the measured one.
+    """Simulated motion of one step compared with the measured one.
 
-    t (points,), measured, q (points, dof): few rows of the first log. errors (3, dof): of position, velocity and
-    acceleration over all logs, percent of the measured ones, positions about their mean; not a number for a joint at
-    rest. from_reference (3, dof): the same from the references, None where the logs hold none (Janot, Vandanjon,
-    Gautier, fig. 8-9). torque_error (dof,): of the simulated controller's torques, percent of the measured ones, None
-    where none was simulated. tracking_error: of all positions together, percent.
+    t (points,), measured, q (points, dof): selected rows of the first log. errors (3, dof): of position, velocity and
+    acceleration over all logs, percent of the measured ones, positions about their mean; nan for a joint at rest.
+    from_reference (3, dof): the same relative to the references, or None (Janot, Vandanjon, Gautier, fig. 8-9).
+    torque_error (dof,): of the simulated controller's torques, percent, or None. tracking_error: of all positions,
+    percent.
     """
 
     t: Array
@@ -47,11 +47,11 @@ class StepMotion:
 class Iteration:
     """One step of a method.
 
-    values (base,), std (base,): as they stood, std None while none was stated. relative_error_per_joint (dof,): torques
-    that these values leave unexplained in the data, percent. number: of the step, from 1; of a filter the passes
-    through the logs so far. change: share of the torques that changed in this step, step: largest move of a parameter
-    in its deviations; None where there is none yet. simulated_relative_error: percent of the torques that the equations
-    of this step left. motion: of the robot that the step was taken from, None where it has none.
+    values, std (base,): std is None if it was not computed. relative_error_per_joint (dof,): torque error on the
+    data, percent. number: of the step, from 1; for a filter the number of passes so far. change: relative change of
+    the torques in this step, step: largest change of a parameter in standard errors; None if unknown.
+    simulated_relative_error: torque error in the equations of this step, percent. motion: of the simulated robot, or
+    None.
     """
 
     values: Array

@@ -1,12 +1,11 @@
-"""Kalman filters on state and parameters together: ekf and ukf, both in square-root form.
+"""Kalman filters for states and parameters: ekf and ukf, both in square-root form.
 
-The state is (q, dq, beta): positions and velocities driven by the measured torques, base parameters that stand still.
-Positions are measured. Both filters carry a triangular factor S of the covariance P = S S' and never P itself, so that
-it stays positive however many steps are made.
+The state is (q, dq, beta): positions and velocities driven by the measured torques, and constant base parameters.
+Positions are measured. Both filters propagate a triangular factor S of the covariance P = S S', which keeps P
+positive.
 
-A filter takes its innovations for white and of the power it expects; with a model that is not quite true they are
-neither, and P comes out far too small. So the covariance stated is P times the power of the innovations at the lowest
-frequencies, where parameters live, in units of the power expected.
+A filter assumes white innovations of known power. With an inexact model they are neither, and P is far too small. The
+reported covariance is P times the power of the innovations at the lowest frequencies relative to the expected power.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ _START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it m
         depends_on={"order"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Extended Kalman filter with exact derivatives in the parameters, M dddq = -Y dbeta, as the model is linear in
-    them.
+    """Extended Kalman filter with exact derivatives by the parameters, M dddq = -Y dbeta.
 
-    start: parameters to begin with; start_deviation: theirs, a share of what each could explain alone. passes: how
-    often the log is gone through. Noise: one-sigma, default from how rough the positions and the residuals of the start
-    are.
+    start: initial parameters; start_deviation: their standard deviation relative to the value that alone would
+    explain the torques. passes: number of passes through the log. Noise: standard deviations, by default from the
+    roughness of the positions and the residuals of the start.
     """
     options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ekf", _extended_step, options)
@@ -60,8 +58,8 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
         depends_on={"order"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Unscented Kalman filter: sigma points through the model itself, no derivatives; for robots of few parameters, as
-    each step moves two points for every state and parameter. Options as those of `ekf`."""
+    """Unscented Kalman filter: sigma points through the model without derivatives, for robots with few parameters, as
+    each step needs two points per state and parameter. Options as those of `ekf`."""
     options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
 
@@ -104,8 +102,8 @@ class Interval:
 
 
 class Dynamics:
-    """Inertia matrices and bias torques of many states with base parameters of their own, from one call of the
-    regressor; the signs of dry friction are smoothed over a small share of the top speed (dof,)."""
+    """Inertia matrices and bias torques of many states with their own base parameters, from one call of the
+    regressor; signs of dry friction are smoothed over a small share of the top speed (dof,)."""
 
     def __init__(self, problem: Problem, top_speed: Array) -> None:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
@@ -113,11 +111,11 @@ class Dynamics:
         self.sign_width = _SMOOTH_SIGN * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Of many states: regressors without acceleration (points, n, columns), and what a unit acceleration of joint k
-        adds to them (points, k, n, columns); columns: those of the base parameters and, where parameters are known, one
-        with their torque (`with_known`).
+        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of
+        joint k (points, k, n, columns); columns are the base parameters and, if parameters are known, their torque
+        (`with_known`).
 
-        The first are the mean of those at velocities a little lower and higher: a filter needs friction without jumps.
+        The first are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
         """
         points = len(q)
         moving = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.sign_width, dq + self.sign_width]),
@@ -126,7 +124,8 @@ class Dynamics:
         return self._columns(0.5 * (moving[:points] + moving[points:])), self._columns(units)
 
     def _columns(self, regressor: Array) -> Array:
-        """Of regressors (..., n, parameters) the base columns, and the torque of known parameters where there are."""
+        """Return the base columns of regressors (..., n, parameters), and the torque of known parameters if there are
+        any."""
         base = regressor[..., self.columns]
         return np.concatenate([base, (regressor @ self.known)[..., None]], axis=-1) if self.known.any() else base
 
@@ -200,8 +199,8 @@ def _process_noise(states: int, speed: Array, h: float) -> Array:
 
 
 def _measure(state: Gaussian, position: Array, noise: FilterNoise) -> tuple[Gaussian, Array]:
-    """Measured positions (dof,) taken in by one triangular factor of [[R 0], [H S S]] (Potter's idea for many
-    measurements); also the innovation in units of what was expected (dof,)."""
+    """Update with measured positions (dof,) by one triangular factor of [[R 0], [H S S]]; also return the normalised
+    innovation (dof,)."""
     n, m = len(position), len(state.mean)
     array = np.zeros((n + m, n + m))
     array[:n, :n] = np.diag(noise.position)
@@ -214,8 +213,8 @@ def _measure(state: Gaussian, position: Array, noise: FilterNoise) -> tuple[Gaus
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """A filter for a problem: its step, the dynamics, the logs as measured, and the base values of weighted least
-    squares (base,), which it must not fall far behind."""
+    """A filter for a problem: its step, the dynamics, the unfiltered logs, and the base values of weighted least
+    squares (base,) for comparison."""
 
     name: str
     problem: Problem
@@ -226,8 +225,8 @@ class Filter:
     least_squares: Array
 
     def run(self, first: Array, deviation: float) -> Estimate:
-        """The estimate after all passes through the logs, from base values first (base,) and their deviation, a share
-        of what each could explain alone; refused where it ends far from what least squares explain."""
+        """Return the estimate after all passes, from base values first (base,) and their relative standard deviation.
+        Refuses a result with a much larger error than least squares."""
         problem, beta = self.problem, first
         regression, alone = problem.regression, problem.lone_values()
         scale = deviation * np.maximum(np.abs(first), 0.1 * alone)
@@ -246,8 +245,8 @@ class Filter:
                         iterations=tuple(steps))
 
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
-        """A pass as it is kept: values at moments of it, and at its end the motion under the measured torques. power:
-        of the innovations, by which deviations grow; before: passes before this one."""
+        """Return the record of a pass: values at some times, and at its end the motion under the measured torques.
+        power: of the innovations, which scales the standard errors; before: number of earlier passes."""
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))
@@ -256,7 +255,8 @@ class Filter:
         return [*found[:-1], replace(found[-1], motion=motion_under_torques(self.problem, self.parts, end.mean))]
 
     def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
-        """Base parameters after all logs, the largest slow power of an innovation, and the parameters on the way."""
+        """Return base parameters after all logs, the largest low-frequency power of an innovation, and intermediate
+        parameters."""
         power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _KEPT, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
@@ -268,8 +268,8 @@ class Filter:
 
     def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: FilterNoise, every: int
                  ) -> tuple[Gaussian, Array, list[Gaussian]]:
-        """Base parameters after one run of rows, the whitened innovations (rows, dof), and the parameters after every
-        so many rows."""
+        """Return base parameters after one segment, the whitened innovations (rows, dof), and the parameters every
+        `every` rows."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
         factor = np.zeros((size, size))
@@ -304,7 +304,7 @@ class Filter:
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -> Estimate:
-    """The estimate of a filter; one that goes astray is run again with a smaller deviation of the start."""
+    """Return the estimate of a filter; one that diverges is run again with a smaller initial standard deviation."""
     parts = problem.as_logged()
     if options.passes < 1 or not options.start_deviation > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero")

@@ -19,11 +19,12 @@ def linear_estimate(problem: Problem, name: str, weights: Array | None, **more: 
 
 @method("ols", "ordinary least squares")
 def ordinary_least_squares(problem: Problem) -> Estimate:
-    """All joints' equations alike (Janot, Vandanjon, Gautier, eq. 15)."""
+    """Ordinary least squares with equal weights (Janot, Vandanjon, Gautier, eq. 15)."""
     return linear_estimate(problem, "ols", None)
 
 
 @method("wls", "least squares weighted by each joint's own noise")
 def weighted_least_squares(problem: Problem) -> Estimate:
-    """Each joint's equations divided by the deviation of its own residual (Janot, Vandanjon, Gautier, eq. 20)."""
+    """Weighted least squares: each joint's equations divided by the standard deviation of its residual (Janot,
+    Vandanjon, Gautier, eq. 20)."""
     return linear_estimate(problem, "wls", joint_weights(problem.regression))

@@ -24,14 +24,13 @@ _CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may n
 
 @method("ml", "maximum likelihood with the full covariance between joints", needs={"data"})
 def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2) -> Estimate:
-    """Generalised least squares and the covariance S of the joints' residuals in turn, until neither changes.
+    """Generalised least squares, alternating with the covariance S of the joints' residuals until convergence.
 
-    Where the noise of joints hangs together, as behind a coupling or with a shared disturbance, one joint's residual
-    tells of another's. Equations are whitened by U with U'U = S^-1, upper triangular so that a row sees hardly more
-    than its joint did, and only rows in which every joint is kept can be used. Errors of the model itself look like
-    shared noise too and mislead it: where `wls` predicts other data better, believe that one. Stops when no parameter
-    moves more than `tolerance` of its deviation. The stated covariance counts the whitened residuals' correlation in
-    time.
+    If the noise of joints is correlated, as with a coupling or a shared disturbance, one joint's residual contains
+    information on another's. Equations are whitened by the upper triangular U with U'U = S^-1, using only rows in
+    which every joint is valid. Model errors look like correlated noise: if `wls` predicts other data better, prefer
+    it. Stops when no parameter changes by more than `tolerance` of its standard error. The covariance accounts for
+    the autocorrelation of the whitened residuals.
     """
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
     return likelihood_fit(problem, solution, regression, spread, iterations=steps,
@@ -51,7 +50,7 @@ def likelihood_fit(problem: Problem, solution: Solution, regression: Regression,
 
 
 def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Solution, Regression, Array, int]:
-    """The solution, the whitened fold it solves, the covariance S between joints, and how many turns it took."""
+    """Return the solution, its whitened regression, the covariance S between joints, and the number of iterations."""
     solution = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
     for step in range(1, iterations + 1):
         regression, spread = whitened(problem, solution.beta)
@@ -65,7 +64,8 @@ def _alternate(problem: Problem, iterations: int, tolerance: float) -> tuple[Sol
 
 
 def whitened(problem: Problem, beta: Array) -> tuple[Regression, Array]:
-    """The equations folded anew, whitened by the covariance S (dof, dof) of the joints' residuals under beta; and S."""
+    """Return the compressed equations whitened by the covariance S (dof, dof) of the joints' residuals under beta;
+    and S."""
     spread = _residual_covariance(problem, beta)
     regression = fold(Mixed(problem.equations, _whitener(spread)), blocks=1, threads=problem.threads)
     return replace(regression, prior=problem.regression.prior), spread
@@ -77,7 +77,7 @@ def _whitener(spread: Array) -> Array:
 
 
 def _residual_covariance(problem: Problem, beta: Array) -> Array:
-    """Covariance S (dof, dof) of the residuals in the rows where all joints are kept."""
+    """Return the covariance S (dof, dof) of the residuals in the rows valid for all joints."""
     series = residuals(problem.equations, beta, threads=problem.threads)
     common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
     if len(common) <= problem.regression.dof:

@@ -1,4 +1,4 @@
-"""Solution of folded equations by least squares, and the weights of the joints: shared by all linear methods."""
+"""Least-squares solution of compressed equations, and joint weights, shared by all linear methods."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ COLLINEAR_SHARE = 1e-7  # share of a column that another one has to make up to b
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Solution of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for what is not excited.
+    """Solution of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for unexcited
+    parameters.
 
-    excited (base,): the columns that were solved for, all others set to zero. identified (base,): those whose value
-    does not depend on that choice, since no column that was left out is like theirs.
+    excited (base,): the solved columns; all others are zero. identified (base,): parameters that no excluded column
+    can imitate.
     """
 
     beta: Array
@@ -38,9 +39,9 @@ class Solution:
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Least squares in the parameters that the data excite; the others are zero, with the names of those they depend
-    on. Parameters that have bounds stay between them; the inverse is that of the equations without bounds, as on which
-    side of a bound the truth lies is known, how far from it only as well as the data say."""
+    """Return least squares in the excited parameters; the others are zero, with the names of those they depend on.
+    Bounded parameters stay within bounds; the inverse is that without bounds, since a bound does not tell how far
+    away the truth is."""
     b = len(regression.base)
     with np.errstate(over="ignore", invalid="ignore"):  # refused here
         norms = np.linalg.norm(stacked.r, axis=0)
@@ -74,8 +75,8 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
 
 
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
-    """Columns that the data tell from those before them, ascending, and alike (base, base): [k, c] where column c was
-    left out and column k is part of what imitates it, by more than rounding. norms (base,): of the columns."""
+    """Return the columns independent of those before them, ascending, and alike (base, base): [k, c] if column c was
+    excluded and column k is part of its linear combination beyond rounding. norms (base,): of the columns."""
     b = len(norms)
     alike = np.zeros((b, b), dtype=bool)
     if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # the diagonal of R is what each column adds
@@ -111,7 +112,8 @@ def joint_weights(regression: Regression) -> Array:
 
 
 def _own_misfit(factor: Factor) -> tuple[float, int]:
-    """Sum of squares that a joint's own columns leave of its torque, and how many of them are independent.
+    """Return the residual sum of squares of a joint's torque on its own columns, and the number of independent
+    columns.
 
     The last entry of the triangular factor is valid only for full column rank: rounding in a dependent column can
     absorb part of the torque.
@@ -125,7 +127,7 @@ def _own_misfit(factor: Factor) -> tuple[float, int]:
 
 
 def stack_enough(regression: Regression, weights: Array | None) -> Stacked:
-    """All joints' equations, weighted; refused when there are not more of them than base parameters."""
+    """Return all joints' weighted equations. Refuses fewer equations than base parameters."""
     stacked = regression.stack(weights)
     if stacked.rows <= len(regression.base):
         raise NotPossibleError(f"{stacked.rows} equations cannot determine {len(regression.base)} base parameters; "

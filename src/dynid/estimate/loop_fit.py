@@ -1,4 +1,4 @@
-"""LoopFit: the closed loop of one joint as reference and measured position show it, and what references are worth."""
+"""Closed loop of one joint identified from reference and measured position, and the suitability of references."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LoopFit:
 
     @property
     def linear(self) -> bool:
-        """Whether a linear loop of its own explains how the joint answers."""
+        """Whether a linear loop explains the response of the joint."""
         return self.fit >= _LINEAR and self.forgets
 
     @property
@@ -65,8 +65,8 @@ class LoopFit:
 
     @property
     def serves(self) -> Serves:
-        """Whether references may stand in for the motion: as they are, as instruments alone, or not without H
-        (Ardiani, s. 3.3.5, remark 2; Janot, Vandanjon, Gautier, s. 4.3); unknown where no linear loop is seen."""
+        """Suitability of references: as they are, as instruments, or not without H (Ardiani, s. 3.3.5, remark 2;
+        Janot, Vandanjon, Gautier, s. 4.3); unknown if no linear loop is found."""
         if not self.linear:
             return "unknown"
         if self.acceleration_gap <= _MAX_REFERENCE_ERROR:
@@ -74,7 +74,7 @@ class LoopFit:
         return "as-instruments" if self.growth <= _MAX_STD_GROWTH else "no"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; poles are None where the log does not show them."""
+        """Return plain data for JSON; poles are None if the log does not determine them."""
         return {"joint": self.joint, "fit": self.fit, "reference_fit": self.reference_fit,
                 "acceleration_gap": self.acceleration_gap, "growth": self.growth if np.isfinite(self.growth) else None,
                 "references_serve": self.serves,

@@ -1,18 +1,17 @@
-"""Errors of the motion that equations are made of, and how far they shift an estimate by least squares.
+"""Errors of the motion in the regressor, and the resulting bias of least squares.
 
-Least squares takes the columns of the regressor for exact. Two errors of theirs do not average out:
+Least squares assumes an exact regressor. Two errors do not average out:
 
-- Noise of the positions that the filter lets through. With X_e the columns of a motion with as much noise again,
-  M = E[X_e' W^2 (X_e - X)] is what noise adds to the normal equations H = X' W^2 X (for an additive error its power,
-  for a sign that flips twice the share of flips), and the estimate is off by -(H - M)^-1 M b. With D = X_e - X, M is
-  D' D and X' D of the dry columns. X' D of the others is linear in the noise, and zero in the mean.
-- Motion above the cut-off. Columns that are linear in it lose it with the torques, in parallel; dry friction does not:
-  the sign of a filtered velocity is not the filtered sign of the velocity of a machine that trembles about a reversal,
-  as one does whose encoder noise goes round its control loop. With X_w the columns whose dry ones see the whole motion,
-  the estimate is off by -H^-1 X' W^2 (X - X_w) b. Positions do not show that motion, since inside its bandwidth a loop
-  follows the noise and hides both; torques do: what is fast in the residuals, over the inertia, is its acceleration,
-  as far as it is coherent with the positions and not far above what these show or their noise. The rest is noise of
-  the torques alone, which moves nothing.
+- Noise of the positions that the filter passes. With X_e the columns of a motion with the same amount of noise added
+  again, M = E[X_e' W^2 (X_e - X)] is the effect of noise on the normal equations H = X' W^2 X, and the bias is -(H -
+  M)^-1 M b. With D = X_e - X, M is D' D and X' D of the dry columns; X' D of the others is linear in the noise with
+  zero mean.
+- Motion above the cut-off. Columns that are linear in it are filtered like the torques; dry friction is not: the sign
+  of a filtered velocity is not the filtered sign for a machine that vibrates around a reversal, for example due to
+  encoder noise in its control loop. With X_w the columns with dry friction of the whole motion, the bias is -H^-1 X'
+  W^2 (X - X_w) b. Positions do not show this motion, since a loop follows the noise within its bandwidth. The
+  high-frequency part of the torque residuals divided by the inertia is its acceleration, as far as it is coherent
+  with the positions and not far above the motion they show or their noise.
 """
 
 from __future__ import annotations
@@ -52,18 +51,18 @@ _RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue of the scaled normal 
 
 @dataclass(frozen=True, eq=False)
 class MotionShift:
-    """Shift (base,) of a weighted least-squares estimate by errors of the motion, and its score (base,): what it is in
-    the normal equations of all data."""
+    """Bias (base,) of weighted least squares by errors of the motion, and its score (base,) in the normal equations
+    of all data."""
 
     shift: Array
     score: Array
 
 
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
-    """Return how far errors of the motion shift a solution with these weights (dof,).
+    """Return the bias of a solution with these weights (dof,) by errors of the motion.
 
-    It is None where the logs behind the data are not at hand or their preparation cannot be repeated. Of long data some
-    stretches are evaluated.
+    It is None if the logs are not available or their preparation cannot be repeated. Long data are sampled in
+    intervals.
     """
     problem = _few_rows(problem)
     unseen = None
@@ -80,7 +79,7 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
 
 
 def _few_rows(problem: Problem) -> Problem:
-    """Return the problem with at most about `_ENOUGH_ROWS` rows of data at hand, as whole stretches of time."""
+    """Return the problem with at most about `_ENOUGH_ROWS` rows of data, as contiguous intervals of time."""
     few = filterable_excerpt(problem.data, _ENOUGH_ROWS)
     if all(few.get(k) is samples for k, samples in enumerate(problem.data)):
         return problem
@@ -95,9 +94,8 @@ def _traceable(problem: Problem) -> bool:
 
 
 def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
-    """RMS (dof,) of what the noise of the positions, as far as it is seen, adds to the torques that an estimate
-    predicts in the rows that regression uses, N m or N; zero where the way from positions to samples is not known. A
-    residual has as much of it, and its colour is that of the filter and of two derivatives."""
+    """Return the RMS (dof,) of the effect of position noise on predicted torques in the rows of the regression, N m
+    or N; zero if the preparation is unknown."""
     squares, rows = np.zeros(data[0].dof), np.zeros(data[0].dof)
     for samples in filterable_excerpt(data, _ENOUGH_ROWS).values():
         if _repeatable(samples) and np.any(_floors(samples) > 0.0):
@@ -114,14 +112,14 @@ def _repeatable(samples: Samples) -> bool:
 
 
 def _floors(samples: Samples) -> Array:
-    """Power density (joints,) of the positions' noise, rad^2 / Hz; zero where none is seen."""
+    """Return the power density (joints,) of the positions' noise, rad^2 / Hz; zero if none is detected."""
     found = [one.get("noise_floor") for one in samples.spectrum.values()]
     return np.array([0.0 if x is None else x for x in found]) if len(found) == samples.dof else np.zeros(samples.dof)
 
 
 def _with_noise(samples: Samples) -> Samples:
-    """Return the samples with as much noise of positions again as they have. The noise is the same for every log, so
-    that the order of logs does not matter."""
+    """Return the samples with the same amount of position noise added again, with the same seed for every log so that
+    the order of logs does not matter."""
     size = np.sqrt(0.5 * _floors(samples) * samples.rate)
     noise = np.random.default_rng(0).normal(size=samples.q.shape) * size
     signals = samples.filtered
@@ -134,8 +132,8 @@ def _with_noise(samples: Samples) -> Samples:
 
 
 def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
-    """Velocities (samples, joints), one a log, of the motion above the cut-off that the torques show with base values
-    beta (base,); None where the logs behind the data are not at hand."""
+    """Return velocities (samples, joints), one array per log, of the motion above the cut-off estimated from the
+    torques with base values beta (base,); None if the logs are not available."""
     if not _traceable(problem):
         return None
     return tuple(_unseen_velocity(problem, samples, log, beta)
@@ -177,10 +175,10 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
 
 
 def _coherent(series: Array, other: Array) -> Array:
-    """The part of series (rows, joints) that is coherent with another, joint by joint.
+    """Return the part of series (rows, joints) that is coherent with another, joint by joint.
 
-    Spectra averaged over n frequencies show a coherence of 1/n in the mean where there is none, and more than
-    1 - chance^(1 / (n - 1)) only by that chance: up to there nothing is taken for coherent, above it 1/n is left out.
+    The coherence of independent spectra averaged over n frequencies has mean 1/n and exceeds 1 - chance^(1 / (n - 1))
+    with that probability: below this it is set to zero, above it 1/n is subtracted.
     """
     count, out = 2 * SPECTRUM_NEIGHBOURS + 1, np.zeros(series.shape)
     if len(series) < 8 * SPECTRUM_NEIGHBOURS:
@@ -203,8 +201,8 @@ def _near(spectra: NDArray[Any]) -> NDArray[Any]:
 
 
 def _inverses(inertia: Array) -> Array:
-    """Inverses of inertia matrices (m, dof, dof); of their diagonals where an estimate makes them impossible, zero for
-    a joint without inertia."""
+    """Return inverses of inertia matrices (m, dof, dof), or of their diagonals if they are not positive definite;
+    zero for a joint without inertia."""
     diagonal = np.einsum("mii->mi", inertia)
     size = np.sqrt(np.maximum(diagonal, 1e-300))
     scaled = inertia / (size[:, :, None] * size[:, None, :])
@@ -221,7 +219,7 @@ def _weighted(rows: Rows, j: int, weights: Array) -> Array:
 
 
 def _noise_matrix(problem: Problem, weights: Array) -> Array:
-    """Return M (base, base) of the data at hand: what noise of the positions adds to the normal equations."""
+    """Return M (base, base) of the available data: the effect of position noise on the normal equations."""
     size = len(problem.base)
     if not any(np.any(_floors(samples) > 0.0) for samples in problem.data):
         return np.zeros((size, size))
@@ -243,10 +241,10 @@ def _noise_matrix(problem: Problem, weights: Array) -> Array:
 
 
 def _unseen_score(problem: Problem, unseen: tuple[Array, ...], beta: Array, weights: Array) -> Array:
-    """Return X' W^2 (X - X_w) b (base,) of the data at hand, for base values b (base,), with X_w the dry columns of the
-    motion with unseen velocities (samples, joints), one a log.
+    """Return X' W^2 (X - X_w) b (base,) of the available data, for base values b (base,), with X_w the dry columns of
+    the motion with unseen velocities (samples, joints), one array per log.
 
-    (X - X_w) b is a difference of torques, which takes no columns.
+    (X - X_w) b is computed as a difference of torques.
     """
     plain, dry, model = problem.equations, dry_columns(problem.model, problem.base), complete(problem.model)
     full = problem.base.expand(np.where(dry, beta, 0.0))

@@ -1,18 +1,16 @@
-"""Errors of a nominal model: which there are, how large by what the data say, and what they leave in an estimate that
-is pulled towards it.
+"""Errors of a nominal model: their structure, their size estimated from the data, and the bias of a regularised
+estimate.
 
-A body of a robot's file is wrong as a whole: stretched, sheared, shifted, too heavy. Its pseudo-inertia P is that of
-the true body under an affine map and errs, to first order, by A P + P A', A (4, 4) in units of the body's size. So what
-is next to zero in it, a product of inertia or the thickness of a rod, errs by a share of what it is made of, not of
-itself. The shape of each body errs by an amount of its own, the masses of all by another, and so does each kind of the
-other parameters.
+A nominal body is wrong as a whole: stretched, sheared, shifted, too heavy. Its pseudo-inertia P is that of the true
+body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size. Entries near
+zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape of each
+body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
 
-With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M the noise's covariance of it,
+With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M its noise covariance,
 
     s ~ N(0, M + sum_g v_g (H K) D_g (H K)'),
 
-D_g the covariance of group g if it errs by one. The amounts v_g are their means given s. They do not depend on what an
-estimate made of the data: a pull that is too strong hides from the estimate how wrong it is, not from the score.
+D_g the covariance of group g for an error of one. The v_g are their means given s, independent of the estimate.
 """
 
 from __future__ import annotations
@@ -40,8 +38,8 @@ NOMINAL_ERROR_TOLERANCE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ErrorGroup:
-    """Parameters that err together: half (parameters, k), half half' is their covariance if they err by one. kind: of
-    errors that are alike."""
+    """Parameters with a common error: half (parameters, k), half half' is their covariance for an error of one. kind:
+    groups with similar errors."""
 
     half: Array
     kind: str
@@ -49,8 +47,8 @@ class ErrorGroup:
 
 @dataclass(frozen=True, eq=False)
 class NominalErrors:
-    """Groups of nominal values, the squares v (groups,) of the shares by which they err, in the mean of what the data
-    leave possible, and the shares (groups,) that are likely of their kinds."""
+    """Groups of nominal values, the posterior mean squares v (groups,) of their relative errors, and the likely
+    relative errors (groups,) of their kinds."""
 
     groups: tuple[ErrorGroup, ...]
     variances: Array
@@ -74,8 +72,8 @@ class NominalErrors:
         return found
 
     def wrong_by(self, scale: Array) -> float:
-        """Likely error of the nominal values over their scale (parameters,), root mean square of those that have one;
-        zero where none has."""
+        """Return the RMS of the likely relative error of the nominal values over their scale (parameters,); zero if
+        none has a scale."""
         square, there = np.zeros(len(scale)), scale > 0.0
         for share, group in zip(self.shares, self.groups, strict=True):
             square += share ** 2 * np.sum(group.half ** 2, axis=1)
@@ -107,7 +105,7 @@ def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale:
 
 
 def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified: Bools) -> tuple[Note, ...]:
-    """A note on the parameters whose variance (base,) is mostly by errors of the nominal model, by_nominal (base,)."""
+    """Return a note on the parameters whose variance (base,) is mostly due to the nominal model, by_nominal (base,)."""
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
              if known and part > _MAIN_SHARE * whole]
     return () if not names else (Note(
@@ -122,7 +120,8 @@ def _by_scale(places: Ints, scale: Array, kind: str) -> ErrorGroup:
 
 
 def _affine_moves(pseudo: Array) -> Array:
-    """(10, 12): by what the ten numbers of a body change with each entry of an affine map of its matter."""
+    """Return the derivatives (10, 12) of a body's ten parameters by the entries of an affine map of its mass
+    distribution."""
     size = np.sqrt(np.trace(pseudo[:3, :3]) / pseudo[3, 3])
     units = np.array([size, size, size, 1.0])
     moves = []
@@ -135,8 +134,8 @@ def _affine_moves(pseudo: Array) -> Array:
 
 
 def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, noise: Array) -> tuple[Array, Array]:
-    """v_g (groups,) in the mean, first one for all groups of a kind, then each by itself about that; and the likely
-    shares (groups,) of the kinds."""
+    """Return the means v_g (groups,), first common to all groups of a kind, then individually; and the likely
+    relative errors (groups,) of the kinds."""
     # In units in which the noise is one: what is added to it then only makes it larger, and factors can be had.
     size, direction = np.linalg.eigh(noise)
     whiten = (direction / np.sqrt(np.maximum(size, 1e-14 * size[-1]))).T
@@ -168,7 +167,8 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 
 
 def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
-    """Probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half'); prior (grid,): theirs."""
+    """Return probabilities (grid,) of the shares w given a score (b,) ~ N(0, rest + w^2 half half') and their prior
+    (grid,)."""
     whitened = _whitened(rest, np.column_stack([half, score]))
     left, singular = _left_singular(whitened[:, :-1])
     seen = (left.T @ whitened[:, -1]) ** 2

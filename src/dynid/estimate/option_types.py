@@ -15,7 +15,7 @@ _TYPE_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "t
 
 
 def check_options(method: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise where an option is not of its type: a word for a number would end deep inside the method."""
+    """Refuse an option of the wrong type."""
     try:
         hints = get_type_hints(function)
     except (NameError, TypeError):  # a method of the user's own, with types that are not there at run time
@@ -28,7 +28,7 @@ def check_options(method: str, function: Callable[..., Any], options: Mapping[st
 
 
 def _kinds(hint: Any) -> set[type] | None:
-    """The plain types that a hint allows; None where it allows others too."""
+    """Return the plain types that a hint allows; None if it allows others too."""
     if get_origin(hint) in (Union, types.UnionType):
         found = [_kinds(part) for part in get_args(hint)]
         return None if None in found else {kind for part in found if part is not None for kind in part}

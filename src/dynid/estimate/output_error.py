@@ -37,7 +37,7 @@ _DAMPINGS = 12  # tries of a shorter step before an iteration gives up
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
-    """Gauss-Newton on the positions of the simulated loop, one simulation a parameter, side by side.
+    """Gauss-Newton on the positions of the simulated loop, one simulation per parameter, in parallel.
 
     start: an estimate by this method, or "nominal". Other options as those of `iv`.
     """
@@ -50,7 +50,7 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:
-    """Gauss-Newton on the torques of the simulated loop, the way of its motion included (unlike didim)."""
+    """Gauss-Newton on the torques of the simulated loop, including the change of its motion (unlike didim)."""
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _gauss_newton(problem, "clie", "torque", options)
 
@@ -69,7 +69,7 @@ class OutputCriterion:
     scale: Array
 
     def measured(self, log: Log) -> Array:
-        """Measured output of a log (samples, dof)."""
+        """Return the measured output of a log (samples, dof)."""
         return log.samples.q if self.output == "position" else log.samples.tau
 
     def simulated(self, log: Log, motion: Simulation) -> Array:
@@ -78,7 +78,7 @@ class OutputCriterion:
         return there.q if self.output == "position" else there.tau
 
     def low_rate(self, log: Log, series: Array) -> Array:
-        """Series over the samples of a log (samples, ..) at the low rate, without the start that is dropped."""
+        """Return a series over the samples of a log (samples, ..) at the low rate, without the transient."""
         decimation = low_decimation(log.samples)
         late = log.samples.t >= log.samples.t[0] + self.dropped
         if decimation is not None:
@@ -93,7 +93,7 @@ class OutputCriterion:
         return [simulate(self.loop.model, theta, law, log.reference, step=self.loop.step) for log in self.loop.logs]
 
     def cost(self, beta: Array, weights: Array) -> float:
-        """Weighted squares of the misfit with base values beta (base,); infinite where they cannot be simulated."""
+        """Return the weighted sum of squared errors with base values beta (base,); infinite if the simulation fails."""
         try:
             motions = self.runs(beta)
         except NotPossibleError:
@@ -168,8 +168,8 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
 
 
 def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
-    """A step (base,) that does not make the misfit worse, zero where there is none (Levenberg's damping, from `damping`
-    on); the share of the misfit that it moves, and the damping to begin the next with."""
+    """Return a step (base,) that does not increase the error, zero if there is none (Levenberg damping, from
+    `damping` on); the relative change of the error, and the damping for the next step."""
     weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
     miss = (here.residual * weights).ravel()
@@ -202,7 +202,8 @@ def _first(problem: Problem, options: LoopOptions) -> Array:
 
 
 def _scales(problem: Problem, beta: Array) -> Array:
-    """A size for each base parameter: a hundredth of the torque it could explain alone, or its own value."""
+    """Return a scale for each base parameter: a hundredth of the value that alone would explain the torques, or its
+    own value."""
     return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 

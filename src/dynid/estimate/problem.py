@@ -1,4 +1,4 @@
-"""Problem: model and data as every method takes them; and the methods, by the name users know from the literature."""
+"""The identification problem, a model with its data, and the registry of methods."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
+from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, equations_of, fold
 from dynid.regression.derived import CachedEquations
@@ -45,18 +46,18 @@ class Problem:
     """A model, its compressed regression, and the data behind it.
 
     Attributes:
-        model: whose parameters are estimated.
+        model: model to be identified.
         regression: QR factors of all data on the model's base parameters.
-        data: the samples at hand, one a log: all data where they are small, an excerpt of whole stretches of time
-            where they are large, empty where only a saved regression is at hand.
-        nominal: values (parameters,) that the user starts from, if any.
-        threads: of computations on the data.
-        recordings: the logs behind the data, one each, for the references that closed-loop methods simulate with.
+        data: available samples, one per log: all data if they are small, otherwise an excerpt; empty for a saved
+            regression.
+        nominal: nominal values (parameters,) given by the user, or None.
+        threads: number of threads.
+        recordings: the logs of the data, one each, for the references of closed-loop methods.
         controller: the machine's control law, if known.
-        dataset: the logs that the regression is the sum of; None where only the data above are at hand.
+        dataset: the logs of the regression; None if only the data above are available.
         places: number of each of the data among the logs of the regression.
-        folded: which logs went into the regression, and which were left out.
-        is_excerpt: whether the data at hand are only some of those in the regression.
+        folded: logs in the regression, and excluded ones.
+        is_excerpt: whether the data are only a part of those in the regression.
     """
 
     model: LinearModel
@@ -79,7 +80,7 @@ class Problem:
                              f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression")
 
     def whole(self) -> Problem:
-        """Return the same problem with all data at hand, for methods that go through the rows again."""
+        """Return the same problem with all data in memory, for methods that need the rows again."""
         if not self.is_excerpt or self.dataset is None:
             return self
         gone = () if self.folded is None else tuple(failure.source for failure in self.folded.left_out)
@@ -99,7 +100,7 @@ class Problem:
 
     @cached_property
     def equations(self) -> Equations:
-        """The data's rows, for methods that fold them anew."""
+        """The rows of the data, for methods that compress them again."""
         return CachedEquations.of(equations_of(self.model, self.data, self.base))
 
     @property
@@ -110,7 +111,7 @@ class Problem:
 
     @cached_property
     def torques(self) -> Problem:
-        """The same data as equations of torques, in as many blocks; this problem where it has no others."""
+        """The same data as torque equations, in the same number of blocks; this problem if it has no others."""
         if self.filtered is None:
             return self
         data = tuple(replace(log, filtered=None) for log in self.data)
@@ -157,8 +158,7 @@ class Problem:
         return problem
 
     def as_logged(self) -> tuple[Samples, ...]:
-        """The data with positions and torques as they were logged, where the logs are at hand: filtered ones hide
-        noise they still have, and lag behind a motion that was simulated without the filter."""
+        """The data with unfiltered positions and torques, if the logs are available."""
         parts = list(self.data)
         for k, log in enumerate(self.recordings):
             q, tau = (at_times(parts[k].t, log.t, x) for x in (log.q, log.tau))
@@ -166,8 +166,8 @@ class Problem:
         return tuple(parts)
 
     def lone_values(self) -> Array:
-        """The value (base,) with which each base parameter alone would make torques as large as the measured ones; zero
-        where it makes none."""
+        """Return the value (base,) with which each base parameter alone would explain the measured torques; zero if
+        it has no effect."""
         stacked = self.regression.stack(prior=False)
         norms = np.linalg.norm(stacked.r, axis=0)
         return np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
@@ -183,8 +183,7 @@ class Problem:
 
 def _dataset_of(model: LinearModel, data: Data, recordings: Recording | Sequence[Recording],
                 known: KnownValues | None) -> Dataset:
-    """Return data as a dataset whose logs in memory are prepared; where they are not, the cut-off is chosen for the
-    model."""
+    """Return data as a dataset with prepared logs; the cut-off is chosen for the model if necessary."""
     first = data if isinstance(data, Samples | Recording | Dataset) else next(iter(data), None)
     if first is None or isinstance(first, Samples):
         return Dataset.from_samples(cast(Samples | Sequence[Samples], data), recordings)
@@ -197,7 +196,7 @@ def _dataset_of(model: LinearModel, data: Data, recordings: Recording | Sequence
 
 
 def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
-    """Equations of each joint, or of the whole robot, that a fold of these samples counts."""
+    """Return the number of equations of each joint, or of the whole robot, in these samples."""
     if data[0].filtered is not None:
         return tuple(int(n) for n in sum(kept(part, range(int(start), int(stop), part.filtered.filter.step)).sum(axis=0)
                                          for part in data if part.filtered is not None
@@ -219,16 +218,14 @@ Dependence = Literal["order", "units", "prior"]  # of the result on more than th
 
 @dataclass(frozen=True)
 class Method:
-    """A method: its name in the literature, what it is in words, what it needs beyond the fold, and what it gives
-    beyond base parameters and their covariance.
+    """A method with its requirements and results.
 
-    needs: "data" looks at all rows again, "excerpt" at some of them, "blocks" leaves stretches of time out, "nominal"
-    wants values of all parameters, "shape" a model with free shape parameters, "exact" that known parameters have no
-    standard deviation, "torques" that rows are torques, since it makes rows of its own, "joints" that there is a row
-    for each joint, "rigid" that no joint bends. gives: "theta" all standard parameters, "shape" another model.
-    depends_on: what changes the result, with default options, although it says nothing of the robot: "order" of logs in
-    time, as of a filter; "units" of length or mass, as of a search that stops by absolute tolerances; "prior", a
-    standard deviation that every parameter has before the first sample.
+    needs: "data" all rows again, "excerpt" some of them, "blocks" blocks of time, "nominal" nominal values of all
+    parameters, "shape" free shape parameters, "exact" known parameters without standard deviation, "torques" torque
+    equations, "joints" one row per joint, "rigid" rigid joints. gives: "theta" all standard parameters, "shape"
+    another model. depends_on: what affects the result with default options: "order" of logs in time, as for a filter;
+    "units" of length or mass, as for absolute tolerances; "prior", a standard deviation of every parameter before the
+    first sample.
     """
 
     name: str
@@ -246,9 +243,9 @@ class Method:
 
 _METHODS: dict[str, Method] = {}
 # Modules of this folder whose methods are registered when one is asked for: they would double the time of the import.
-MORE_METHODS = ("ridge", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust", "direct",
-                "extracted", "instrumental", "kalman", "likelihood", "output_error", "recursive", "robust", "separable",
-                "total")
+MORE_METHODS = ("ridge", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
+                "consistent_separable", "direct", "extracted", "instrumental", "kalman", "likelihood", "output_error",
+                "recursive", "robust", "separable", "total")
 
 
 def _load_methods() -> None:
@@ -258,7 +255,8 @@ def _load_methods() -> None:
 
 def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = (),
            depends_on: Collection[Dependence] = ()) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
-    """Register a method under the name users know; title says it in words. needs, gives, depends_on: see `Method`."""
+    """Register a method under its name in the literature; title describes it. needs, gives, depends_on: see `Method`.
+    """
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if not function.__module__.startswith("dynid."):
             _load_methods()  # so that a name which dynid has is refused here
@@ -270,24 +268,27 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name, those among consistent robots last."""
+    """All methods by name, those of plugins included, those among consistent robots last."""
     _load_methods()
+    usable_plugins("dynid.methods")  # loading one registers it
     return dict(sorted(_METHODS.items(), key=lambda item: item[0].startswith("pc-")))
 
 
 def find_method(name: str) -> Method:
-    """A method by name; an unknown name is refused with what there is."""
+    """Return a method by name. Refuses an unknown name with a list of methods."""
     for module in MORE_METHODS:
         if name in _METHODS:
             break
         import_module(f"dynid.estimate.{module}")
+    if name not in _METHODS and name in plugin_names("dynid.methods"):
+        load_plugin("dynid.methods", name)
     if name not in _METHODS:
         raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}")
     return _METHODS[name]
 
 
 def method_title(name: str) -> str:
-    """What a method is, in words; also of one that was registered elsewhere."""
+    """Return the description of a method, also of a custom one."""
     try:
         return find_method(name).title
     except ModelError:
@@ -295,7 +296,7 @@ def method_title(name: str) -> str:
 
 
 def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
-    """The estimate with its parameters between the bounds that every method keeps, of a method that knows of none."""
+    """Return the estimate of a method without bounds, with its parameters projected onto the bounds."""
     low, high = estimate.base.bounds
     if np.all((estimate.values >= low - BOUND_TOLERANCE) & (estimate.values <= high + BOUND_TOLERANCE)):
         return estimate
@@ -313,18 +314,18 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
 
 def identify(problem: Problem | LinearModel, data: Data | None = None, method: str = "auto", *,
              known: KnownValues | None = None, cov_type: CovType | None = None, **options: Any) -> Estimate:
-    """The parameters of a model from data, by a method's name: identify(model, samples, method="irls", loss="huber").
+    """Identify the parameters of a model from data: identify(model, samples, method="irls", loss="huber").
 
-    The covariance is computed when the estimate is first asked for it.
+    The covariance is computed when it is first used.
 
     Args:
-        problem: a model with its data, or a `Problem` that has both.
-        data: of one log or of several, where the problem is a model: samples, which are taken as they were prepared; or
-            recordings or a dataset, whose cut-off is then chosen as `dynid identify` chooses it.
+        problem: a model, or a `Problem` with model and data.
+        data: of one log or several, if the problem is a model: prepared samples, or recordings or a dataset, whose
+            cut-off is then chosen as in `dynid identify`.
         method: by default chosen by cross-validation over blocks of time, see `dynid.estimate.choice`.
-        known: standard parameters whose values are known, see `Regression.given`.
-        cov_type: how the covariance is found: "correlated", "blocks" or "independent", see
-            `dynid.estimate.covariance`; by default the best that the data allow. One that is not possible is refused.
+        known: known standard parameters, see `Regression.given`.
+        cov_type: type of the covariance: "correlated", "blocks" or "independent", see `dynid.estimate.covariance`; by
+            default the best that the data allow. An impossible one is refused.
         options: of the method; unknown ones are refused with a list of those it has.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))

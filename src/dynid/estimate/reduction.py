@@ -27,12 +27,11 @@ _MAX_REFITS = 5  # fits of other methods, until none of what is left has to go
 
 @dataclass(frozen=True, eq=False)
 class Essential:
-    """The base parameters that matter.
+    """Essential base parameters.
 
-    kept, removed (in order), the estimate of the kept ones alone, the problem in them, and the relative error in
-    percent with all base parameters and with the kept ones. full: the estimate of all. unseen: the same two errors on
-    blocks of time that neither choice nor fit has seen, in the mean; None where that was not asked for, or would take
-    too long.
+    kept, removed (in order), the estimate of the kept ones and its problem, and the relative error in percent with
+    all base parameters and with the kept ones. full: the estimate of all. unseen: the same two errors on unseen
+    blocks of time, or None.
     """
 
     kept: tuple[str, ...]
@@ -58,7 +57,7 @@ class Essential:
 
 @dataclass(frozen=True)
 class _Rule:
-    """criterion, threshold and alpha as `essential` takes them; rows: that an F-test counts."""
+    """criterion, threshold and alpha of `essential`; rows: number of rows in an F-test."""
 
     criterion: str
     threshold: float
@@ -121,7 +120,7 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
 
 def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | None,
                    facts: Mapping[str, Any]) -> Essential:
-    """By algebra on the folded factor; the last estimate states deviations by its own residuals."""
+    """Remove parameters by algebra on the compressed factor; the last estimate has its own standard errors."""
     from scipy.special import fdtri
 
     regression, names = problem.regression, problem.base.names
@@ -165,7 +164,7 @@ def _with_shape(problem: Problem, found: Estimate) -> Problem:
 
 
 def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any]) -> Essential:
-    """By the covariance of the estimate, which is repeated with what is left until nothing has to go."""
+    """Remove parameters by the covariance of the estimate, which is repeated until nothing more is removed."""
     from scipy.special import fdtri
 
     before = estimate = identify(problem, method=name, **options)
@@ -197,7 +196,7 @@ def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any])
 
 
 def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> tuple[float, float]:
-    """Relative errors on blocks of time left out, percent, with all parameters and with those chosen without them."""
+    """Return cross-validation errors, percent, with all parameters and with those chosen without each block."""
     regression, errors = problem.regression, list[tuple[float, float]]()
     others = regression.without_each()
     for k, block in enumerate(regression.blocks):

@@ -1,8 +1,8 @@
-"""Errors of fits on left-out blocks as the references see them, and how noisy the accelerations are.
+"""Cross-validation errors along the references, and the noise of the accelerations.
 
-Noise in the positions makes least squares predict torques from the same noisy positions best, however wrong its
-parameters: the error on a block is then no judge. The part of the residual along the regressor of the references, which
-share no noise with the log, is: E|P_Z (tau - Y beta)| is least at the true parameters (Ardiani, s. 3.3.2).
+With noisy positions least squares predicts torques from the same positions best, even with wrong parameters, so the
+error on a block is not a valid criterion. The part of the residual along the regressor of the references, which are
+free of that noise, is: E|P_Z (tau - Y beta)| is smallest at the true parameters (Ardiani, s. 3.3.2).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _RANK_TOLERANCE = 1e-6
 
 
 def reference_errors(problem: Problem, seen: Mapping[str, BlockCrossValidation]) -> dict[str, Array]:
-    """Relative errors (blocks,) of each method's fits on the blocks they leave out, percent, projected on the regressor
-    along the references."""
+    """Return relative errors (blocks,) of each method's fits on their excluded blocks, percent, projected on the
+    regressor along the references."""
     loop = make_loop(problem, "auto")
     measured = Measured(problem.model, problem.base, problem.data)
     instruments = Instrumented(measured, tuple(plain_references(loop.logs)),
@@ -50,10 +50,10 @@ def reference_errors(problem: Problem, seen: Mapping[str, BlockCrossValidation])
 
 
 def acceleration_noise(problem: Problem) -> Array:
-    """Share (dof,) of the prepared accelerations' mean square that is noise of the logged positions.
+    """Return the share (dof,) of the prepared accelerations' mean square that is noise of the logged positions.
 
-    The third difference of a motion sampled often is far below that of white noise, 20 times its variance; what passes
-    the cut-off f of the preparation has a variance of 2 s^2 / rate (2 pi)^4 f^5 / 5.
+    The third difference of a motion is far below that of white noise, 20 times its variance; the noise that passes
+    the cut-off f has an acceleration variance of 2 s^2 / rate (2 pi)^4 f^5 / 5.
     """
     share = np.zeros(problem.model.dof)
     for log, part in zip(problem.recordings, problem.data, strict=False):

@@ -1,4 +1,4 @@
-"""Ridge regression toward a nominal model: what the data do not determine stays at its nominal value."""
+"""Ridge regression toward a nominal model."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ _STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # strengths to try, in decades
 
 @method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-deviation") -> Estimate:
-    """All standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
+    """Return all standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) /
+    scale|^2.
 
-    Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the radius
-    of gyration about the link frame; all others by their own nominal value, or a tenth of the usual one of their kind
-    and unit if that is larger; those without a nominal value are pulled to zero (see `nominal_and_scales`). As joints
-    are weighted by the deviation of their noise, 1 / sqrt(strength) is the share by which the nominal values would be
-    believed wrong if rows were independent. Without a given strength it is chosen by leaving out each block of time in
-    turn: rule "minimum" takes the strength that predicts the left-out blocks best, "one-deviation" the largest one
-    whose loss against that is within one deviation of the loss over the blocks.
+    Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the
+    radius of gyration about the link frame; all others by their nominal value, or a tenth of the usual one of their
+    kind and unit if that is larger; those without a nominal value are regularised toward zero (see
+    `nominal_and_scales`). With independent rows, 1 / sqrt(strength) is the relative error of the nominal values. By
+    default the strength is chosen by cross-validation: rule "minimum" takes the smallest error, "one-deviation" the
+    largest strength whose loss is within one standard error of it.
 
-    The estimate is biased. Its covariance is the mean square error: the noise's part, and the bias if the nominal
-    values are wrong by what the data show of each body and of each kind of the others (`nominal_errors`). Parameters
-    that the data do not excite keep what the solution makes of their nominal values and are marked as not identified.
+    The covariance is the mean square error: noise, and the bias by the estimated errors of the nominal values
+    (`nominal_errors`). Parameters that the data do not excite are marked as not identified.
     """
     if rule not in RULES:
         raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}")
@@ -74,7 +73,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
 class RidgeProblem:
     """Ridge regression in z = (theta - nominal) / scale: min |A z - target|^2 + strength |z|^2, A = U singular V'.
 
-    right (parameters, parameters): V. singular and target (parameters,) in these directions, zeros where A has none.
+    right (parameters, parameters): V. singular and target (parameters,) in these directions, zeros beyond the rank.
     """
 
     base: BaseParameters
@@ -108,13 +107,13 @@ class RidgeProblem:
         return half @ half.T
 
     def pull(self, strength: float) -> Array:
-        """(base, parameters): what errors of the nominal values do to the base values of the solution."""
+        """Return the sensitivity (base, parameters) of the base values to errors of the nominal values."""
         return (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T / self.scale)
 
 
 def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excited: Bools, nominal: Array, scale: Array
                     ) -> NominalErrors:
-    """By how much the nominal values (parameters,) of these scales are wrong, from the equations of all joints."""
+    """Return the estimated errors of the nominal values (parameters,) with these scales."""
     columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r
     seen, middle = np.ix_(excited, excited), found.middle
     if found.cov_type == "blocks":  # of fewer ranks than there are parameters: only its size is known
@@ -157,7 +156,7 @@ def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
 
 def _cross_validate(regression: Regression, weights: Array, nominal: Array, scale: Array, strengths: Array,
                     rule: str) -> tuple[float, dict[str, Any]]:
-    """The strength that predicts blocks of time left out, and the errors behind that choice."""
+    """Return the strength chosen by cross-validation, and the errors of all strengths."""
     seen = np.array(regression.rows) > 0  # a joint whose torque is not measured has no equation anywhere
     whole = [k for k, block in enumerate(regression.blocks)
              if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]

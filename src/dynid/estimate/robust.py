@@ -1,4 +1,4 @@
-"""Robust least squares: rows that do not fit lose their weight, so spikes and contacts do not spoil the parameters."""
+"""Robust least squares: outliers such as spikes and contacts lose their weight."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are r
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss by its weight(u) of a row whose residual is u deviations, and the slope(u) of the influence u
+    """A loss, given by the weight(u) of a row with normalised residual u, and the slope(u) of the influence u
     weight(u)."""
 
     tuning: float
@@ -59,13 +59,13 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
                          tolerance: float = 1e-2) -> Estimate:
     """Iteratively reweighted least squares for torques with outliers.
 
-    loss: "tukey" forgets gross outliers, "huber" only bounds them. tuning: in deviations of the noise; by default
-    either is 95 % as sharp as least squares when there are no outliers. The start is nearly the least sum of absolute
-    residuals, which a tenth of bad torques hardly moves; from it stays the scale of each joint's noise, the median of
-    its absolute residuals. Stops when no parameter moves more than `tolerance` of its deviation.
+    loss: "tukey" rejects gross outliers, "huber" limits them. tuning: in standard deviations of the noise; by default
+    both have 95 % efficiency without outliers. The start is nearly the least sum of absolute residuals; it also gives
+    the scale of each joint's noise, the median of its absolute residuals. Stops when no parameter changes by more
+    than `tolerance` of its standard error.
 
     Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with m the mean slope of the influence
-    and C the autocovariance of the weighted residuals, the influence of each row on the estimate.
+    and C the autocovariance of the weighted residuals.
     """
     chosen = chosen_loss("irls", loss, tuning)
     start, scale = robust_start(problem, iterations)
@@ -75,7 +75,7 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
 
 
 def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
-    """The loss that a method by this name was asked for."""
+    """Return the requested loss of a method."""
     if loss not in LOSSES:
         raise ModelError(f"method '{name}' has no loss '{loss}'; it has {', '.join(LOSSES)}")
     if tuning is not None and not tuning > 0:
@@ -92,7 +92,7 @@ def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
 
 
 def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **more: Any) -> LinearFit:
-    """An estimate by a loss with its noise (Huber), see `robust_least_squares`, and more facts."""
+    """Return an estimate by a loss with its noise (Huber), see `robust_least_squares`, and more facts."""
     weights = 1.0 / scale
     in_deviations = [r / s for r, s in zip(_kept_residuals(problem, solution.beta), scale, strict=True)]
     slopes = np.array([by.slope(u).mean() if len(u) else 1.0 for u in in_deviations])
@@ -119,7 +119,7 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
 
 def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, iterations: int,
              tolerance: float) -> tuple[Solution, Array, int]:
-    """Reweighted least squares until nothing moves; with scale None the noise is measured anew before every step."""
+    """Repeat reweighted least squares until convergence; with scale None the noise is estimated before every step."""
     for step in range(1, iterations + 1):
         size = _noise_scale(problem, beta) if scale is None else scale
         regression = reweighted(problem, loss, beta, size)
@@ -133,7 +133,7 @@ def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, ite
 
 
 def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regression:
-    """The equations folded anew, each row with the root of the weight that the loss gives its residual under beta."""
+    """Return the compressed equations with rows weighted by the loss of their residuals under beta."""
     columns = [factor.columns for factor in problem.regression.factors]
 
     def weight(j: int, rows: Array) -> Array:

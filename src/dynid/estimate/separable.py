@@ -1,11 +1,11 @@
-"""Separable least squares: friction whose shape is to be found together with the parameters it is linear in.
+"""Separable least squares: nonlinear shape parameters of friction estimated jointly with the linear parameters.
 
-The torques are Y(s) theta with a few shape parameters s inside Y. For given s the best theta is plain least squares,
-so only s is searched for (variable projection; Ardiani, eq. 2.23-2.26). Both steps are folds like any other:
+The torques are Y(s) theta with a few shape parameters s. For given s the best theta is linear least squares, so only
+s is searched (variable projection; Ardiani, eq. 2.23-2.26):
 
-- A grid: one fold on the columns for many values of s side by side. A joint's shape shows in its own rows alone, so
-  from its factor every combination of its values is judged by small algebra; a shape that joints share, by all theirs.
-- Gauss-Newton: one fold on [Y(s), d(Y(s) theta)/d log s]. The last columns' coefficients are the step, and at the end
+- A grid: one regression with the columns for many values of s. A joint's shape affects only its own rows, so each
+  combination is evaluated from its factor; a shared shape from the factors of all joints.
+- Gauss-Newton: a regression on [Y(s), d(Y(s) theta)/d log s]. The coefficients of the last columns are the step, and
   their covariance is that of the shape.
 """
 
@@ -14,23 +14,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.estimate.covariance import LinearFit, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
 from dynid.estimate.uncertainty import OnDemand
 from dynid.findings import Note
+from dynid.lapack import solve_triangular
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.recording.excerpt import excerpt
-from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
 
 _GRID_POINTS = 24  # values of a shape parameter on the grid
@@ -47,26 +48,57 @@ _DEPENDENT_COLUMN = 1e-8  # share of a column that is left beside the others, be
         gives={"shape"})
 def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations: int = 30,
                             tolerance: float = 1e-3) -> Estimate:
-    """Weighted least squares in which the free shape parameters of the model are found as well.
+    """Weighted least squares with estimation of the free shape parameters of the model.
 
-    span: shape parameters are searched between their present value over span and times span, first on a grid joint by
-    joint, then all together with weights as in `wls`, until none moves more than `tolerance` of its deviation. The
-    estimate's model has the shape that was found; diagnostics["shape"] has its values and deviations, and deviations of
-    all parameters count that the shape is not known exactly. Where all that a shape parameter shapes is within two
-    deviations of nothing, it has no value to speak of and its deviation is infinite.
+    span: shape parameters are searched within a factor `span` of their present value, first on a grid joint by joint,
+    then jointly with weights as in `wls`, until none changes by more than `tolerance` of its standard error. The
+    estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and all
+    standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
+    errors of zero, its standard error is infinite.
+    """
+    found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
+    return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
+        found.free.uncertainty(None, covariance=found.covariance)))
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableFit:
+    """A fit with the shape that was found.
+
+    Attributes:
+        free: least squares at that shape; its facts state the shape parameters.
+        weights: (dof,) of the joints.
+        regression: the equations at that shape.
+        covariance: (base, base), with the uncertainty of the shape included.
+        noise: with which the solution of `free` has that covariance.
+    """
+
+    free: LinearFit
+    weights: Array
+    regression: Regression
+    covariance: Array
+    noise: ScoreNoise
+
+
+def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: float,
+                  inside: Inside | None = None) -> SeparableFit:
+    """Find the shape parameters and fit all others at their values. Arguments as of `separable_least_squares`.
+
+    inside: the best base parameters (base,) that some conditions allow; None for plain least squares.
     """
     model: Any = problem.model
+    name = "sls" if inside is None else "pc-sls"
     if not complete(model).shape_names:
-        raise ModelError("method 'sls' needs a model with free shape parameters, e.g. Stribeck friction with "
+        raise ModelError(f"method '{name}' needs a model with free shape parameters, e.g. Stribeck friction with "
                          "free = ['delta', 'alpha']")
     if not span > 1:
-        raise ModelError(f"the span of method 'sls' must be above one, got {span}")
+        raise ModelError(f"the span of method '{name}' must be above one, got {span}")
     dependence = ShapeDependence.of(model)
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
     log_shape = _search(problem, dependence, center, np.log(span))
     base = _base(problem.base, dependence, np.exp(log_shape), unmeasured_joints(problem.data))
-    best, steps = _descend(problem, dependence, base, log_shape, limits, iterations, tolerance)
+    best, steps = _descend(Descent(problem, dependence, base, inside), log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
     whole = replace(problem, model=best.model, regression=best.regression, data=_without_known(problem))
@@ -75,7 +107,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
     plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
     solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
-    significant = np.abs(solution.beta) > _SIGNIFICANT_STD * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
+    significant = np.abs(best.beta) > _SIGNIFICANT_STD * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
     shaped = np.array([np.isin(base.independent, dependence.columns[varies]) for varies in dependence.varies])
     known = best.solution.identified[b:] & np.any(shaped & significant & solution.identified, axis=1)
     deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
@@ -84,15 +116,16 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
                    for i, name in enumerate(model.shape_names)}
     untold = [name for name, one in found_shape.items() if one["at_limit"] or not np.isfinite(one["std"])]
     # The shape's standard errors are among the diagnostics, so that the covariance is known already.
-    fit = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
-                    {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
-                     "notes": _not_told(untold)})
-    return replace(fit.estimate("sls"), uncertainty_of=OnDemand.known(
-        fit.uncertainty(None, covariance=covariance[:b, :b])))
+    free = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
+                     {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
+                      "notes": _not_told(untold)})
+    normal = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
+    return SeparableFit(free, best.weights, best.plain, covariance[:b, :b],
+                        replace(found, middle=normal @ covariance[:b, :b] @ normal))
 
 
 def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
-    """A note on shape parameters that the data do not tell, if there are any."""
+    """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()
     return (Note("shape-not-told", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
@@ -103,7 +136,7 @@ def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
           unmeasured: Sequence[int]) -> BaseParameters:
-    """Base parameters that hold for every shape: those given, unless they group columns that the shape changes."""
+    """Return base parameters valid for every shape: those given, unless they group columns that depend on the shape."""
     varying = dependence.varying
     kept = np.isin(varying, base.independent)
     alone = np.count_nonzero(base.matrix[:, varying], axis=0) == 1
@@ -115,7 +148,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array,
 
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
-    """log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest valleys."""
+    """Return log s (shapes,): the best of a wide grid about `center`, then of narrow ones about its deepest minima."""
     logs = _without_known(problem)
     samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)
@@ -130,8 +163,7 @@ def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach:
 
 
 def _without_known(problem: Problem) -> tuple[Samples, ...]:
-    """The data, their torques without those of parameters that are known exactly: columns that are put together here
-    know nothing of them."""
+    """Return the data with the torques of exactly known parameters subtracted."""
     values = problem.base.known_vector
     if not np.any(values):
         return problem.data
@@ -140,7 +172,7 @@ def _without_known(problem: Problem) -> tuple[Samples, ...]:
 
 
 def _log_likelihood_loss(misfits: Array) -> float:
-    """What joints with these misfits (dof,) leave together, each by a noise of its own."""
+    """Return the log-likelihood loss of joints with these residual sums of squares (dof,), each with its own noise."""
     return float(np.sum(np.log(misfits[misfits > 0])))
 
 
@@ -190,9 +222,9 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
 
 def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: dict[int, Array]
              ) -> tuple[Array, Array]:
-    """The deepest valleys (valleys, shapes) of misfits, depths[j] over the values (shapes, points) of a joint's shape
-    parameters, and the misfit (dof,) of each joint in the deepest. Where joints share some, a valley is one of the sum
-    of all over these, and each joint's own are the best there."""
+    """Return the deepest minima (valleys, shapes) of the losses, depths[j] over the values (shapes, points) of a
+    joint's shape parameters, and the loss (dof,) of each joint in the deepest. For shared shapes a minimum is one of
+    the sum over joints."""
     valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
     shared = dependence.shared
     picked = np.zeros((_VALLEYS, len(center)), dtype=np.int64)
@@ -227,7 +259,8 @@ def _lowest(depths: Array) -> Ints:
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
-    """Sum of squares that each row of places (choices, columns) leaves of a joint's torque beside its fixed columns."""
+    """Return the residual sum of squares of a joint's torque for each row of places (choices, columns) together with
+    its fixed columns."""
     factor = regression.factors[joint]
     first = int(np.searchsorted(factor.columns, fixed))
     # Columns in order, so what stands below the fixed ones is what they leave of the others.
@@ -240,9 +273,21 @@ def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Ar
 
 
 # -- Gauss-Newton, all joints together -------------------------------------------------------------
+class Inside(Protocol):
+    """Best base parameters (base,) of weighted equations among those that conditions allow."""
+
+    def __call__(self, problem: Problem, stacked: Stacked) -> Array:
+        """problem: with the model and the equations of one shape. stacked: the weighted equations to fit."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A shape that was accepted: the plain fold there and its solution, and the fold on columns and slopes and its."""
+    """A shape that was accepted: the plain fold there and its solution, and the fold on columns and slopes and its.
+
+    beta (base,): the best parameters for the shape, those of the solution where there are no conditions. step
+    (shapes,): of Gauss-Newton, in log s.
+    """
 
     log_shape: Array
     plain: Regression
@@ -251,57 +296,92 @@ class Point:
     regression: Regression
     solution: Solution
     weights: Array
+    beta: Array
+    step: Array
 
     @property
     def misfit(self) -> float:
-        return self.plain.stack(self.weights).misfit(self.plain_solution.beta)
-
-    @property
-    def step(self) -> Array:
-        """Step of Gauss-Newton (shapes,), in log s."""
-        return np.clip(self.solution.beta[len(self.plain.base):], -_LARGEST_STEP, _LARGEST_STEP)
+        return self.plain.stack(self.weights).misfit(self.beta)
 
 
-def _descend(problem: Problem, dependence: ShapeDependence, base: BaseParameters, log_shape: Array,
-             limits: tuple[Array, Array], iterations: int, tolerance: float) -> tuple[Point, int]:
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """What a search for the shape does not change: the problem, its base parameters, and the conditions if any."""
+
+    problem: Problem
+    dependence: ShapeDependence
+    base: BaseParameters
+    inside: Inside | None
+
+    def plain(self, log_shape: Array) -> Regression:
+        """Fold of the model with a given shape."""
+        shaped = self.dependence.model.with_shape(np.exp(log_shape))
+        return fold(TorqueEquations.of(shaped, self.problem.data, self.base), blocks=1, threads=self.problem.threads)
+
+    def best(self, log_shape: Array, plain: Regression, stacked: Stacked, solution: Solution) -> Array:
+        """Base parameters (base,) of the best fit of weighted equations that the conditions allow at a shape, whose
+        free solution is given."""
+        if self.inside is None:
+            return solution.beta
+        shaped: Any = self.dependence.model.with_shape(np.exp(log_shape))
+        return self.inside(replace(self.problem, model=shaped, regression=plain), stacked)
+
+    def point(self, log_shape: Array, plain: Regression, weights: Array) -> Point:
+        """The folds and solutions at a shape, its slopes taken with the parameters that are best for it."""
+        base, dependence, count = self.base, self.dependence, len(log_shape)
+        b = len(base)
+        stacked = stack_enough(plain, weights)
+        plain_solution = solve(plain, stacked)
+        beta = self.best(log_shape, plain, stacked, plain_solution)
+        slopes = Slopes(dependence, log_shape, base.expand(beta)[dependence.columns])
+        items = [replace(base.parameters.items[c], name=name)
+                 for c, name in zip(base.independent, base.names, strict=True)]
+        model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
+            (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
+            (slopes, np.arange(count), np.arange(b, b + count))))
+        regression = fold(TorqueEquations.of(model, _without_known(self.problem), model.base), blocks=1,
+                          threads=self.problem.threads)
+        both = regression.stack(weights)
+        solution = solve(regression, both)
+        step = solution.beta[b:]
+        if self.inside is not None:
+            step = self._step_inside(log_shape, plain, both, solution)
+        return Point(log_shape, plain, plain_solution, model, regression, solution, weights, beta,
+                     np.clip(step, -_LARGEST_STEP, _LARGEST_STEP))
+
+    def _step_inside(self, log_shape: Array, plain: Regression, both: Stacked, solution: Solution) -> Array:
+        """Step (shapes,) of Gauss-Newton where the parameters, which move with it, stay inside the conditions."""
+        b = len(self.base)
+        moved = b + np.flatnonzero(solution.excited[b:])
+        order = np.concatenate([moved, np.arange(b)])
+        q, r = np.linalg.qr(both.r[:, order])
+        rho, k = q.T @ both.rho, len(moved)
+        rest = both.rest + float(both.rho @ both.rho - rho @ rho)
+        beta = self.best(log_shape, plain, replace(both, r=r[k:, k:], rho=rho[k:], rest=rest), solution)
+        step = np.zeros(len(log_shape))
+        step[moved - b] = solve_triangular(r[:k, :k], rho[:k] - r[:k, k:] @ beta)
+        return step
+
+
+def _descend(descent: Descent, log_shape: Array, limits: tuple[Array, Array], iterations: int,
+             tolerance: float) -> tuple[Point, int]:
     """Steps of Gauss-Newton until none is worth taking; one that makes things worse is halved."""
-    plain = _plain(problem, dependence, base, log_shape)
-    best = _point(problem, dependence, log_shape, plain, joint_weights(plain))
+    plain = descent.plain(log_shape)
+    best = descent.point(log_shape, plain, joint_weights(plain))
     # The noise of a joint is what is left when its shape may move as well.
-    best = _point(problem, dependence, log_shape, plain, joint_weights(best.regression))
+    best = descent.point(log_shape, plain, joint_weights(best.regression))
     step = best.step
     for count in range(1, iterations + 1):
         target = np.clip(best.log_shape + step, *limits)
         step = target - best.log_shape
-        unit = np.sqrt(np.diag(best.solution.inverse)[len(base):])
+        unit = np.sqrt(np.diag(best.solution.inverse)[len(descent.base):])
         if np.all(np.abs(step) <= np.maximum(tolerance * unit, _SMALLEST_STEP)) or count == iterations:
             return best, count
-        plain = _plain(problem, dependence, base, target)
+        plain = descent.plain(target)
         stacked = plain.stack(best.weights)
-        if stacked.misfit(solve(plain, stacked).beta) < best.misfit:
-            best = _point(problem, dependence, target, plain, best.weights)
+        if stacked.misfit(descent.best(target, plain, stacked, solve(plain, stacked))) < best.misfit:
+            best = descent.point(target, plain, best.weights)
             step = best.step
         else:
             step = step / 2.0
-    raise ModelError(f"method 'sls' needs at least one iteration, got {iterations}")
-
-
-def _plain(problem: Problem, dependence: ShapeDependence, base: BaseParameters, log_shape: Array) -> Regression:
-    """Fold of the model with a given shape."""
-    shaped = dependence.model.with_shape(np.exp(log_shape))
-    return fold(TorqueEquations.of(shaped, problem.data, base), blocks=1, threads=problem.threads)
-
-
-def _point(problem: Problem, dependence: ShapeDependence, log_shape: Array, plain: Regression, weights: Array) -> Point:
-    """The folds and solutions at a shape, its slopes taken with the parameters that are best for it."""
-    base, count = plain.base, len(log_shape)
-    b = len(base)
-    plain_solution = solve(plain, stack_enough(plain, weights))
-    slopes = Slopes(dependence, log_shape, base.expand(plain_solution.beta)[dependence.columns])
-    items = [replace(base.parameters.items[c], name=name) for c, name in zip(base.independent, base.names, strict=True)]
-    model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
-        (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
-        (slopes, np.arange(count), np.arange(b, b + count))))
-    regression = fold(TorqueEquations.of(model, _without_known(problem), model.base), blocks=1, threads=problem.threads)
-    return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),
-                 weights)
+    raise ModelError(f"separable least squares needs at least one iteration, got {iterations}")

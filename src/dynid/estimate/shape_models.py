@@ -1,4 +1,4 @@
-"""Models that separable least squares puts together: what depends on a shape, its slopes, and columns of several."""
+"""Models for separable least squares: terms with shape parameters, their derivatives, and combined columns."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class ShapedModel(LinearModel, Protocol):
 class ShapeDependence:
     """Dependence of a model on its shape parameters.
 
-    part: the terms that do, as a model of their own. columns (part parameters,): their places in the whole model.
-    touches (shapes, dof): joints whose torque a shape parameter changes. varies (shapes, part parameters): columns
-    that it changes.
+    part: the terms with shape parameters, as a model. columns (part parameters,): their indices in the whole model.
+    touches (shapes, dof): joints whose torque a shape parameter affects. varies (shapes, part parameters): columns
+    that it affects.
     """
 
     model: ShapedModel
@@ -62,7 +62,7 @@ class ShapeDependence:
 
     @property
     def varying(self) -> Ints:
-        """Places in the whole model of the columns that depend on the shape."""
+        """Indices in the whole model of the columns that depend on the shape."""
         return self.columns[self.varies.any(axis=0)]
 
     def of_joint(self, joint: int) -> Ints:
@@ -77,7 +77,7 @@ class ShapeDependence:
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """A linear model put together from columns of others: sources are (model, its columns, their places here)."""
+    """A linear model assembled from columns of others: sources are (model, its columns, their indices here)."""
 
     dof: int
     parameters: Parameters
@@ -146,7 +146,7 @@ class Slopes:
 
     @property
     def channels(self) -> int:
-        """One for each shape parameter and joint, where the terms remember: slopes are then remembered as well."""
+        """One for each shape parameter and joint, if the terms have memory."""
         return self.dependence.touches.size if channels_of(self.dependence.part) else 0
 
     def memory(self, motion: MotionSegment) -> Array:
@@ -162,7 +162,7 @@ class Slopes:
         return found.reshape(len(motion.t), -1)
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """As `Model.fill`; shape parameters that show in different joints are moved at once."""
+        """As `Model.fill`; shape parameters that affect different joints are varied together."""
         if memory is not None and memory.shape[1]:
             for i, j in np.argwhere(self.dependence.touches):
                 if place[j, i] >= 0:
@@ -193,12 +193,12 @@ class Slopes:
 
 
 def channels_of(model: LinearModel) -> int:
-    """How many signals a model remembers along a motion."""
+    """Return the number of memory states of a model."""
     return model.channels if isinstance(model, Remembers) else 0
 
 
 def regressor_along(model: LinearModel, motion: MotionSegment) -> Array:
-    """Regressor (samples, dof, parameters) of a motion in order, with what terms remember of it."""
+    """Return the regressor (samples, dof, parameters) of an ordered motion, including terms with memory."""
     if isinstance(model, Model) and model.channels:
         return model.regressor(motion.q, motion.dq, motion.ddq, threads=1, memory=model.memory(motion))
     return np.asarray(model.regressor(motion.q, motion.dq, motion.ddq))

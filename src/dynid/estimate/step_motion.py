@@ -1,4 +1,4 @@
-"""The motion of one step of a method beside the measured one, in numbers and at few rows."""
+"""Comparison of the simulated motion of one step with the measured one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _MAX_STEP = 1e-3  # s, of the integrator at most
 
 
 def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float, *, torques: bool) -> StepMotion:
-    """The motion of one step, motions: one a log at the rows of its samples; without the first `dropped` seconds.
+    """Return the motion of one step; motions: one per log at the rows of its samples, without the first `dropped`
+    seconds.
 
     torques: whether those of the motions are a simulated controller's.
     """
@@ -40,8 +41,8 @@ def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float,
 
 
 def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array) -> StepMotion | None:
-    """The robot of base values beta (base,) under the measured torques, started anew from the measured state every half
-    second; None where such a robot cannot be simulated."""
+    """Simulate the robot of base values beta (base,) under the measured torques, restarted from the measured state
+    every half second; None if it cannot be simulated."""
     theta = problem.base.expand(beta)
     try:
         motions = [_driven(problem, log, theta) for log in logs]
@@ -74,7 +75,8 @@ def _signals(samples: Samples, late: Array) -> list[Array]:
 
 def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], simulated: Sequence[Sequence[Array]]
               ) -> tuple[Array, Array, Array, Array, float]:
-    """Times, measured and simulated positions of the first log at few rows; errors (3, dof), and of all positions."""
+    """Return times, measured and simulated positions of the first log at selected rows; errors (3, dof), and of all
+    positions."""
     rows = np.unique(np.linspace(0, len(first.t) - 1, POINTS).round().astype(np.int64))
     errors = np.array([_shares([one[k] for one in measured], [one[k] for one in simulated], centred=k == 0)
                        for k in range(3)])
@@ -84,8 +86,8 @@ def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], sim
 
 
 def _shares(measured: Sequence[Array], simulated: Sequence[Array], *, centred: bool = False) -> Array:
-    """100 |measured - simulated| / |measured| of each joint (dof,) over all logs, measured about its mean where
-    centred; not a number where nothing was measured."""
+    """Return 100 |measured - simulated| / |measured| of each joint (dof,) over all logs, about the mean if centred;
+    nan if nothing was measured."""
     miss = np.sum([np.sum((a - b) ** 2, axis=0) for a, b in zip(measured, simulated, strict=True)], axis=0)
     size = np.sum([np.sum((a - a.mean(axis=0)) ** 2 if centred else a ** 2, axis=0) for a in measured], axis=0)
     return np.where(size > 0, 100.0 * np.sqrt(miss / np.where(size > 0, size, 1.0)), np.nan)

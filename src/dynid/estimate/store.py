@@ -1,4 +1,4 @@
-"""An estimate in a file: values with their whole covariance, and how they were found."""
+"""Storage of an estimate in a file: values, covariance and diagnostics."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from dynid.files import write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.regression import BaseParameters
+from dynid.version import __version__
 
+ESTIMATE_FORMAT = 1  # of the file: raised where an earlier dynid could not read it any more
 _MAX_SIZES = {"matrix": 1e12, "values": 1e12, "theta": 1e12, "covariance": 1e30}  # SI units; beyond, squares overflow
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
-    """To an .npz file, whole or not at all."""
+    """Write to an .npz file atomically."""
     found = estimate.uncertainty
-    facts = {"method": estimate.method, "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),
+    facts = {"dynid": __version__, "format": ESTIMATE_FORMAT, "method": estimate.method,
+             "known": dict(estimate.base.known), "diagnostics": dict(estimate.diagnostics),
              "uncertainty": {"cov_type": found.cov_type, "notes": found.notes, "facts": dict(found.facts)},
              "provenance": dict(estimate.provenance),
              "shape": _shape(estimate.model), "learned": getattr(estimate.model, "learned", {})}
@@ -42,11 +45,15 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Estimate:
-    """From an .npz file, for the model it is of; a shape that was found, and what terms took from the
-    data, is put into the model."""
+    """Read from an .npz file for its model; an estimated shape and data-dependent fields of terms are set in the
+    model. Refuses a file of a later format (code "later-format").
+    """
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
+        if facts.get("format", ESTIMATE_FORMAT) > ESTIMATE_FORMAT:
+            raise ModelError(f"{path} was written by dynid {facts.get('dynid')} in a format that dynid {__version__} "
+                             "cannot read", "install that version or a later one", code="later-format")
         known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError):
         raise ModelError(f"{path} is not a saved estimate") from None
@@ -98,7 +105,7 @@ def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) 
 
 
 def _shape(model: Any) -> dict[str, float]:
-    """Shape parameters of a model by name, where it has any."""
+    """Return shape parameters of a model by name, if it has any."""
     names = complete(model).shape_names
     return {name: float(value) for name, value in zip(names, model.shape, strict=True)} if names else {}
 

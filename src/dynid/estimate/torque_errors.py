@@ -1,4 +1,4 @@
-"""Estimates from filtered rows, held against torques as every other estimate is."""
+"""Torque errors of estimates from filtered rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _OF_ROWS = ("effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
 def with_torque_errors(estimate: Estimate, problem: Problem) -> Estimate:
-    """The estimate from a problem's filtered rows with the numbers of its fit to the torques; those of the rows stay as
-    diagnostics["equations"]. From torques, or of another model than the problem's, it is as it is."""
+    """Return the estimate from filtered rows with the diagnostics of its fit to the torques; those of the rows are
+    diagnostics["equations"]. Other estimates are returned unchanged."""
     if problem.filtered is None or estimate.base is not problem.base:
         return estimate
     own = estimate.diagnostics

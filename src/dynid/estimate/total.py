@@ -22,14 +22,13 @@ _TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alo
 
 @method("tls", "total least squares, with errors in the regressor")
 def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence[str] | None = None) -> Estimate:
-    """The smallest change of regressor and torques after which the equations hold (Golub, Van Loan 1980).
+    """Return the smallest change of regressor and torques that makes the equations consistent (Golub, Van Loan 1980).
 
-    Joints are weighted as in `wls`. The change is measured after scaling: each column of the weighted regressor, and
-    the weighted torques, to length one, and the columns are taken to be wrong by a share that is `ratio` times the
-    torques': motions are usually known ten times better. With 1 it is the classical method; towards 0 the estimate
-    becomes `wls`. exact: base parameters whose columns are known without error (van Huffel, Vandewalle 1991: mixed
-    least squares - total least squares), by default the offsets. A column's errors are taken for independent of all
-    others', which they are not: with well filtered velocities and accelerations prefer `wls`.
+    Joints are weighted as in `wls`. Each weighted column and the torques are scaled to length one, and the relative
+    error of the columns is `ratio` times that of the torques. With 1 it is the classical method; towards 0 it becomes
+    `wls`. exact: base parameters with exact columns (van Huffel, Vandewalle 1991: mixed least squares - total least
+    squares), by default the offsets. The errors of columns are assumed independent, which they are not: with well
+    filtered velocities and accelerations prefer `wls`.
 
     Covariance: first order, (H - s^2 D^2)^-1 (sum w^4 X' C X) (H - s^2 D^2)^-1 with s the smallest singular value, D
     the scaling and C the autocovariance of the residuals.

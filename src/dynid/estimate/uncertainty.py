@@ -1,4 +1,4 @@
-"""Uncertainty of an estimate: its covariance and how that was found, computed when it is first asked for."""
+"""Uncertainty of an estimate, computed on demand."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ EARLIER_FACTS = ("deviation_inflation", "effective_rows_per_joint", "autocovaria
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """Covariance of an estimate, and how it was found.
+    """Covariance of an estimate and its type.
 
     Attributes:
         covariance: (base, base), in the units of the base parameters.
-        cov_type: how it was found, see `dynid.estimate.covariance`.
+        cov_type: see `dynid.estimate.covariance`.
         degrees_of_freedom: of Student's t for intervals; infinite for a normal distribution.
-        notes: what the standard errors do not promise.
-        facts: numbers by name. "deviation_inflation": how many times larger the standard errors are than those of
-            independent rows, the median over the parameters. "textbook_std" (base,): standard errors of textbooks,
-            which take all rows for independent and of one variance. "effective_rows_per_joint" (dof,): how many
-            independent rows the data are worth. "autocovariance" of the residuals, one list a joint, at
-            "autocovariance_rate", Hz. Others are a method's own.
+        notes: limitations of the standard errors.
+        facts: numbers by name. "deviation_inflation": ratio of the standard errors to those of independent rows, the
+            median over the parameters. "textbook_std" (base,): textbook standard errors. "effective_rows_per_joint"
+            (dof,): effective number of independent rows. "autocovariance" of the residuals, one list per joint, at
+            "autocovariance_rate", Hz. Others belong to a method.
     """
 
     covariance: Array
@@ -44,10 +43,10 @@ class Uncertainty:
 
 
 class OnDemand:
-    """An uncertainty that is computed at first use and kept; copies of an estimate share it.
+    """An uncertainty that is computed at first use and cached; copies of an estimate share it.
 
-    A thread that asks while another one computes does the same work again, and both get the first result: waiting
-    for each other could block threads that the computation itself needs.
+    If two threads request it at once, both compute and use the first result; waiting could block threads that the
+    computation needs.
     """
 
     def __init__(self, compute: Callable[[CovType | None], Uncertainty], cov_type: CovType | None = None) -> None:
@@ -57,7 +56,7 @@ class OnDemand:
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
-        """An uncertainty that is known already, and in one way only."""
+        """Return an uncertainty that is already computed, of one type only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
                 raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this "
@@ -74,16 +73,16 @@ class OnDemand:
         return self._found["it"]
 
     def by(self, cov_type: CovType) -> OnDemand:
-        """The same estimate's uncertainty by a named way."""
+        """Return the same estimate's uncertainty of a named type."""
         if cov_type not in get_args(CovType):
             raise ModelError(f"there is no cov_type '{cov_type}'; there are {', '.join(get_args(CovType)[:3])}")
         assert self._compute is not None
         return OnDemand(self._compute, cov_type)
 
     def then(self, change: Callable[[Uncertainty], Uncertainty]) -> OnDemand:
-        """What a function makes of this uncertainty, computed at first use as well."""
+        """Return a function of this uncertainty, also computed on demand."""
         return OnDemand(lambda cov_type: change(self() if cov_type is None else self.by(cov_type)()))
 
     def __reduce__(self) -> tuple[Callable[[Uncertainty], OnDemand], tuple[Uncertainty]]:
-        """Copies in other processes and files hold the result, not the data it is computed from."""
+        """Copies for other processes and files hold the result instead of the data."""
         return OnDemand.known, (self(),)

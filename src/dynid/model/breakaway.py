@@ -1,4 +1,4 @@
-"""BreakawayFriction: dry friction that holds more at rest than it takes in motion."""
+"""Dry friction that is larger at rest than in motion."""
 
 from __future__ import annotations
 

@@ -73,12 +73,11 @@ class Scara:
 
 @dataclass(frozen=True)
 class DifferentialDrive:
-    """A two-wheeled robot whose centre of mass is off its middle (Ardiani, eq. E.12-E.14).
+    """A two-wheeled robot whose centre of mass is off the wheel axis (Ardiani, eq. E.12-E.14).
 
-    Its torques are those of the right and the left wheel. Its coordinates are the path length and the heading, so
-    dq = (v, omega) and ddq their rates; or, with wheels = (radius, distance between them) in m, the angles of the right
-    and the left wheel. Only then does each torque drive its own coordinate, as a control loop a wheel and the methods
-    that simulate one need it. Nothing depends on q.
+    Its torques are those of the right and the left wheel. Its coordinates are path length and heading, so dq = (v,
+    omega); or, with wheels = (radius, track) in m, the angles of the right and the left wheel. Only then does each
+    torque drive its own coordinate, as methods that simulate a control loop require. Nothing depends on q.
     """
 
     wheels: tuple[float, float] | None = None
@@ -92,7 +91,7 @@ class DifferentialDrive:
 
     @cached_property
     def to_body(self) -> Array:
-        """(2, 2): speed and turn rate from the rates of the coordinates (eq. E.1 and E.3 without slip)."""
+        """Matrix (2, 2) from the rates of the coordinates to speed and turn rate (eq. E.1 and E.3 without slip)."""
         if self.wheels is None:
             return np.eye(2)
         radius, track = self.wheels
@@ -105,7 +104,7 @@ class DifferentialDrive:
                                           kind=VISCOUS if k in (2, 3) else MOMENT) for k, unit in enumerate(units)))
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """(samples, 2, 8): rows are the right and the left wheel (eq. E.13)."""
+        """Return the regressor (samples, 2, 8); rows are the right and the left wheel (eq. E.13)."""
         q, dq, ddq = _two("differential drive", q, dq, ddq)
         dq, ddq = dq @ self.to_body.T, ddq @ self.to_body.T
         v, w, dv, dw = dq[..., 0], dq[..., 1], ddq[..., 0], ddq[..., 1]

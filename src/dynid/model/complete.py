@@ -1,4 +1,4 @@
-"""complete: everything that dynid asks of a model, from its regressor where the model has nothing better."""
+"""Completion of a user's model: all methods of `Model`, derived from the regressor if necessary."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Values = ArrayLike | Mapping[str, float]
 
 
 class CompleteModel(LinearModel, Protocol):
-    """A model with everything that estimation, simulation, excitation and validation ask for; see `Model` for what each
-    gives. robot is None and elements gives None where a model has none."""
+    """A model with all methods that estimation, simulation, excitation and validation use, see `Model`. `robot` is
+    None and `elements` returns None if a model has none."""
 
     @property
     def robot(self) -> Robot | None: ...
@@ -58,14 +58,13 @@ class CompleteModel(LinearModel, Protocol):
 
 
 def complete(model: LinearModel) -> CompleteModel:
-    """Return a model with all methods of `Model`. A `Model`, or a model completed before, is returned as it is."""
+    """Return a model with all methods of `Model`. A `Model` or a completed model is returned unchanged."""
     return model if isinstance(model, Model | Completed) else Completed(model)
 
 
 def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Array]:
-    """Regressors without acceleration (samples, dof, parameters), and what a unit acceleration of joint k adds to them
-    (samples, k, dof, parameters): the bias and the columns of the inertia matrix before any value is put in. One call
-    of the model's regressor."""
+    """Return the regressor without acceleration (samples, dof, parameters), and the addition of a unit acceleration
+    of joint k (samples, k, dof, parameters), from one call of the model's regressor."""
     samples, n = q.shape
     units = np.vstack([np.zeros((1, n)), np.eye(n)])
     every = np.asarray(model.regressor(np.repeat(q, n + 1, axis=0), np.repeat(dq, n + 1, axis=0),
@@ -74,8 +73,8 @@ def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Arr
 
 
 def least_inertia(matrices: Array) -> tuple[Array, Array]:
-    """Definiteness of inertia matrices (samples, dof, dof): the smallest eigenvalue of each over its largest
-    (samples,), not above zero where a machine cannot move, and the direction in which it is so (samples, dof)."""
+    """Return the definiteness of inertia matrices (samples, dof, dof): the smallest eigenvalue divided by the largest
+    (samples,), and its eigenvector (samples, dof)."""
     values, vectors = np.linalg.eigh(matrices)
     largest = np.abs(values).max(axis=1)
     return values[:, 0] / np.where(largest > 0, largest, 1.0), vectors[:, :, 0]
@@ -83,7 +82,7 @@ def least_inertia(matrices: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A user's model with what it does not have itself. What it has, by the names of `CompleteModel`, is used."""
+    """A user's model completed with derived methods. Methods of `CompleteModel` that the model has itself are used."""
 
     model: LinearModel
 

@@ -1,4 +1,4 @@
-"""Dahl: dry friction with a memory of the way, a spring before it slides."""
+"""Dahl friction: dry friction with memory, elastic before it slides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from dynid.robot import Robot
 
 @njit(**INLINED)
 def bend(z: float, way: float, reach: float) -> float:
-    """z behind a way (rad or m) in one direction: z - s falls to exp(-|way| / reach) of itself, s the way's sign."""
+    """Return z after a displacement `way` (rad or m) in one direction: z - s decays by exp(-|way| / reach), with s
+    the sign of the displacement."""
     s = np.sign(way)
     return s + (z - s) * np.exp(-np.abs(way) / reach)
 
@@ -84,7 +85,7 @@ class Dahl:
         return found
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """z of each joint from that a sample before."""
+        """Yield z of each joint from that of the previous sample."""
         q_before, _, z = before
         for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self._reaches(robot), strict=True)):
             yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], float(reach))

@@ -40,14 +40,14 @@ class Delay:
                      for j in chosen(robot, self.joints))
 
     def with_estimate(self, theta: Array) -> Delay:
-        """The same term beside parameters theta (parameters,) of the whole model."""
+        """Return the term for parameters theta (parameters,) of the whole model."""
         return replace(self, estimate=theta)
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Columns (samples, joints), N m/s: how fast the predicted torques fall behind."""
+        """Return the columns (samples, joints), N m/s: the rate at which the predicted torques lag."""
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))

@@ -1,9 +1,8 @@
-"""Elements: the torques of a term with given values in a simulated machine, in pieces for compiled code.
+"""Elements: torques of a term with given values in a compiled simulation.
 
-`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` are numbers. `Curve` is a function of one's own, f(q, dq, values),
-compiled to machine code and called by its address: the simulation's kernels stay as they are compiled once, whatever
-functions are added later, and an address is called in a few nanoseconds. A table of values would be neither exact nor
-smooth, and a kernel that takes functions as arguments would be compiled anew for every set of terms.
+`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` are numbers. `Curve` is a user's function f(q, dq, values), compiled
+to machine code and called by its address. The simulation kernels are thus compiled only once; a table of values would
+not be exact, and a kernel with functions as arguments would be compiled again for every set of terms.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ class Linear:
 class Dry:
     """Dry friction along a direction w (dof,): torques w (forward max(S, 0) + backward min(S, 0)), S = sign(w.dq).
 
-    A hard sign is made smooth, or held at rest, as the integrator needs it; a smooth one only where it may be
-    `widened`. static: by how much more it holds at rest than it takes in motion, until it breaks away.
+    The integrator smooths a discontinuous sign, or uses stiction at rest; it widens a smooth sign only if `widened`.
+    `static` is the excess of static over sliding friction.
     """
 
     direction: Array
@@ -107,8 +106,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Load:
-    """Dry friction of one joint in proportion to the torque tau of its bodies: factor |tau| sign(dq), the factor
-    `motoring` where tau and dq have the same sign and `generating` elsewhere. A hard sign is made smooth."""
+    """Dry friction of one joint in proportion to the torque tau of its bodies: factor |tau| sign(dq). The factor is
+    `motoring` if tau and dq have the same sign, otherwise `generating`. A discontinuous sign is smoothed."""
 
     joint: int
     motoring: float
@@ -118,8 +117,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Bristles:
-    """Dry friction of one joint that turns over a way, as LuGre has it: force z + damping dz/dt, dz/dt = (dq - |dq| z /
-    g) / reach, g = 1 + (ratio - 1) exp(-(dq / vs)^2). reach: rad or m; vs: rad/s or m/s; damping: N m s or N s."""
+    """LuGre friction of one joint: force z + damping dz/dt, dz/dt = (dq - |dq| z / g) / reach, g = 1 + (ratio - 1)
+    exp(-(dq / vs)^2). reach: rad or m; vs: rad/s or m/s; damping: N m s or N s."""
 
     joint: int
     force: float

@@ -1,12 +1,11 @@
-"""FlexibleModel: a robot whose joints bend between motor and link, linear in stiffness, damping and both inertias.
+"""Model of a robot with flexible joints, linear in stiffness, damping and both inertias.
 
-With q the positions of the links and th those of the motors, on the joints' side of the gears (Ardiani, eq. 1.17):
+With q the positions of the links and th those of the motors, divided by the gear ratios (Ardiani, eq. 1.17):
 
     tau = Y(q, dq, ddq) theta + f_l(dq) + Jm ddth + f_m(dth)      motor and link together
     tau = Jm ddth + f_m(dth) + K (th - q) + Ko + D (dth - dq)     the motor alone
 
-The first equation does not see the spring, the second does not see the link. Both read the same torque, so they share
-its noise.
+The first equation does not contain the spring, the second not the link. Both use the same torque and share its noise.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class FlexibleModel:
 
     @cached_property
     def motors(self) -> Model:
-        """Rotors and friction of the motors, as if the robot had nothing else."""
+        """Model of the rotors and friction of the motors alone."""
         friction = (FRICTION[kind](joints=self.joints) for kind in self.motor_friction)
         return Model(self.links.robot, (RotorInertia(self.joints), *friction))
 
@@ -95,7 +94,7 @@ class FlexibleModel:
 
     @property
     def slow_joints(self) -> tuple[int, ...]:
-        """Coordinates, counted from 0, whose rows in slow motion some term describes."""
+        """Coordinates, counted from 0, whose slow motion some term describes."""
         motors = set(self.motors.slow_joints)
         return (*self.links.slow_joints, *(self.links.dof + k for k, j in enumerate(self.bending) if j in motors))
 
@@ -117,7 +116,7 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """K, D, Ko, and Ks where there is a skew, joint by joint."""
+        """K, D, Ko, and Ks if there is a skew, joint by joint."""
         robot = self.links.robot
         found = []
         for j in self.bending:
@@ -199,15 +198,15 @@ class FlexibleModel:
 
     @cached_property
     def rigid(self) -> Model:
-        """The same robot with joints that do not bend, rotors and friction of the motors on the links: for what knows
-        rigid joints only, such as the search for motions and control laws by a model."""
+        """Model with rigid joints, with rotors and friction of the motors added to the links, for algorithms that
+        need rigid joints such as excitation and model-based control."""
         present = set(self.links.parameters.names)
         more = (term for term in self.motors.terms
                 if not present & {item.name for item in term.parameters(self.links.robot)})
         return Model(self.links.robot, (*self.links.terms, *more))
 
     def rigid_values(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Values (parameters,) of `rigid`: what link and motor have alike is summed."""
+        """Return the values (parameters,) of `rigid`; parameters that link and motor share are summed."""
         values = dict(zip(self.parameters.names, self.parameters.vector(theta), strict=True))
         for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
             values[item.name] = values.get(item.name, 0.0) + values[motor.name]

@@ -1,4 +1,4 @@
-"""DependentBodies: what mimic joints and joints of closed loops move, as part of the torques of those they follow."""
+"""Bodies moved by mimic joints and joints of closed loops, as part of the torques of the independent joints."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class DependentBodies:
-    """Ten numbers of every body that follows, numbered behind the robot's own; virtual bodies have none.
+    """Ten inertial parameters of every dependent body, numbered after the robot's own; virtual bodies have none.
 
-    With all joints of the tree at the positions that the robot's own joints give them and G their rates, the torques
-    are tau = G' Y_tree theta. A model of rigid bodies has this term by itself (`with_followers`); it is nothing for a
-    robot whose joints are all free.
+    With the positions of all joints of the tree and their rates G, the torques are tau = G' Y_tree theta. A model of
+    rigid bodies adds this term automatically (`with_followers`); it is empty for a robot without dependent joints.
     """
 
     kind = "following"
@@ -95,8 +94,7 @@ def _massive(robot: Robot) -> list[int]:
 
 
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The terms of a model, with that of bodies that follow where the robot has such and its bodies are asked
-    for."""
+    """Return the terms, with `DependentBodies` added if the robot has such bodies and the terms include its bodies."""
     there = any(isinstance(term, DependentBodies) for term in terms)
     if robot.followers is None or there or not any(isinstance(term, RigidBodies) for term in terms):
         return terms

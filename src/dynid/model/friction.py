@@ -1,4 +1,4 @@
-"""Friction at the joints and at the motors behind a coupling."""
+"""Friction of joints and of motors with a coupling."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def two_slopes(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class AsymmetricViscous:
-    """Fvp dq forward and Fvn dq backward, neither below zero, so that it dissipates."""
+    """Fvp dq forward and Fvn dq backward, both non-negative."""
 
     kind = "asymmetric-viscous"
     joints: tuple[str | int, ...] | None = None
@@ -197,13 +197,13 @@ def fall_and_rise(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Stribeck:
-    """Friction that first falls and then rises with speed (Ardiani, eq. 1.15-1.16):
+    """Friction that first decreases and then increases with speed (Ardiani, eq. 1.15-1.16):
 
-        Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
+    Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 
-    It is linear in Fc, Fsc, Fv, Fo and Fnl. delta (s/rad), alpha and Kv (s/rad) shape it: held at the given
-    values (one number, or one per joint), or found by separable least squares when named in `free`, shared by all of
-    its joints on request (model A of s. 2.4).
+    It is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are fixed at the
+    given values (one number, or one per joint), or estimated by separable least squares if named in `free`; with
+    `shared` all joints have the same shape (model A of s. 2.4).
     """
 
     kind = "stribeck"
@@ -264,7 +264,8 @@ class Stribeck:
                 yield Curve(axis(n, j), fall_and_rise, (fsc[k], delta[k], fnl[k], alpha[k], steep[k]))
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array:
-        """For every joint Fc, less what arctan or the power takes of it at most up to the joint's speed, or both."""
+        """Return rows for every joint: Fc minus the largest reduction by the arctan term, the power term, or both, up
+        to the joint's speed."""
         joints = chosen(robot, self.joints)
         delta, alpha, steep = (self._shape(name, len(joints)) for name in self.SHAPES)
         rows = np.zeros((len(joints), 3, 5 * len(joints)))
@@ -275,7 +276,7 @@ class Stribeck:
         return rows.reshape(-1, 5 * len(joints))
 
     def slow_joints(self, robot: Robot) -> tuple[int, ...]:
-        """All of its joints: what it falls by shows at low speed alone."""
+        """Return all of its joints, because the decrease of friction is at low speed."""
         return tuple(chosen(robot, self.joints))
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
@@ -292,9 +293,9 @@ class Stribeck:
 
 @dataclass(frozen=True, eq=False)
 class MotorSide:
-    """Friction and inertia of motors behind a coupling T (Sousa, eq. 4.9): T (f_m(T' dq) + Iam T' ddq).
+    """Friction and inertia of motors with a coupling T (Sousa, eq. 4.9): T (f_m(T' dq) + Iam T' ddq).
 
-    Names Fvm Fcm Fom Iam, one each a motor. parts: which of the four.
+    Parameters Fvm Fcm Fom Iam of each motor; `parts` selects some of the four.
     """
 
     kind = "motor-side"
@@ -355,7 +356,7 @@ class MotorSide:
 
 @dataclass(frozen=True)
 class CoupledWrist:
-    """Motor of the second joint that also turns against the first, as on the Staubli TX40.
+    """Motor of the second joint that is coupled to the first, as on the Staubli TX40.
 
     Iam: ddq_b on joint a and ddq_a on joint b; Fvm: the same with dq; Fcm: sign(dq_a + dq_b) on both.
     """

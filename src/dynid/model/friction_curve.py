@@ -64,10 +64,9 @@ def smooth_steps(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class ViscousDifference:
-    """Fvd |dq|: half of the difference between viscous friction forward and backward, beside `Viscous`.
+    """Fvd |dq|: half of the difference between viscous friction forward and backward, in addition to `Viscous`.
 
-    ridge: share of a column's own squares by which Fvd is regularised toward zero, that is toward the same friction
-    both ways.
+    `ridge` is the penalty relative to the column's squared norm that regularises Fvd toward zero.
     """
 
     kind = "viscous-difference"
@@ -140,7 +139,7 @@ class FrictionCurve:
 
     @property
     def _symbols(self) -> tuple[str, ...]:
-        """Of the parameters of a joint, the viscous one first."""
+        """Symbols of the parameters of a joint, the viscous one first."""
         viscous = ("Fvp", "Fvn") if self.asymmetric else ("Fv",)
         first = "Fc" if self.shape == "steps" else "Ft0_"
         return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
@@ -158,7 +157,7 @@ class FrictionCurve:
             for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array:
-        """Rows of a free curve: its friction at several speeds; none of one whose parameters are not below zero."""
+        """Return rows for a free curve: its friction at several speeds; none if all parameters are non-negative."""
         joints, count = chosen(robot, self.joints), len(self._symbols)
         rows = np.zeros((len(joints), len(_DISSIPATION_SPEEDS) if self.free else 0, count * len(joints)))
         for k, j in enumerate(joints if self.free else ()):
@@ -166,7 +165,7 @@ class FrictionCurve:
         return rows.reshape(-1, count * len(joints))
 
     def with_speeds(self, speeds: Array) -> FrictionCurve:
-        """The same term for joints whose top speeds (dof,) are these, unless it was given others."""
+        """Return the term for joints with these top speeds (dof,), unless its own are set."""
         return self if self.speed is not None else replace(self, speed=speeds)
 
     def _speeds(self, robot: Robot) -> Array:
@@ -181,7 +180,8 @@ class FrictionCurve:
         return np.broadcast_to(given, (robot.dof,))
 
     def columns(self, robot: Robot, joint: int, velocity: Array) -> Array:
-        """Columns (parameters of a joint, samples) at velocities (samples,): the curve is their weighted sum."""
+        """Return the columns (parameters of a joint, samples) at velocities (samples,); the curve is their weighted
+        sum."""
         return np.stack(list(self._columns(joint, velocity, np.array(self._shares) * self._speeds(robot)[joint])))
 
     def _columns(self, joint: int, velocity: Array, widths: Array) -> Iterator[Array]:

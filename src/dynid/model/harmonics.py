@@ -1,4 +1,4 @@
-"""Torques that repeat with the angle of a joint: ripple of motors and gears, and cables."""
+"""Torques that are periodic in the angle of a joint: ripple of motors and gears, and cables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynid.robot import Robot
 
 @curve
 def waves(q: float, dq: float, values: Sequence[float]) -> float:
-    """sum a cos(w q) + b sin(w q); values: how many, then w, a, b of each."""
+    """Return sum a cos(w q) + b sin(w q); `values` are the number of waves, then w, a, b of each."""
     total = 0.0
     for k in range(int(values[0])):
         angle = values[1 + 3 * k] * q

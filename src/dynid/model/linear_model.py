@@ -9,9 +9,9 @@ from dynid.model.parameters import Parameters
 
 
 class LinearModel(Protocol):
-    """The least that identification needs: a user's own model is any object with these three.
+    """Protocol of the simplest model: identification needs only these three members.
 
-    regressor takes (samples, dof) arrays and gives (samples, dof, parameters).
+    `regressor` takes arrays (samples, dof) and returns (samples, dof, parameters).
     """
 
     @property

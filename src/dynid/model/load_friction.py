@@ -58,7 +58,7 @@ class LoadFriction:
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def with_bodies(self, numbers: Array) -> LoadFriction:
-        """The same term where the links have these ten numbers each (bodies, 10)."""
+        """Return the term with these ten inertial parameters of each link (bodies, 10)."""
         return replace(self, bodies=numbers)
 
     def link_numbers(self, robot: Robot) -> Array:
@@ -76,7 +76,7 @@ class LoadFriction:
         return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
-        """Which samples (samples,) count for each parameter of a joint."""
+        """Return which samples (samples,) contribute to each parameter of a joint."""
         if not self.apart:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)
@@ -86,7 +86,7 @@ class LoadFriction:
         yield from self.under_load(robot, self._link_torques(robot, q, dq, ddq), dq)
 
     def under_load(self, robot: Robot, torques: Array, dq: Array) -> Entries:
-        """Its entries where the torques of the bodies (samples, dof) are known."""
+        """Yield its entries for given torques of the bodies (samples, dof)."""
         count = len(self._symbols)
         for k, j in enumerate(chosen(robot, self.joints)):
             friction = np.abs(torques[:, j]) * self.sign.of_joint(j)(dq[:, j])
@@ -95,7 +95,7 @@ class LoadFriction:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
-        """d(|tau| s) = sign(tau) s dtau + |tau| ds, and tau = Y numbers, whose derivative the bodies' kernel knows."""
+        """Add d(|tau| s) = sign(tau) s dtau + |tau| ds with tau = Y numbers, by the adjoint kernel of the bodies."""
         if robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
@@ -121,7 +121,7 @@ class LoadFriction:
         return found
 
     def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
-        """None of its own: it follows the torques of the bodies, in proportion to their size."""
+        """Return zeros: it depends on the torques of the bodies and has no inertia of its own."""
         return np.zeros((*q.shape, q.shape[1]))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Load]:

@@ -24,13 +24,13 @@ from dynid.robot import Robot
 
 @njit(**INLINED)
 def level(v: float, ratio: float, vs: float) -> float:
-    """g, the share of the sliding force that bristles bear at a velocity: ratio at rest, one when fast."""
+    """Return g, the friction relative to sliding friction at a velocity: `ratio` at rest, one at high speed."""
     return 1.0 + (ratio - 1.0) * np.exp(-(v / vs) ** 2)
 
 
 @njit(**INLINED)
 def bend(z: float, way: float, g: float, reach: float) -> float:
-    """z behind a way (rad or m) in one direction over which g stays."""
+    """Return z after a displacement `way` (rad or m) in one direction with constant g."""
     end = np.sign(way) * g
     return end + (z - end) * np.exp(-np.abs(way) / (reach * g))
 
@@ -43,8 +43,8 @@ def bending(z: float, v: float, g: float, reach: float) -> float:
 
 @njit(**OPTIONS)
 def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Array, dz: Array) -> None:
-    """z and dz/dt (samples,) along q, dq (samples,): dz/dt = (dq - |dq| z / g) / reach, g = 1 + (ratio - 1) exp(-(dq /
-    vs)^2), exactly over a row in which g stays, from an unbent start."""
+    """Compute z and dz/dt (samples,) along q, dq (samples,) from z = 0: dz/dt = (dq - |dq| z / g) / reach, g = 1 +
+    (ratio - 1) exp(-(dq / vs)^2), exact for constant g between samples."""
     z[0], state = 0.0, 0.0
     for k in range(len(q)):
         if k > 0:
@@ -54,12 +54,12 @@ def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Arra
 
 @dataclass(frozen=True, eq=False)
 class LuGreFriction:
-    """Fz z + Fz1 dz/dt (Canudas de Wit and others 1995): bristles that bend over `reach`, slide with a force that falls
-    from ratio Fz at rest to Fz, and are damped.
+    """Fz z + Fz1 dz/dt (Canudas de Wit and others 1995): bristles with presliding distance `reach`, a sliding force
+    that decreases from ratio Fz at rest to Fz, and damping.
 
-    Linear in Fz (N m or N) and Fz1 (N m s or N s), neither below zero. reach (rad or m), ratio (at least one) and vs
-    (rad/s or m/s) shape it: one number or one per joint, found by separable least squares where named in `free`.
-    Viscous friction is a term of its own. For a motion without an order of samples it is Fz sign(dq).
+    Linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape parameters reach (rad or m), ratio
+    (at least one) and vs (rad/s or m/s) are one number or one per joint, estimated by separable least squares if
+    named in `free`. Viscous friction is a separate term. For a motion without an order of samples it is Fz sign(dq).
     """
 
     kind = "lugre"
@@ -99,7 +99,7 @@ class LuGreFriction:
         return 2 * len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """z and dz/dt of each joint in turn (samples, 2 joints)."""
+        """Return z and dz/dt of each joint in turn (samples, 2 joints)."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((2 * len(own), len(motion.t)))
         for k, (j, (reach, ratio, vs)) in enumerate(zip(own, self._shapes(model.robot).T, strict=True)):
@@ -108,7 +108,7 @@ class LuGreFriction:
         return found.T
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """z and dz/dt of each joint in turn, from those a sample before."""
+        """Yield z and dz/dt of each joint in turn, from those of the previous sample."""
         q_before, dq_before, memory = before
         for k, (j, (reach, ratio, vs)) in enumerate(zip(chosen(robot, self.joints), self._shapes(robot).T.tolist(),
                                                         strict=True)):

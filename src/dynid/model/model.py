@@ -75,7 +75,7 @@ class Model:
 
     @cached_property
     def _owned(self) -> tuple[tuple[Parameter, ...], tuple[tuple[Term, Ints], ...]]:
-        """All parameters in order, and each term with the places of its own among them."""
+        """All parameters in order, and each term with the indices of its own parameters."""
         links = set(self.robot.body_names)
         owned = [(parameter, t, k) for t, term in enumerate(self.terms)
                  for k, parameter in enumerate(term.parameters(self.robot))]
@@ -123,21 +123,21 @@ class Model:
 
     @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
-        """Which terms without such kernels see accelerations."""
+        """Which terms without physical kernels depend on accelerations."""
         return tuple(physical is None and accelerates(term, self.robot)
                      for term, physical in zip(self.terms, self._physical, strict=True))
 
     @property
     def slow_joints(self) -> tuple[int, ...]:
-        """Joints, counted from 0, whose rows in slow motion some term describes."""
+        """Joints, counted from 0, whose slow motion some term describes."""
         return tuple(sorted({j for term in self.terms if isinstance(term, DescribingSlowMotion)
                              for j in term.slow_joints(self.robot)}))
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """Chosen entries of the regressor, each contiguous over the samples; for one thread of a fold.
+        """Write selected entries of the regressor, each contiguous over the samples, in one thread.
 
-        place (dof, parameters): the row of out (rows, samples) each goes to, -1 for nowhere. memory (samples,
-        channels): what terms remember at these samples, see `memory`.
+        `place` (dof, parameters) is the row of out (rows, samples) of each entry, -1 for none. `memory` (samples,
+        channels) are the states of terms with memory, see `memory`.
         """
         for (term, columns), channels in zip(self.parts, self._channels, strict=True):
             if (own := np.ascontiguousarray(place[:, columns])).max(initial=-1) >= 0:
@@ -152,11 +152,11 @@ class Model:
 
     @property
     def channels(self) -> int:
-        """How many signals the terms remember along a motion."""
+        """Number of states of the terms with memory."""
         return self._channels[-1].stop
 
     def memory(self, motion: MotionSegment) -> Array:
-        """What the terms remember along an interval of motion without a gap (samples, channels)."""
+        """Return the states of the terms with memory along a motion without a gap (samples, channels)."""
         found = [term.memory(self, motion) for term in self.terms if isinstance(term, HasHistory)]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
@@ -175,7 +175,7 @@ class Model:
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
-        """Elements of a simulated machine with parameters theta; None where a term gives none."""
+        """Return the elements of a compiled simulation with parameters theta; None if a term has none."""
         values = self.parameters.vector(theta)
         if not all(isinstance(term, Simulated) for term in self.terms):
             return None
@@ -183,8 +183,8 @@ class Model:
                      for one in term.elements(self.robot, values[columns]))
 
     def body_numbers(self, theta: ArrayLike) -> Array:
-        """Ten numbers of every body (bodies, 10) with what it carries; those that follow stand behind the robot's
-        own."""
+        """Return the ten inertial parameters of every body with its payload (bodies, 10); dependent bodies come last.
+        """
         tree = self.robot if self.robot.followers is None else self.robot.followers.tree
         values, found = self.parameters.vector(theta), np.zeros((tree.dof, 10))
         for term, columns in self.parts:
@@ -196,8 +196,8 @@ class Model:
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,
                   memory: Array | None = None) -> Array:
-        """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. memory (samples,
-        channels): see `fill`."""
+        """Return Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. `memory`
+        (samples, channels): see `fill`."""
         q, dq, ddq = [np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq)]
         if q.ndim == 1:
             one = self._regressor_of_one(q, dq, ddq)
@@ -220,8 +220,8 @@ class Model:
 
     @cached_property
     def _instants(self) -> tuple[tuple[SingleSample, Ints], ...] | None:
-        """Every term with the places of its entries in a regressor of one sample; None where one cannot give them at
-        once."""
+        """Every term with the positions of its entries in a regressor of one sample; None if a term does not support
+        it."""
         found = []
         for term, columns in self.parts:
             if not isinstance(term, SingleSample):
@@ -231,8 +231,8 @@ class Model:
         return tuple(found)
 
     def _regressor_of_one(self, q: Array, dq: Array, ddq: Array) -> Array | None:
-        """The regressor (dof, parameters) of a single sample, for controllers; None where a term cannot give it at
-        once, and where `check_motion` has something to say."""
+        """Return the regressor (dof, parameters) of a single sample, for controllers; None if a term does not support
+        it or `check_motion` would refuse the motion."""
         n, instants = len(self.robot.joints), self._instants
         if instants is None or not q.shape == dq.shape == ddq.shape == (n,) \
                 or not math.isfinite(sum(q.tolist()) + sum(dq.tolist()) + sum(ddq.tolist())):
@@ -245,7 +245,7 @@ class Model:
     # -- physics with a parameter vector ---------------------------------------------------------
     def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          ddq: ArrayLike) -> Array:
-        """Torques (samples, dof) of the whole model for parameters theta."""
+        """Return torques (samples, dof) of the whole model for parameters theta."""
         theta = self.parameters.vector(theta)
         q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
         if q.ndim == 1:
@@ -311,7 +311,7 @@ class Model:
     # -- terms that take something from the data -------------------------------------------------
     @cached_property
     def loaded(self) -> Bools:
-        """Which parameters belong to terms that see the last estimate (parameters,)."""
+        """Which parameters belong to terms that depend on the last estimate (parameters,)."""
         found = np.zeros(len(self.parameters), dtype=bool)
         for term, columns in self.parts:
             if isinstance(term, LoadDependent | Informed):
@@ -320,11 +320,11 @@ class Model:
 
     @cached_property
     def _bodies_matter(self) -> bool:
-        """Whether a term sees the torques of the bodies."""
+        """Whether a term depends on the torques of the bodies."""
         return any(isinstance(term, LoadDependent) for term in self.terms)
 
     def _with_terms(self, kind: type, change: Callable[[Any], Any]) -> Model:
-        """Return a copy with the terms of a kind changed; the model itself where it has none."""
+        """Return a copy with the terms of a kind changed, or the model itself if it has none."""
         terms = tuple(change(term) if isinstance(term, kind) else term for term in self.terms)
         return replace(self, terms=terms) if any(isinstance(term, kind) for term in self.terms) else self
 
@@ -333,7 +333,7 @@ class Model:
         return self._with_terms(Scaled, lambda term: term.with_speeds(speeds))
 
     def with_times(self, first: float, last: float) -> Model:
-        """The same model for data taken between two times, s."""
+        """Return the model for data taken between two times, s."""
         return self._with_terms(Timed, lambda term: term.with_times(first, last))
 
     def with_temperatures(self, mean: Array) -> Model:
@@ -361,13 +361,13 @@ class Model:
 
     @property
     def learned(self) -> dict[str, list[float]]:
-        """What terms took from the data, flat, by number of the term and name of its field."""
+        """Return the fields that terms took from the data, flattened, by number of the term and name of the field."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
                 for k, term in enumerate(self.terms) for name in getattr(term, "learned", ())
                 if getattr(term, name) is not None}
 
     def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
-        """The same model with what its terms took from the data, as `learned` gives it."""
+        """Return the model with the fields that `learned` returned."""
         terms: list[Any] = list(self.terms)
         for place, values in learned.items():
             k, name = place.split(".")

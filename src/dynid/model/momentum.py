@@ -1,13 +1,13 @@
-"""MomentumForm: a model's torques as the rate of a momentum and a force, without any acceleration.
+"""Momentum form of a model: torques as the rate of a momentum plus a force, without accelerations.
 
-A term whose torque is M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P along the motion
-at constant velocity,
+A term with torque M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt dq, the rate of P at constant
+velocity,
 
-    tau = d/dt P + F,   F = r - D,        and where M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
+    tau = d/dt P + F,   F = r - D,        and if M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
 
-G = r - D/2 in the mean over joints: for bodies what holds them against gravity, for friction itself. Terms with kernels
-of their own give both (`momentum`); those whose M does not depend on the posture have D = 0; for all others D is a
-difference along the motion.
+with G = r - D/2: gravity torques for bodies, and the friction torque itself for friction. Terms with kernels return
+both (`momentum`); terms whose M does not depend on the posture have D = 0; for all others D is a finite difference
+along the motion.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, chan
 
 
 @dataclass(frozen=True, eq=False)
-class _TermShare:
+class TermShare:
     """A term's share: its columns among the model's, channels of memory, how it is filled, and whether it has a
     momentum at all, and one that depends on the posture."""
 
@@ -58,23 +58,25 @@ class _TermShare:
 
 @dataclass(frozen=True, eq=False)
 class MomentumForm:
-    """The momentum form of a model; made once, then filled batch after batch."""
+    """The momentum form of a model, created once and evaluated batch by batch."""
 
     model: LinearModel
-    parts: tuple[_TermShare, ...]
+    parts: tuple[TermShare, ...]
     under_load: tuple[tuple[UnderLoad, Ints], ...] = ()
 
     @staticmethod
     def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
-        """The form of a model; a term without one is refused. symmetric: also refuse inertia that is not symmetric,
-        which has no kinetic energy. is_load_given: `fill` is given the torques that gears transmit, so that friction
-        which depends on them has a force."""
+        """Return the form of a model. Refuses a term without one.
+
+        With `symmetric`, an asymmetric inertia, which has no kinetic energy, is refused too. With `is_load_given`,
+        `fill` receives the torques of the gears, so that load-dependent friction has a force.
+        """
         if not isinstance(model, Model):
             every = np.arange(len(model.parameters))
             postures = np.random.default_rng(0).normal(size=(_PROBED_STATES, model.dof))
             whole = _part(complete(model).fill, None, every, slice(0, 0), postures, "the model", symmetric)
             return MomentumForm(model, (whole,))
-        parts, loaded, first = list[_TermShare](), list[tuple[UnderLoad, Ints]](), 0
+        parts, loaded, first = list[TermShare](), list[tuple[UnderLoad, Ints]](), 0
         for term, columns in model.parts:
             count = term.channels(model.robot) if isinstance(term, HasHistory) else 0
             channels, first = slice(first, first + count), first + count
@@ -86,11 +88,11 @@ class MomentumForm:
 
     def fill(self, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None = None, *,
              changing: bool = True, load: Array | None = None) -> None:
-        """Momentum and force of chosen entries, as `Model.fill` gives those of the regressor.
+        """Write momentum and force of selected entries, like `Model.fill` for the regressor.
 
         q, dq (samples, dof); place (dof, parameters): the row of momentum and force (rows, samples) of each entry, -1
-        for nowhere. changing: force F with tau = d/dt P + F; else G with tau . dq = d/dt (dq . P / 2) + G . dq. load
-        (samples, dof): torques that the gears transmit, where friction depends on them.
+        for none. changing: force F with tau = d/dt P + F; otherwise G with tau . dq = d/dt (dq . P / 2) + G . dq.
+        load (samples, dof): torques transmitted by the gears, for load-dependent friction.
         """
         for term, columns in self.under_load:
             assert load is not None and isinstance(self.model, Model)
@@ -111,7 +113,7 @@ class MomentumForm:
                 _fill(part, q, dq, own, momentum, force, remembered, 1.0 if changing else 0.5)
 
 
-def _fill(part: _TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
+def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
     """P and r - share D of a term without kernels of its own, into the rows that place names."""
     still, rows = np.zeros_like(q), place[place >= 0]
@@ -132,7 +134,7 @@ def _fill(part: _TermShare, q: Array, dq: Array, place: Ints, momentum: Array, f
         force[rows] -= share * weight / step * (ahead - behind)
 
 
-def _momentum(part: _TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
+def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
     """P (rows, samples): what velocities in place of accelerations add at rest."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
@@ -140,7 +142,7 @@ def _momentum(part: _TermShare, q: Array, dq: Array, place: Ints, rows: int, mem
     return with_ - without
 
 
-def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> _TermShare:
+def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> TermShare:
     robot = model.robot
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
     if isinstance(term, LoadDependent | Informed):
@@ -176,10 +178,10 @@ def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
 
 def _part(
     fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool
-) -> _TermShare:
+) -> TermShare:
     """A part, tried at postures q (probes, dof): whether it is M(q) ddq + r(q, dq), and whether M depends on q."""
     if own is not None:
-        return _TermShare(columns, channels, fill, own, True, True)
+        return TermShare(columns, channels, fill, own, True, True)
     memory = np.ones((_PROBED_STATES, channels.stop - channels.start)) if channels.stop > channels.start else None
     dof = q.shape[1]
     place = np.arange(dof * len(columns), dtype=np.int64).reshape(dof, len(columns))
@@ -207,7 +209,7 @@ def _part(
                          "'kernel' or 'torque'")
     elsewhere = np.roll(q, 1, axis=0)
     varying = accelerating and differ(entries(elsewhere, still, a) - entries(elsewhere, still, still), by_a)
-    return _TermShare(columns, channels, fill, None, accelerating, varying)
+    return TermShare(columns, channels, fill, None, accelerating, varying)
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:

@@ -1,4 +1,4 @@
-"""Parameters: the names, units and constraints of what a model can identify."""
+"""Names, units and constraints of the parameters of a model."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Parameters:
 
     @cached_property
     def bounds(self) -> Array:
-        """Lower and upper bounds that every method keeps (2, parameters), infinite where there are none."""
+        """Lower and upper bounds (2, parameters), infinite by default."""
         return np.array([item.bounds for item in self.items], dtype=float).reshape(-1, 2).T
 
     @cached_property
@@ -116,7 +116,7 @@ class Parameters:
 
     @property
     def nominal(self) -> Array | None:
-        """The values the robot's source gives (parameters,), or None where one is missing."""
+        """Values in the robot file (parameters,), or None if one is missing."""
         values = [item.nominal for item in self.items]
         return None if any(v is None for v in values) else np.array(values, dtype=float)
 
@@ -129,7 +129,7 @@ class Parameters:
         return np.array([item.kind.group in groups for item in self.items], dtype=bool)
 
     def index(self, name: str) -> int:
-        """Place of a parameter by name."""
+        """Return the index of a parameter by name."""
         if name in self._places:
             return self._places[name]
         raise ModelError(f"the model has no parameter '{name}'; it has {', '.join(self.names)}",
@@ -156,8 +156,9 @@ class Parameters:
         return vector
 
     def order(self, groups: Sequence[str]) -> list[int]:
-        """All places, group after group: order(["M", "MX MY MZ"]) puts all masses first, then all first moments
-        body by body, then the rest as it stands. A group names symbols, that is names without their number."""
+        """Return all indices, group after group: order(["M", "MX MY MZ"]) has all masses first, then all first
+        moments body by body, then the others in their order. A group lists symbols, that is names without their
+        number."""
         symbols = [item.symbol for item in self.items]
         rank = {symbol: k for k, group in enumerate(groups) for symbol in group.split()}
         unknown = [symbol for symbol in rank if symbol not in symbols]

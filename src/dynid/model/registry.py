@@ -1,4 +1,4 @@
-"""Kinds of terms by name, as robot files, run files and the command line know them."""
+"""Kinds of terms by name, as used in robot files, run files and on the command line."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from dynid.model.springs import Counterbalance, GasSpring, PolynomialSpring
 from dynid.model.temperature import TemperatureFriction
 from dynid.model.term import Term
 from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring
+from dynid.plugins import load_plugin, plugin_names
 from dynid.robot import Robot
 
 KINDS: dict[str, Any] = {term.kind: term for term in (RigidBodies, RotorInertia, Payload, Spring, PolynomialSpring,
@@ -40,8 +41,7 @@ AnyTerm = TypeVar("AnyTerm", bound=type)
 
 
 def register_term(term: AnyTerm) -> AnyTerm:
-    """Decorator: a dataclass of a term becomes known by its `kind` to robot files, run files and `make_terms`, among
-    `terms` and, as it needs no options, in lists of `friction` too."""
+    """Register a dataclass of a term by its `kind` for robot files, run files and `make_terms` (decorator)."""
     kind = getattr(term, "kind", None)
     if not isinstance(kind, str) or not kind:
         raise ModelError(f"the term {term.__name__} needs a `kind`, its name in files", code="missing-term-kind")
@@ -58,10 +58,25 @@ for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Vi
     register_term(_term)
 
 
+def _plugin_term(kind: str) -> None:
+    """Register the term of this kind that a plugin provides, if there is one."""
+    if kind not in plugin_names("dynid.terms"):
+        return
+    term = load_plugin("dynid.terms", kind)
+    if getattr(term, "kind", None) != kind:
+        raise ModelError(f"a plugin provides a term '{kind}' whose `kind` is {getattr(term, 'kind', None)!r}",
+                         "its entry point must have the name of its kind", code="misnamed-plugin")
+    if kind not in KINDS:  # its module may have registered it
+        register_term(term)
+
+
 def term_from_table(table: Mapping[str, Any]) -> Term:
-    """A term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign = "tanh"}."""
+    """Return a term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign =
+    "tanh"}."""
     options = dict(table)
     kind = options.pop("kind", None)
+    if kind not in KINDS:
+        _plugin_term(str(kind))
     if kind not in KINDS:
         raise ModelError(f"there is no term of kind '{kind}'; there are {', '.join(KINDS)}")
     if "sign" in options:
@@ -85,6 +100,8 @@ def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, 
     if rotor:
         wanted.append(RotorInertia())
     for kind in friction:
+        if kind not in FRICTION:
+            _plugin_term(kind)
         if kind not in FRICTION:
             raise ModelError(f"there is no friction term '{kind}'; there are {', '.join(FRICTION)}")
         wanted.append(FRICTION[kind]())

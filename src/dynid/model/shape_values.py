@@ -1,4 +1,4 @@
-"""Shape parameters of a term: what it is not linear in, one value a joint or one that its joints share."""
+"""Nonlinear shape parameters of a term, one value per joint or one shared by its joints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.errors import ModelError
 
 
 def per_joint(value: Any, count: int, what: str) -> Array:
-    """One positive number, or one per joint, as (count,); what: its name in a refusal."""
+    """Return one positive number, or one per joint, as (count,); `what` is its name in messages."""
     values = np.atleast_1d(np.asarray(value, dtype=float))
     if values.shape not in ((1,), (count,)) or not np.all(np.isfinite(values) & (values > 0)):
         raise ModelError(f"{what} must be one positive number or {count}, got {values}")
@@ -20,7 +20,7 @@ def per_joint(value: Any, count: int, what: str) -> Array:
 
 
 def names(free: Sequence[str], joints: Sequence[int], shared: bool) -> tuple[str, ...]:
-    """Names of free shape parameters: delta1, delta2, .., alpha1, ..; delta, alpha where joints share them."""
+    """Return names of free shape parameters: delta1, delta2, .., alpha1, ..; delta, alpha if they are shared."""
     return tuple(free) if shared else tuple(f"{name}{j + 1}" for name in free for j in joints)
 
 

@@ -25,7 +25,7 @@ _NOT_BELOW_ZERO = (0.0, np.inf)
 
 @curve
 def speed_powers(q: float, dq: float, values: Sequence[float]) -> float:
-    """sum_k F_k |dq|^k sign(dq), k from 1; values: how many, then F_1, F_2, .."""
+    """Return sum_k F_k |dq|^k sign(dq), k from 1; `values` are the number of terms, then F_1, F_2, .."""
     total, power = 0.0, 1.0
     for k in range(int(values[0])):
         power *= abs(dq)
@@ -35,7 +35,7 @@ def speed_powers(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class PolynomialFriction:
-    """sum_k Fpk |dq|^k sign(dq), k from 0 to degree (Ardiani, fig. 1.4f), none below zero, so that it dissipates."""
+    """sum_k Fpk |dq|^k sign(dq), k from 0 to degree (Ardiani, fig. 1.4f), all non-negative."""
 
     kind = "polynomial"
     degree: int = 3
@@ -81,12 +81,12 @@ def fall(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ExponentialStribeck:
-    """(Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq: friction that falls from Fs at rest to Fc (Olsson and
-    others 1998; Ardiani, s. 1.2.2).
+    """(Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq: friction that decreases from Fs at rest to Fc
+    (Olsson and others 1998; Ardiani, s. 1.2.2).
 
-    Linear in Fc, Fs and Fv, none below zero, so that it dissipates. vs (rad/s or m/s) and power shape it: held at the
-    given values (one number, or one per joint), or found by separable least squares when named in `free`, shared by all
-    of its joints on request.
+    Linear in Fc, Fs and Fv, all non-negative. The shape parameters vs (rad/s or m/s) and power are fixed at the given
+    values (one number, or one per joint), or estimated by separable least squares if named in `free`; with `shared`
+    all joints have the same shape.
     """
 
     kind = "exponential-stribeck"

@@ -22,7 +22,7 @@ FORCE = Kind("force of a strut", "stiffness")
 
 @curve
 def powers(q: float, dq: float, values: Sequence[float]) -> float:
-    """sum_k K_k (q - rest)^k; values: how many, rest, K_1, K_2, .."""
+    """Return sum_k K_k (q - rest)^k; `values` are the number of terms, rest, K_1, K_2, .."""
     x, total, power = q - values[1], 0.0, 1.0
     for k in range(int(values[0])):
         power *= x
@@ -32,7 +32,7 @@ def powers(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class PolynomialSpring:
-    """sum_k Kk (q - rest)^k, k from 1 to degree, on one joint: a spring that stiffens, or differs both ways."""
+    """sum_k Kk (q - rest)^k, k from 1 to degree, on one joint: a progressive or asymmetric spring."""
 
     kind = "polynomial-spring"
     joint: str | int
@@ -64,11 +64,11 @@ class PolynomialSpring:
 
 @dataclass(frozen=True)
 class Strut:
-    """A strut between a point on the link before a turning joint and one on the link behind it.
+    """A strut between a point on the link before a revolute joint and one on the link after it.
 
     base, link: distance of either point from the axis, m; zero: joint position at which both are in one direction,
-    rad. Its length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)), and a unit of push along it turns the
-    joint with dL/dq.
+    rad. Its length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)); a unit force along it causes the torque
+    dL/dq.
     """
 
     base: float
@@ -88,7 +88,7 @@ class Strut:
 
 
 def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
-    """The geometry of a strut on a joint that turns, its points apart from the axis and never in one place."""
+    """Return the geometry of a strut on a revolute joint. Refuses points on the axis or that can coincide."""
     turning = not robot.joints[robot.joint_index(joint)].prismatic
     if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
         raise ModelError(f"a strut on joint '{joint}' needs a revolute joint and two different distances from its "
@@ -106,9 +106,9 @@ def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class GasSpring:
-    """A gas spring on one turning joint: it pushes with Fg + Kg (longest - L), both not below zero.
+    """A gas spring on one revolute joint with the force Fg + Kg (longest - L), both non-negative.
 
-    base, link, zero: see `Strut`. longest: its length when extended, m; by default that of the stretched arm.
+    base, link, zero: see `Strut`. longest: its length when extended, m; by default the largest possible L.
     """
 
     kind = "gas-spring"
@@ -147,9 +147,9 @@ class GasSpring:
 
 @dataclass(frozen=True)
 class Counterbalance:
-    """A spring that pulls along a strut on one turning joint: Kc (L - slack), Kc not below zero.
+    """A tension spring along a strut on one revolute joint: Kc (L - slack), Kc non-negative.
 
-    base, link, zero: see `Strut`. slack: length at which it does not pull, m.
+    base, link, zero: see `Strut`. slack: its unloaded length, m.
     """
 
     kind = "counterbalance"

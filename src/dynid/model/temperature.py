@@ -24,12 +24,12 @@ _SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
 
 @dataclass(frozen=True, eq=False)
 class TemperatureFriction:
-    """(T - T0) (Fct sign(dq) + Fvt dq): friction by which a degree more or less of temperature changes that of T0.
+    """(T - T0) (Fct sign(dq) + Fvt dq): change of friction with the temperature.
 
-    T is the log's temperature of the joint, in its unit, and reference T0 (dof,), by default the mean over the data, so
-    that the rest of the model is the friction there; warm oil makes Fvt negative. parts: which of the two. at: the
-    temperature of a motion without times and of a simulated machine, one number or one per joint; T0 where it is left
-    out.
+    T is the logged temperature of the joint, in its unit, and `reference` T0 (dof,), by default the mean over the
+    data, so that the other terms describe the friction there; warm oil makes Fvt negative. `parts` selects one of the
+    two. `at` is the temperature of a motion without times and of a simulated machine, one number or one per joint;
+    default T0.
     """
 
     kind = "temperature"
@@ -70,7 +70,7 @@ class TemperatureFriction:
         return robot.dof
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """T - T0 along a log (samples, dof)."""
+        """Return T - T0 along a log (samples, dof)."""
         if motion.temperature is None:
             raise ModelError("the model has temperature-dependent friction, but the log has no temperature; map its "
                              "columns with --set 'log.temperature=T_{{joint}}', or give one column for all joints",

@@ -72,7 +72,7 @@ class Term(Protocol):
 
 @runtime_checkable
 class Shaped(Protocol):
-    """A term that is nonlinear in some parameters of its own, its shape (see `Stribeck`)."""
+    """A term that is nonlinear in its shape parameters (see `Stribeck`)."""
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]: ...
 
@@ -90,28 +90,28 @@ class DescribingSlowMotion(Protocol):
 
 @runtime_checkable
 class Dissipating(Protocol):
-    """A term with parameters of either sign that knows when it takes power."""
+    """A term with parameters of either sign and linear conditions for dissipation."""
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array: ...
 
 
 @runtime_checkable
 class Scaled(Protocol):
-    """A term whose columns depend on how fast the joints move in the data at hand."""
+    """A term whose columns depend on the top speeds of the joints in the data."""
 
     def with_speeds(self, speeds: Array) -> Term: ...
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """A term whose columns depend on when the data at hand were taken."""
+    """A term whose columns depend on the time range of the data."""
 
     def with_times(self, first: float, last: float) -> Term: ...
 
 
 @runtime_checkable
 class Warmed(Protocol):
-    """A term whose columns depend on the mean temperatures in the data at hand."""
+    """A term whose columns depend on the mean temperatures in the data."""
 
     def with_temperatures(self, mean: Array) -> Term: ...
 
@@ -131,8 +131,8 @@ class Informed(Protocol):
 
 
 class MotionSegment(NamedTuple):
-    """An interval of a motion without a gap: t (samples,), s, and q, dq, ddq (samples, dof), and the temperatures of
-    the joints (samples, dof) where they were logged."""
+    """Motion without a gap: t (samples,), s, q, dq, ddq (samples, dof), and logged temperatures of the joints
+    (samples, dof) or None."""
 
     t: Array
     q: Array
@@ -142,7 +142,7 @@ class MotionSegment(NamedTuple):
 
 
 class TorqueModel(Protocol):
-    """What a term that remembers may ask of the model it is part of."""
+    """Methods of a model that a term with memory may use."""
 
     @property
     def robot(self) -> Robot: ...
@@ -166,14 +166,14 @@ class HasHistory(Protocol):
 
 @runtime_checkable
 class Stepping(HasHistory, Protocol):
-    """A term whose memory goes on from sample to sample by what is in them."""
+    """A term whose memory is updated from sample to sample."""
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]: ...
 
 
 @runtime_checkable
 class UnderLoad(LoadDependent, Protocol):
-    """A term that says how it depends on the torques of the bodies."""
+    """A term that is a function of the torques of the bodies."""
 
     def link_numbers(self, robot: Robot) -> Array: ...
 
@@ -182,14 +182,14 @@ class UnderLoad(LoadDependent, Protocol):
 
 @runtime_checkable
 class Sloped(Protocol):
-    """A term that knows the derivatives of its entries."""
+    """A term with analytic derivatives of its entries."""
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes: ...
 
 
 @runtime_checkable
 class HasAdjoint(Protocol):
-    """A term that knows the derivative of a weighted sum of its entries (see `pull_back`)."""
+    """A term with an analytic derivative of a weighted sum of its entries (see `pull_back`)."""
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None: ...
@@ -197,14 +197,14 @@ class HasAdjoint(Protocol):
 
 @runtime_checkable
 class Simulated(Protocol):
-    """A term that compiled simulations know."""
+    """A term with elements for compiled simulation."""
 
     def elements(self, robot: Robot, values: Array) -> Iterable[Element]: ...
 
 
 @runtime_checkable
 class Physical(Protocol):
-    """A term with kernels of its own for torques (samples, dof) and inertia matrices (samples, dof, dof)."""
+    """A term with kernels for torques (samples, dof) and inertia matrices (samples, dof, dof)."""
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array: ...
 
@@ -213,7 +213,7 @@ class Physical(Protocol):
 
 @runtime_checkable
 class SingleSample(Protocol):
-    """A term that gives its entries for one motion (dof,) at once."""
+    """A term that computes its entries for one sample (dof,)."""
 
     def instant(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | float: ...
 
@@ -222,8 +222,8 @@ class SingleSample(Protocol):
 
 def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array,
                  memory: Array | None = None) -> None:
-    """Write a term's entries into rows of out (rows, samples): place (joints, parameters) says where, -1 nowhere.
-    memory (samples, channels): of a term that remembers, at these samples."""
+    """Write a term's entries into rows of out (rows, samples); place (joints, parameters) is the row of each, -1 for
+    none. memory (samples, channels): states of a term with memory."""
     remembered = getattr(term, "remembered", None)
     if remembered is not None:
         out[place[place >= 0]] = 0.0
@@ -243,10 +243,11 @@ def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, plac
 
 def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
               out: Array) -> None:
-    """out (3, samples, dof) += derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's entries.
+    """Add to out (3, samples, dof) the derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's
+    entries.
 
-    place (dof, the term's parameters): the row of each entry, -1 for none. Exact where the term gives its slopes, by
-    differences of fourth order where it does not.
+    place (dof, the term's parameters): the row of each entry, -1 for none. Exact if the term has `slopes`, otherwise
+    by differences of fourth order.
     """
     if isinstance(term, HasAdjoint):
         term.pull_back(robot, q, dq, ddq, place, weights, out)
@@ -262,7 +263,7 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
 
 def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place,
                       weights: Array) -> Array:
-    """What `pull_back` adds (3, samples, dof), by differences of fourth order."""
+    """Return what `pull_back` adds (3, samples, dof), by differences of fourth order."""
     rows = place[place >= 0]
 
     def entries(q: Array, dq: Array, ddq: Array) -> Array:
@@ -274,8 +275,8 @@ def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array,
 
 
 def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -> Array:
-    """Derivatives (3, samples, dof) by q, dq, ddq of sum(weights * entries(q, dq, ddq)), both (rows, samples), by
-    differences of fourth order. They must not straddle a jump, so signs have to be smooth over several steps."""
+    """Return derivatives (3, samples, dof) by q, dq, ddq of sum(weights * entries(q, dq, ddq)), both (rows, samples),
+    by differences of fourth order. Signs have to be smooth over several steps."""
     motion = [q, dq, ddq]
     out = np.zeros((3, *q.shape))
     for signal in (Q, DQ, DDQ):
@@ -291,7 +292,7 @@ def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -
 
 
 def accelerates(term: Term, robot: Robot) -> bool:
-    """Whether accelerations show in a term's entries, found at a few random motions."""
+    """Return whether a term's entries depend on accelerations, tested at a few random motions."""
     q, dq, ddq = probing_motion(robot, 4)
     with_, without = (list(term.entries(robot, q, dq, x)) for x in (ddq, np.zeros_like(ddq)))
     return any(not np.array_equal(a, b) for (_, _, a), (_, _, b) in zip(with_, without, strict=True))
@@ -310,7 +311,7 @@ SomeTerm = TypeVar("SomeTerm", bound=Term)
 
 
 def with_smooth_signs(term: SomeTerm, width: float) -> SomeTerm:
-    """The same term with every hard `Sign` among its fields smooth over `width` (rad/s), so that it has a slope."""
+    """Return the term with every discontinuous `Sign` in its fields made smooth over `width` (rad/s)."""
     if not is_dataclass(term):
         return term
     hard = [f.name for f in fields(term) if isinstance(getattr(term, f.name), Sign)

@@ -1,4 +1,4 @@
-"""Terms of bodies, rotors, loads and springs, and what terms of a joint have in common."""
+"""Terms of bodies, rotors, loads and springs, and functions shared by terms of joints."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _shows(robot: Robot) -> Bools:
 
 
 def body_columns(robot: Robot, body: int, q: Array, dq: Array, ddq: Array) -> tuple[Ints, Array]:
-    """Joints (k,) in whose torques a body shows, and the columns (k, 10, samples) of its ten numbers there."""
+    """Return the joints (k,) whose torques depend on a body, and the columns (k, 10, samples) of its ten parameters."""
     followers = robot.followers
     place = followers.place(body) if followers is not None else body
     joints = np.flatnonzero((robot.supports if followers is None else followers.shows)[:, place])
@@ -139,7 +139,7 @@ def body_columns(robot: Robot, body: int, q: Array, dq: Array, ddq: Array) -> tu
 
 
 def body_parameters(number: str, owner: int, body: str, values: Array | None) -> Iterator[Parameter]:
-    """The ten parameters of a body, with the values (10,) that are known of it."""
+    """Yield the ten parameters of a body, with nominal values (10,) or None."""
     for k, (name, unit, kind) in enumerate(zip(ten.NAMES, ten.UNITS, BODY, strict=True)):
         nominal = None if values is None else float(values[k])
         yield Parameter(name + number, unit, owner, body, body=body, nominal=nominal, kind=kind)
@@ -147,7 +147,7 @@ def body_parameters(number: str, owner: int, body: str, values: Array | None) ->
 
 @dataclass(frozen=True)
 class RotorInertia:
-    """Ia: inertia of rotor and gears, seen at the joint (Janot, Vandanjon, Gautier, eq. 49). joints: all, or some."""
+    """Ia: inertia of rotor and gears at the joint side (Janot, Vandanjon, Gautier, eq. 49), of all or some joints."""
 
     kind = "rotor"
     joints: tuple[str | int, ...] | None = None
@@ -265,11 +265,11 @@ class Payload:
         yield Bodies(numbers)
 
     def to_body(self, robot: Robot) -> Array:
-        """X (10, 10): the load's numbers as they add to those of the body that carries it."""
+        """Return X (10, 10), which converts the load's parameters to those of the body it is attached to."""
         return ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
 
     def body(self, robot: Robot) -> int:
-        """Number of the body that carries it, those that follow behind the robot's own."""
+        """Return the number of the body it is attached to; dependent bodies come after the robot's own."""
         frame = robot.frame(self.frame)
         if frame.body == BASE:
             raise ModelError(f"a payload on frame '{self.frame}' is fixed to the base and cannot be identified")
@@ -278,7 +278,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring or counterbalance on one joint: tau = K (q - rest), the pattern for a term of one's own."""
+    """A spring or counterbalance on one joint: tau = K (q - rest); an example for a custom term."""
 
     kind = "spring"
     joint: str | int

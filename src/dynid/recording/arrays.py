@@ -25,11 +25,11 @@ _MOST_LONG_WORDS = 1000  # words of a field of words that lie elsewhere in the f
 
 
 class Arrays:
-    """Named arrays, whole in memory or sliced from disk: anything with shape, dtype and slicing.
+    """Named arrays, in memory or sliced from disk: anything with shape, dtype and slicing.
 
-    The axis of the samples is the one with as many entries as there are samples; `rows_last` says which
-    to try first when both have (MATLAB 7.3 stores arrays transposed). axis: along which they lie, where that is said:
-    0 for one row per sample, 1 for one column per sample.
+    The axis of the samples is the one with as many entries as there are samples; `rows_last` gives the preferred one
+    if both have (MATLAB 7.3 stores arrays transposed). axis: of the samples, if given: 0 for one row per sample, 1
+    for one column per sample.
     """
 
     row = "sample"
@@ -88,22 +88,22 @@ class Arrays:
                         np.arange(start + 1, stop + 1))
 
     def transposed(self, name: str, samples: int) -> bool:
-        """Whether a two-dimensional array holds its samples along the second axis."""
+        """Return whether a two-dimensional array has its samples along the second axis."""
         shape = self.fields[name]
         if len(shape) != 2 or min(shape) == 1:
             return False
         return shape[0] != samples and shape[1] == samples if self.axis is None else self.axis == 1
 
     def length(self, name: str) -> int:
-        """How many samples an array seems to hold: along the axis that is said, or along its longer one."""
+        """Return the number of samples of an array: along the given axis, or its longer one."""
         shape = self.fields[name]
         if self.axis is None or len(shape) != 2 or min(shape) == 1:
             return max(shape, default=0)
         return shape[self.axis]
 
     def one_array(self, name: str | None, axis: int | None) -> Arrays:
-        """The same file with the columns of one array as its fields, called by their numbers from 1; with all arrays
-        where none is named. axis: along which samples lie, or None to find it by shape."""
+        """Return the file with the columns of one array as its fields, named by their numbers from 1; all arrays if
+        none is named. axis: of the samples, or None to derive it from the shape."""
         if name is None:
             self.axis = axis
             return self
@@ -180,7 +180,7 @@ def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_npz(path: Path) -> Arrays:
-    """An NPZ archive; arrays stored without compression stay on disk, others are measured as they are unpacked."""
+    """Open an NPZ archive; uncompressed arrays stay on disk, others are measured while they are unpacked."""
     arrays: dict[str, Any] = {}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -207,7 +207,7 @@ def _leads_outside(name: str) -> bool:
 
 
 def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measure) -> Any:
-    """The array of one member of an archive; None where it holds Python objects, which are not read."""
+    """Return the array of one member of an archive; None for Python objects, which are not read."""
     version = np.lib.format.read_magic(file)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = header(file)
@@ -231,7 +231,7 @@ def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measu
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
-    """Where a stored member's bytes begin: after its local header, whose name and extra fields vary in length."""
+    """Return the offset of a stored member's bytes, after its local header of variable length."""
     with path.open("rb") as file:
         file.seek(member.header_offset + 26)
         name, extra = np.frombuffer(file.read(4), dtype="<u2")
@@ -239,7 +239,7 @@ def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
 
 
 def open_npy(path: Path, axis: int | None = None) -> Arrays:
-    """One array: its columns are called by their numbers, or by its own field names. axis: along which samples lie."""
+    """Open one array: its columns are named by their numbers, or by its own field names. axis: of the samples."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as problem:
@@ -252,7 +252,7 @@ def open_npy(path: Path, axis: int | None = None) -> Arrays:
 
 
 def open_mat(path: Path) -> Arrays:
-    """MATLAB v4 to v7.2; the fields of a struct are called struct.field. Variables with objects are left out."""
+    """Open MATLAB v4 to v7.2; the fields of a struct are named struct.field. Variables with objects are skipped."""
     from scipy.io import loadmat
     with path.open("rb") as file:
         is_old = 0 in file.read(4)  # v4 begins with a number below 5000, later ones with words

@@ -18,7 +18,7 @@ _MOST_METADATA = 4 << 20  # bytes of metadata.yaml
 
 
 def check_bag(path: Path) -> None:
-    """Raise where the metadata of a ROS 2 bag name a file that is not in its folder."""
+    """Refuse a ROS 2 bag whose metadata name a file outside its folder."""
     metadata = path / "metadata.yaml"
     if not path.is_dir() or not metadata.is_file():
         return
@@ -40,7 +40,7 @@ def check_bag(path: Path) -> None:
 
 
 def limit_unpacking(path: Path) -> None:
-    """Let rosbags unpack chunks and messages of a bag up to the limit of its size alone, each for itself."""
+    """Limit the size to which rosbags unpacks each chunk and message of a bag."""
     names = ("rosbags.rosbag1.reader", "rosbags.rosbag2.reader", "rosbags.rosbag2.storage_mcap", "lz4.frame")
     modules: list[Any] = [need(name, "ROS bags", path) for name in names]
     ros1, ros2, mcap, lz4 = modules

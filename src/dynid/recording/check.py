@@ -1,4 +1,4 @@
-"""Notes on a log: its rate and gaps, repeated rows, joints that stand still, units that cannot be."""
+"""Checks of a log: rate and gaps, repeated rows, joints at rest, implausible units."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ class Extremes:
 
 
 def check_rate(t: Array, said: bool, source: str) -> None:
-    """Refuse stamps t (samples,) s whose median rate no robot's log has.
+    """Refuse stamps t (samples,) s with an implausible median rate.
 
-    A rate so low that no motion can be seen in it is that of stamps in ms or us, unless the mapping said the unit or
-    the rate itself (`said`).
+    A very low rate indicates stamps in ms or us, unless the mapping gave the unit or the rate (`said`).
     """
     if len(t) < FEW:
         return
@@ -89,7 +88,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
 
 
 def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequence[str] = ()) -> list[str]:
-    """Notes on joints that stand still and torques that are zero or constant, those apart that are not measured."""
+    """Return notes on joints at rest and torques that are zero or constant; unmeasured ones are listed separately."""
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
     def those(mask: Bools) -> str:
@@ -112,9 +111,9 @@ def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequenc
 
 
 def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> list[str]:
-    """Notes on positions beyond the robot's limits.
+    """Return notes on positions beyond the robot's limits.
 
-    Degrees read as radians are an error, unless the mapping said the unit itself (`said`).
+    Degrees read as radians are an error, unless the mapping gave the unit (`said`).
     """
     low, high = extremes.low, extremes.high
     turning = np.array([not joint.prismatic for joint in robot.joints])
@@ -142,12 +141,12 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
 
 @dataclass(frozen=True)
 class Jumps:
-    """Places where positions are discontinuous, as between runs that were joined into one file.
+    """Discontinuities of positions, as between runs that were joined into one file.
 
     Attributes:
         times: s, of the last row before each jump.
-        joint: index of the joint that jumps farthest at the first of them.
-        size: how far, rad or m.
+        joint: index of the joint with the largest step at the first jump.
+        size: of that step, rad or m.
     """
 
     times: tuple[float, ...]
@@ -156,10 +155,10 @@ class Jumps:
 
 
 def find_jumps(t: Array, q: Array) -> Jumps | None:
-    """Return the jumps of positions q (samples, joints) at times t (samples,), None where there is none.
+    """Return the jumps of positions q (samples, joints) at times t (samples,), or None.
 
-    A jump is a single step that is far larger than the steps before and after it, and than nearly all steps of that
-    joint. A spike is none: it comes back. Neither is a position that is held for several rows: its steps are alike.
+    A jump is a single step far larger than the steps before and after it, and than nearly all steps of that joint.
+    Spikes, which return, and positions held for several rows are not jumps.
     """
     if len(q) < FEW:
         return None

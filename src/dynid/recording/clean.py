@@ -1,4 +1,4 @@
-"""Cleaning: rows of a log as joint-side numbers with increasing time, and what was wrong with the others."""
+"""Cleaning of a log: rows as joint-side numbers with increasing time, and the faults of unusable rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from dynid.robot import Robot
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
-          "external_torque": 1e9}
+          "external_torque": 1e9, "motor_current": 1e9, "supply_voltage": 1e6, "duty": 1e6}
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
 # Signal -> method of its conversion to joint-side units, where that is not the torque's
 _CONVERSIONS = {"position": "position", "reference": "position", "velocity": "velocity",
                 "reference_velocity": "velocity", "motor_position": "motor_position", "sensed_torque": "sensed_torque",
-                "target_torque": "joint_torque", "external_torque": "joint_torque"}
+                "target_torque": "joint_torque", "external_torque": "joint_torque", "motor_current": "joint_torque",
+                "duty": "joint_torque"}
 MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a window
@@ -40,11 +41,11 @@ _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a windo
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """Rows that can be used: t (n,) s from the start of the log, signals (n, dof), the notes about them.
+    """Usable rows: t (n,) s from the start of the log, signals (n, dof), and notes.
 
     joints: of the columns, if known. unit_said: the unit of positions was given, not assumed. dropped: rows that could
     not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was read, rows outside the
-    window too. lacking: joints, by signal, that it is not logged of."""
+    window too. lacking: joints, by signal, that it is not logged of. torque_free: the log has no torques."""
 
     t: Array
     signals: dict[str, Array]
@@ -55,11 +56,12 @@ class Cleaned:
     dropped_rows: tuple[DroppedRow, ...] = ()
     until: float = 0.0
     lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
+    torque_free: bool = False
 
 
 @dataclass
 class _Clock:
-    """State kept over the parts of a log: where time began, the last stamp and row, how many rows there were."""
+    """State over the parts of a log: start of time, last stamp and row, number of rows."""
 
     begun: bool = False
     origin: list[Any] | None = None
@@ -73,7 +75,7 @@ class _Clock:
 
 
 def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: int | None) -> Iterator[Cleaned]:
-    """Read files that follow each other in time, `rows` rows at once, or each file at once."""
+    """Yield cleaned rows of files that follow each other in time, `rows` rows at a time, or one file at a time."""
     clock = _Clock()
     joints: tuple[str, ...] | None = None
     for path in paths:
@@ -88,13 +90,14 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
                 yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
-                              unit_said=current.unit_said)
+                              unit_said=current.unit_said, torque_free=current.mapping.torque_free)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
             empty = {signal: np.zeros((0, 6 if signal == "wrench" else dof)) for signal in current.columns
                      if signal != "time" and signal not in (clock.absent or ())}
-            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking)
+            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking,
+                          torque_free=current.mapping.torque_free)
 
 
 def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
@@ -160,8 +163,8 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
 
 
 def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
-    """The signals without those that are nowhere a number; a velocity that single joints lack is zero there, and is
-    refused where it is compared with the positions."""
+    """Return the signals without those that are nowhere a number; a missing velocity of single joints is zero, and is
+    rejected later when it is compared with the positions."""
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
         notes += [f"{signal} is not a number in any row and is treated as not "
@@ -183,7 +186,7 @@ def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
 
 def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[int, tuple[int, Fault]], count: int,
              notes: list[str]) -> tuple[DroppedRow, ...]:
-    """The first rows that are left out, with a note; an error where they may not be left out."""
+    """Return the first dropped rows, with a note; an error if rows may not be dropped."""
     where = sorted(faults)
     if not where:
         return ()
@@ -202,12 +205,12 @@ def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[
 
 
 def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fault]], clock: _Clock) -> None:
-    """Faults for the first rows of a log whose values lie far from all that follow."""
+    """Add faults for the first rows of a log whose values are far from all later ones."""
     if clock.begun:
         return
     good = np.flatnonzero(_without(faults, len(signals["position"])))
     values = np.hstack([array[good] for signal, array in signals.items()
-                        if signal not in ("wrench", "temperature")])
+                        if signal not in ("wrench", "temperature", "supply_voltage")])
     for row in good[:strays_by_value(values)].tolist():
         faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
@@ -215,7 +218,7 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
 def _add_disorder(
     current: LogLayout, t: Array, good: Bools, faults: dict[int, tuple[int, Fault]], clock: _Clock
 ) -> bool:
-    """Faults for the first rows of a log whose stamps are at odds with all that follow. Whether there are any."""
+    """Add faults for the first rows of a log whose stamps contradict all later ones. Return whether there are any."""
     if clock.begun:
         return False
     rows = np.flatnonzero(good)
@@ -228,7 +231,7 @@ def _add_disorder(
 
 
 def _inside(mapping: Mapping, t: Array) -> Bools:
-    """Rows (n,) inside the window of time that is asked for; one without a stamp is where the row before it is."""
+    """Return the rows (n,) inside the requested time window; a row without a stamp follows the row before it."""
     known = np.isfinite(t)
     if (mapping.start is None and mapping.stop is None) or not np.any(known):
         return np.ones(len(t), dtype=bool)
@@ -245,7 +248,8 @@ def _values(blocks: Sequence[FileRows], column: Column) -> Values:
 
 
 def _convert(current: LogLayout, signal: str, array: Array) -> Array:
-    if signal == "temperature":
+    array = current.conversion.scaled(signal, array)
+    if signal in ("temperature", "supply_voltage"):
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
     if signal == "wrench":
@@ -291,7 +295,7 @@ def _sentence(current: LogLayout, blocks: Sequence[FileRows], row: int, found: t
 
 
 def _place(current: LogLayout, blocks: Sequence[FileRows], row: int, found: tuple[int, Fault]) -> tuple[Path, int, str]:
-    """File and row of one fault, and what is wrong there."""
+    """Return file, row and description of one fault."""
     index, (name, part, what) = found
     source = current.sources[index]
     number = int(blocks[index].rows[row]) + source.lines * part
@@ -301,7 +305,7 @@ def _place(current: LogLayout, blocks: Sequence[FileRows], row: int, found: tupl
 
 
 def _label(current: LogLayout, column: Column) -> str:
-    """A column as messages call it: its field, and which column of it where there are several."""
+    """Return the name of a column in messages: its field, and its number if there are several."""
     shape = current.sources[column.source].fields.get(column.field, ())
     return f"{column.field}[{column.part + 1}]" if len(shape) == 2 and min(shape) != 1 else column.field
 
@@ -314,13 +318,13 @@ def _epoch_unit(time: Values) -> str | None:
 
 
 def _whole(times: Sequence[Values]) -> list[Values]:
-    """Stamps as whole numbers where they are such: a double cannot hold nanoseconds since 1970."""
+    """Return stamps as integers if they are integers: a double cannot hold nanoseconds since 1970."""
     return [time.astype("datetime64[ns]").view(np.int64) if time.dtype.kind == "M"
             else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]
 
 
 def _time_unit(current: LogLayout, times: Sequence[Values], good: Bools) -> tuple[str, bool]:
-    """The unit of stamps, and whether their size says it."""
+    """Return the unit of stamps, and whether it follows from their magnitude."""
     if times[0].dtype.kind == "M":
         return "ns", False
     by_size = _epoch_unit(times[0][good]) if current.time_unit is None and len(times) == 1 else None
@@ -345,7 +349,7 @@ def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: in
 
 
 def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:
-    """Let time begin at the first good row, and say what the file calls it."""
+    """Set time zero to the first good row, and note its original stamp."""
     if clock.begun or not np.any(good):
         return
     clock.begun = True
@@ -364,7 +368,7 @@ def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clo
 
 def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: Ints, signals: dict[str, Array],
                 clock: _Clock, notes: list[str]) -> Bools:
-    """Which rows have a stamp of their own; an error where time runs backwards."""
+    """Return which rows have a new stamp. Refuses decreasing time."""
     if not len(t):
         return np.zeros(0, dtype=bool)
     steps = np.diff(t, prepend=clock.last)

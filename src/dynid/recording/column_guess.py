@@ -1,4 +1,4 @@
-"""Guess: the signals that columns of a log hold, from their names, where the mapping names none."""
+"""Guess of the signals of a log from the names of its columns."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states da
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
+# Keys of `write_npz`.
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
-            "target_torques": "target_torque", "external_torques": "external_torque"}  # keys of `write_npz`
+            "target_torques": "target_torque", "external_torques": "external_torque",
+            "motor_currents": "motor_current", "supply_voltages": "supply_voltage", "duties": "duty"}
 GUESSED = "guessed from their names: "  # how the note begins that states the columns of a signal
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
 @dataclass(frozen=True)
 class Guess:
-    """Signals found, and units that column names carry (position, velocity, time -> unit)."""
+    """Guessed signals, and units in the column names (position, velocity, time -> unit)."""
 
     signals: dict[str, Match]
     units: dict[str, str] = field(default_factory=dict)
@@ -43,7 +45,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One column understood: its signal, whose it is (name, number or None), the rest of its name."""
+    """Interpretation of one column: its signal, its joint (name, number or None), the rest of its name."""
 
     signal: str
     joint: str | int | None
@@ -53,10 +55,10 @@ class _Reading:
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
           count: int | None, notes: list[str], others: Sequence[str] = ()) -> Guess:
-    """Find the wanted signals by name, and the optional ones when they are plain; say in `notes` what was taken.
+    """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
-    joints: the robot's joint names, if known. count: how many joints there should be. others: joints that the log may
-    have and nobody asks for.
+    joints: the robot's joint names, if known. count: number of joints. others: joints that the log may have and that
+    are not used.
     """
     known = [name for name, shape in source.fields.items() if shape != ()]
     found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
@@ -111,7 +113,8 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
                 "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
                 "motor_position_": "motor_position", "sensed_torque_": "sensed_torque",
-                "target_torque_": "target_torque", "external_torque_": "external_torque"}
+                "target_torque_": "target_torque", "external_torque_": "external_torque",
+                "motor_current_": "motor_current", "supply_voltage_": "supply_voltage", "duty_": "duty"}
     groups: _Groups = {}
     for name in known:
         for prefix, signal in prefixes.items():
@@ -122,7 +125,7 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
     joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}
     if joints.get("temperature", joints.get("position")) != joints.get("position"):  # of something else
         del groups["temperature"], joints["temperature"]
-    if "time" not in known or not {"position", "torque"} <= joints.keys() \
+    if "time" not in known or "position" not in joints or not {"torque", "reference"} & joints.keys() \
             or any(names != joints["position"] and not {*names, *joints["position"]} <= joints_of_robot
                    for names in joints.values()):
         return {}

@@ -1,4 +1,4 @@
-"""Columns: from what a mapping states to the fields of a file, joint by joint."""
+"""Matching of the columns of a mapping to the fields of a file, joint by joint."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
 class Match:
     """Fields of a source for one signal, in order.
 
-    joints: whose they are, where the columns say it. extra: joints that have such a field and are not wanted. note:
-    what is to be known about the names, if anything. parts: which column of each field, from 0; all where it is None.
+    joints: of the fields, if known. extra: joints with such a field that are not used. note: on the names, or None.
+    parts: column of each field, from 0; None for all.
     """
 
     fields: tuple[str, ...]
@@ -36,9 +36,9 @@ def listed(names: Sequence[str], most: int = 24) -> str:
 
 
 def match(source: Source, names: Names | None, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
-    """Find the fields that `names` means.
+    """Find the fields of `names`.
 
-    joints: the wanted joints' names, if known. count: how many joints there should be, if known.
+    joints: names of the wanted joints, if known. count: number of joints, if known.
     """
     known = [name for name, shape in source.fields.items() if shape != ()]
     return _matched(source, known, names, signal, joints, count)
@@ -125,8 +125,8 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
 
 
 def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tuple[dict[str, str], str | None]:
-    """Names in the log of the wanted joints, where one prefix on either side is all that distinguishes them, and a note
-    that says so; nothing where a name fits as it is, or no prefix fits all.
+    """Names in the log of the wanted joints, where one prefix on either side, or one ending, is all that distinguishes
+    them, and a note that says so; nothing where a name fits as it is, or no prefix fits all.
 
     Drivers put a robot's name before its joints (robot1/joint_1), descriptions do so too (panda_joint1), and only the
     order in a file would be left to go by."""
@@ -148,6 +148,13 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
     if len(prefixes) == 1:
         return ({joint: joint.removeprefix(prefixes[0]) for joint in joints},
                 f"the joint names of the log are those of the robot without the prefix '{prefixes[0]}'")
+    plain = {name.lower(): name for name in logged}
+    suffixes = [first[len(name):] for name in plain if name and first.lower().startswith(name)]
+    suffixes = [suffix for suffix in dict.fromkeys(suffixes) if suffix and all(
+        joint.endswith(suffix) and joint.removesuffix(suffix).lower() in plain for joint in joints)]
+    if len(suffixes) == 1:  # descriptions write FL_hip_joint, recorders FL_hip
+        return ({joint: plain[joint.removesuffix(suffixes[0]).lower()] for joint in joints},
+                f"the joint names of the log are those of the robot without the ending '{suffixes[0]}'")
     return {}, None
 
 
@@ -160,7 +167,7 @@ def column_option(signal: str, likely: Sequence[str], count: int | None) -> str:
 
 def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,
               count: int | None) -> Match:
-    """Fields numbered from 0 or 1, as many as there are joints. found: number -> field."""
+    """Return fields numbered from 0 or 1, one per joint. found: number -> field."""
     first = 0 if 0 in found else 1
     wanted = count if count is not None else max(found) - first + 1
     missing = next((number for number in range(first, first + wanted) if number not in found), None)

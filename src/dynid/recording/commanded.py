@@ -1,4 +1,4 @@
-"""What a controller commanded, as a log of its own: of the model that the controller has of the robot."""
+"""A log of commanded signals, for identifying the controller's own model."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dynid.recording.recording import Recording
 
 
 def commanded(recording: Recording) -> Recording:
-    """The log with commanded positions, velocities and torques in place of those measured.
+    """Return the log with commanded positions, velocities and torques in place of the measured ones.
 
-    A controller that computes its torques by a model relates these by that model alone (Ardiani, s. 2.3.6.1): what is
-    identified from them is what the controller takes the robot for.
+    A controller with a model relates these by that model alone (Ardiani, s. 2.3.6.1), so they identify the
+    controller's model.
     """
     positions, torques = recording.reference, recording.target_torque
     if positions is None or torques is None:
@@ -21,5 +21,6 @@ def commanded(recording: Recording) -> Recording:
                              f"{' and '.join(missing)} under [log], or with --set 'log.{missing[0]}=[...]'")
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
                    reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
+                   current=None, voltage=None, duty=None,
                    motor_position=None, sensed_torque=None, gain_deviation=None, unscaled=False, unmeasured=(),
                    notes=(*recording.notes, "commanded positions and torques are used instead of the measured ones"))

@@ -1,4 +1,4 @@
-"""Whether a file that may be a log keeps to itself, seen from its content and not from its name."""
+"""Check that a file refers to no other files, based on its content."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dynid.recording.hdf5_contents import datasets_of
 
 
 def check_contained(path: Path) -> None:
-    """Raise RecordingError where an HDF5, MATLAB 7.3 or bag file takes anything from other files, as readers do; a file
-    that is damaged, or none of these, is left to them."""
+    """Refuse an HDF5, MATLAB 7.3 or bag file with data in other files. Damaged and other files are left to the
+    readers."""
     if path.is_dir():
         check_bag(path)
         return

@@ -1,4 +1,4 @@
-"""Rows of a log that were not measured anew: written several times, copied from another stretch, or rounded."""
+"""Rows of a log that are not independent measurements: repeated, copied from another interval, or rounded."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FINE = 1000.0  # steps in the range of a joint: with so many, rounding is below
 
 @dataclass(frozen=True)
 class Again:
-    """An interval of a log that comes again. rows: that are copies. after: s between a row and its copy."""
+    """A repeated interval of a log. rows: number of copies. after: s between a row and its copy."""
 
     rows: int
     after: float
 
 
 def rows_in_motion(q: Array) -> Bools:
-    """Rows (samples,) in which a joint of q (samples, joints) moves by several of its own smallest steps a row."""
+    """Return rows (samples,) in which a joint of q (samples, joints) moves by several of its smallest steps per row."""
     moving = np.zeros(len(q), dtype=bool)
     if len(q) < 2 * _COMPARED_ROWS + 1:
         return moving
@@ -41,8 +41,8 @@ def rows_in_motion(q: Array) -> Bools:
 
 
 def held_share(q: Array, tau: Array) -> float:
-    """Share of the rows in motion, of q and tau (samples, joints), that repeat the row before in all numbers: a log
-    that is written faster than it is measured has such rows. 0 where too few rows are in motion."""
+    """Return the share of the rows in motion, of q and tau (samples, joints), that repeat the previous row in all
+    numbers; 0 if too few rows are in motion."""
     if len(q) < MIN_ROWS_FOR_COPIES:
         return 0.0
     same = np.all(q[1:] == q[:-1], axis=1) & np.all(tau[1:] == tau[:-1], axis=1)
@@ -54,8 +54,8 @@ def held_share(q: Array, tau: Array) -> float:
 
 
 def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
-    """The longest stretch of rows in motion that comes again to the last digit in t (samples,), q and tau (samples,
-    joints); None where none does. Noise makes two rows differ, so that a copy is no coincidence."""
+    """Return the longest interval in motion that is repeated exactly in t (samples,), q and tau (samples, joints), or
+    None."""
     if len(t) < MIN_ROWS_FOR_COPIES:
         return None
     numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)
@@ -75,8 +75,8 @@ def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
 
 
 def decimal_step(column: Array) -> float | None:
-    """The step, a power of ten or two or five times one, to which positions (samples,) of one joint are coarsely
-    rounded; None where they are not."""
+    """Return the step, 1, 2 or 5 times a power of ten, to which positions (samples,) of one joint are coarsely
+    rounded, or None."""
     values = np.unique(column)
     if len(values) < 3:
         return None

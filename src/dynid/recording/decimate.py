@@ -1,12 +1,11 @@
-"""Parallel decimation: one low-pass and one thinning for the torques and for every column of the regressor.
+"""Parallel decimation: the same low-pass and thinning for the torques and every column of the regressor.
 
-Janot, Vandanjon, Gautier, s. 2. A linear combination of the rows of tau = Y theta is again a true equation,
-so whatever this filter does to a signal, it does to both sides and the parameters stay what they are.
+Janot, Vandanjon, Gautier, s. 2. A linear combination of the rows of tau = Y theta is again a valid equation, so the
+filter does not change the parameters.
 
-The filter is the zero-phase Butterworth low-pass (forward and backward in time) written as the symmetric
-impulse response it has, cut where it has died out. Only the rows that stay are computed, by a product with a
-banded matrix, which is faster on the many columns of a regressor than running the recursion over every row,
-and a row needs only the `reach` rows on either side of it, so data larger than memory can be taken in pieces.
+The filter is the zero-phase Butterworth low-pass as its symmetric impulse response, truncated where it has decayed.
+Only the kept rows are computed, by a banded matrix, which is faster for many columns than the recursion over every
+row. A row needs only the `reach` rows on either side, so data larger than memory can be processed in pieces.
 """
 
 from __future__ import annotations
@@ -36,16 +35,15 @@ def reach(decimation: Decimation) -> int:
 
 
 def decimated_rows(segments: Ints, decimation: Decimation) -> Ints:
-    """The rows that the decimated rows stand on: every `total`-th of each segment, from its first."""
+    """Return the rows that decimation keeps: every `total`-th of each segment, from its first."""
     picks = [np.arange(start, stop, decimation.total, dtype=np.int64) for start, stop in segments]
     return np.concatenate(picks) if picks else np.zeros(0, dtype=np.int64)
 
 
 def decimate_columns(x: Array, decimation: Decimation, segments: Ints) -> Array:
-    """x (samples, ...) -> (decimated rows, ...), each segment by itself, rows as `decimated_rows` says.
+    """Decimate x (samples, ...) -> (decimated rows, ...), segment by segment, at `decimated_rows`.
 
-    Near the border of a segment the weights that would fall outside are left out and the others scaled
-    to sum 1, so no row is lost and no value from elsewhere comes in.
+    Near the border of a segment the weights outside are omitted and the others scaled to sum 1.
     """
     flat = np.ascontiguousarray(x, dtype=float).reshape(len(x), -1)
     out = np.empty((sum(_count(a, b, decimation.total) for a, b in segments), flat.shape[1]))
@@ -58,10 +56,10 @@ def decimate_columns(x: Array, decimation: Decimation, segments: Ints) -> Array:
 
 
 def decimated(samples: Samples) -> Samples:
-    """Return samples at the rows that decimation keeps: decimated torques, and the motion at the same instants.
+    """Return samples at the decimated rows: decimated torques, and the motion at the same instants.
 
-    A fit to them takes a small part of the time. Columns with jumps, such as signs of velocity, are not low-passed as
-    the torques are, so a result found with them should be confirmed with the samples themselves.
+    This makes fits fast, but discontinuous columns such as signs of velocity are not filtered like the torques, so a
+    result should be confirmed with the full samples.
     """
     if samples.decimation is None:
         return samples
@@ -71,11 +69,10 @@ def decimated(samples: Samples) -> Samples:
 
 def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
                    segment: tuple[int, int], out: Array | None = None) -> Array:
-    """The decimated values at `rows` of one segment when only a piece of the data is at hand.
+    """Return the decimated values at `rows` of one segment from a piece of the data.
 
-    x (piece, columns): rows first .. first + len(x) of the data; it must hold the `reach` rows on either
-    side of `rows` as far as they lie inside the segment. rows: neighbours in `decimated_rows`.
-    Gives the values `decimate_columns` gives, to rounding.
+    x (piece, columns): rows first .. first + len(x) of the data, including the `reach` rows on either side of `rows`
+    inside the segment. rows: neighbours in `decimated_rows`. Equal to `decimate_columns` up to rounding.
     """
     weights = impulse_response(decimation)
     half, step = len(weights) // 2, decimation.total

@@ -1,4 +1,4 @@
-"""Drive gains: torque per unit of current of every joint, found from a log's own target torque and target current."""
+"""Drive gains, torque per unit of current of every joint, from a log's target torque and target current."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DriveGains:
         return np.where(self.identified, self.std / np.abs(np.where(self.identified, self.values, 1.0)), np.inf)
 
     def applied(self, recording: Recording) -> Recording:
-        """A recording whose torques were currents, as torques; of a joint without a gain the torque is not known."""
+        """Return a recording of currents converted to torques; the torque of a joint without a gain is unknown."""
         known = self.identified
         sure = ", ".join(f"{name} {value:.5g} +- {100 * share:.2g} %" if yes else f"{name} none ({self.reasons[name]})"
                          for name, value, share, yes in
@@ -69,7 +69,7 @@ class DriveGains:
 
     @property
     def relative_covariance(self) -> Array:
-        """Covariance (joints, joints) of the gains as shares of their values; zero for a joint without."""
+        """Relative covariance (joints, joints) of the gains; zero for a joint without one."""
         known = self.identified
         found = np.diag(np.where(known, self.relative_std, 0.0) ** 2) if self.covariance is None else self.covariance
         return np.where(np.outer(known, known), found, 0.0)
@@ -131,7 +131,7 @@ def gains_from_log(recording: Recording) -> DriveGains:
 
 
 def _columns(torque: Array, speed: Array, t: Array) -> Array:
-    """What a target current may hold (samples, k): the torque first, friction, offset and rotor where it moves."""
+    """Return the columns of a target current (samples, k): torque, offset, friction, and rotor in motion."""
     top = float(np.abs(speed).max())
     if top < _REST_SPEED:
         return np.column_stack([torque])

@@ -1,8 +1,8 @@
-"""Excerpts: intervals of time spread evenly over all logs, for questions that do not need every row.
+"""Excerpts: intervals of time spread evenly over all logs, for computations that do not need every row.
 
-All logs are laid end to end, and windows of equal length are placed in the middle of equal parts of that line. A window
-that crosses the end of a log or a gap becomes one stretch on each side of it. Logs are laid in an order of their own,
-by name and content, so that the result does not depend on the order in which they are given.
+All logs are concatenated, and windows of equal length are placed in the middle of equal parts. A window that crosses
+the end of a log or a gap is split. Logs are ordered by name and content, so that the result does not depend on their
+given order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def excerpt(samples: Sequence[Samples], rows: int) -> tuple[Samples, ...]:
         rows: wanted in all logs together, at full rate (before decimation).
 
     Returns:
-        The logs as they are where they have no more rows than that. Otherwise the logs in the same order, each with the
-        rows of its stretches, a segment each; a log without a stretch is left out.
+        The unchanged logs if they have no more rows. Otherwise the logs in the same order with the rows of their
+        intervals, one segment each; a log without an interval is omitted.
     """
     return tuple(excerpt_by_place(samples, rows).values())
 
@@ -50,9 +50,9 @@ def excerpt_by_place(samples: Sequence[Samples], rows: int) -> dict[int, Samples
 
 
 def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recording, ...]:
-    """Return about `rows` rows of some recordings in which the robot moves, as recordings of one interval of time each.
+    """Return about `rows` rows of some recordings in which the robot moves, as recordings of one interval each.
 
-    A recording that moves all along is returned as it is, unless all together have more than `rows` rows.
+    A recording with motion throughout is returned unchanged, unless all together have more than `rows` rows.
     """
     parts = [selection.moving_spans(log.q, round(REST_SECONDS * log.rate)) for log in recordings]
     spans = [_Span(k, a, b) for k, own in enumerate(parts) for a, b in own]
@@ -63,18 +63,16 @@ def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recordin
 
 
 def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:
-    """Return the row ranges of each log that `excerpt` takes; None where it takes everything. seconds: of a stretch at
-    least."""
+    """Return the row ranges of each log that `excerpt` takes; None for everything. seconds: smallest length of an
+    interval."""
     spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
     shortest = SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1)
     return _spread(samples, spans, rows, max(shortest, int(seconds * max((log.rate for log in samples), default=0.0))))
 
 
 def filterable_excerpt(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
-    """Return an excerpt by the places of its logs, for use with the filter of the preparation.
-
-    Stretches are long against the filter, and rows that its ends reach at a new border are not kept.
-    """
+    """Return an excerpt by the indices of its logs, for use with the filter of the preparation: intervals are long
+    compared with the filter, and rows affected by new borders are not kept."""
     chosen = stretches(samples, rows, FILTERABLE_SECONDS)
     if chosen is None:
         return dict(enumerate(samples))
@@ -82,7 +80,7 @@ def filterable_excerpt(samples: Sequence[Samples], rows: int) -> dict[int, Sampl
 
 
 def _without_borders(samples: Samples, chosen: RowRanges) -> Samples:
-    """Return some stretches of a log without the rows next to borders that the log itself does not have."""
+    """Return intervals of a log without the rows next to new borders."""
     found, at = samples.select(chosen), 0
     border = round(float(samples.settings.get("border") or 0.0) * samples.rate)
     border = max(border, 0 if samples.decimation is None else reach(samples.decimation))
@@ -97,7 +95,7 @@ def _without_borders(samples: Samples, chosen: RowRanges) -> Samples:
 
 @dataclass(frozen=True)
 class _Span:
-    """Rows of one log without a gap. step: stretches begin at multiples of so many rows from its start."""
+    """Rows of one log without a gap. step: intervals begin at multiples of this number of rows from its start."""
 
     log: int
     start: int
@@ -110,7 +108,7 @@ class _Span:
 
 def _spread(logs: Sequence[Samples] | Sequence[Recording], spans: Sequence[_Span], rows: int, shortest: int
             ) -> list[RowRanges] | None:
-    """Return row ranges of each log, in windows of at least `shortest` rows; None where spans have no more rows."""
+    """Return row ranges of each log, in windows of at least `shortest` rows; None if the spans have no more rows."""
     total = sum(map(len, spans))
     if total <= rows:
         return None
@@ -129,9 +127,9 @@ def _spread(logs: Sequence[Samples] | Sequence[Recording], spans: Sequence[_Span
 
 def _window(line: Sequence[_Span], ends: Sequence[int], first: int, last: int, shortest: int
             ) -> list[tuple[int, int, int]]:
-    """Return the log and the row range of each part of a window on the line of all spans.
+    """Return the log and the row range of each part of a window on the concatenated spans.
 
-    A part that the window cuts to less than `shortest` rows is left out, except for the longest.
+    A part shorter than `shortest` rows is omitted, except the longest.
     """
     parts = []
     for span, end in zip(line[(at := bisect_right(ends, first)):], ends[at:], strict=True):
@@ -145,5 +143,5 @@ def _window(line: Sequence[_Span], ends: Sequence[int], first: int, last: int, s
 
 
 def _own_order(log: Samples | Recording) -> tuple[Any, ...]:
-    """Return what logs are ordered by: their names, and their first rows where names are the same."""
+    """Return the sort key of a log: its name, then its first rows."""
     return log.source, len(log), *(x[0].tolist() for x in (log.t, log.q, log.tau) if len(log))

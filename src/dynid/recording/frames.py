@@ -1,4 +1,4 @@
-"""Recordings and samples as tables of pandas, where that is installed."""
+"""Recordings and samples as pandas tables, if pandas is installed."""
 
 from __future__ import annotations
 

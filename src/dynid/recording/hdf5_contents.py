@@ -1,7 +1,7 @@
-"""What an HDF5 or MATLAB 7.3 file holds, provided that all of it lies in the file itself and unpacks to what it says.
+"""Contents of an HDF5 or MATLAB 7.3 file, provided that all data are in the file and unpack to their declared size.
 
-The HDF5 library follows external links, raw data in other files and virtual datasets without asking, and it unpacks a
-chunk to any size. A log needs none of this, so such files are refused by whoever reads them.
+The HDF5 library follows external links, raw data in other files and virtual datasets without asking, and unpacks a
+chunk to any size. Logs need none of this, so such files are refused.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _BYTES_AT_ONCE = 1 << 16
 
 
 def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
-    """Return the datasets of an open file by their paths in it, in the order of names, each once; raise where one lies
-    in another file."""
+    """Return the datasets of an open file by path, sorted and without repetition. Refuses data in another file."""
     found: dict[str, Any] = {}
     seen, todo = {file.id}, [("", file, 0)]
     while todo:
@@ -80,7 +79,7 @@ class Hdf5Dataset:
 
 
 def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
-    """Raise where a chunk unpacks to more than a chunk."""
+    """Refuse a chunk that unpacks to more than its size."""
     if item.chunks is None:
         return
     size = math.prod(item.chunks) * item.dtype.itemsize

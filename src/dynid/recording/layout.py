@@ -1,4 +1,4 @@
-"""Layout: the open files of a log and which of their columns become which signal."""
+"""Open files of a log, and the assignment of their columns to signals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
-             "target_torque", "external_torque")
+             "target_torque", "external_torque", "motor_current", "supply_voltage", "duty")
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,11 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class LogLayout:
-    """Sources and columns of one log. columns: signal -> columns, torque for currents too; no time when a rate is
+    """Sources and columns of one log. columns: signal -> columns, torque also for currents; no time if a rate is
     given.
 
-    samples: rows of each source, where that is known before reading. unit_said: the unit of positions was
-    given, by the mapping or by the columns' names, and not assumed. unmeasured: which columns of torques say nothing.
-    lacking: by signal, which of its columns represent joints that it is not logged of.
+    samples: rows of each source, if known before reading. unit_said: whether the unit of positions was given by the
+    mapping or column names. unmeasured: unused torque columns. lacking: by signal, columns of joints without data.
     """
 
     path: Path
@@ -59,7 +58,7 @@ class LogLayout:
     lacking: Dictionary[str, tuple[int, ...]] = field(default_factory=dict)
 
     def setting(self, source: int, fault: Fault) -> str | None:
-        """The setting that names the column of a fault in a source; None where the whole row is at fault."""
+        """Return the setting that names the column of a fault; None for a whole row."""
         column = Column(source, fault[0] or "", fault[1])
         return next((f"log.{signal}" for signal, columns in self.columns.items() if column in columns), None)
 
@@ -97,13 +96,12 @@ class _Files:
 
 
 def stem_of(path: Path) -> str:
-    """The name of a log's file without its ending, of .csv.gz without both."""
+    """Return the name of a log's file without its extension, for .csv.gz without both."""
     return Path(path.name.removesuffix(".gz")).stem
 
 
 def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path]]:
-    """Signals that are read from another file than the log's own, and that file; an error where several files of one
-    log would read the same one."""
+    """Return signals read from another file, and that file. Refuses one file shared by several files of a log."""
     found: dict[tuple[str, Path], Path] = {}
     for path in paths:
         folder = path if os.path.isdir(path) else path.parent
@@ -120,7 +118,7 @@ def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path
 
 
 def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> LogLayout:
-    """Open the files and decide what is read from where; close them again if that fails."""
+    """Open the files and assign their columns; close them if that fails."""
     files = _Files(path, mapping)
     try:
         return _lay_out(files, mapping, robot)
@@ -174,12 +172,15 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     if robot is not None and robot.measured:
         names = tuple(mapping.joints or robot.joint_names)
         lacking = filled(spread, matches, names, robot)
+    if mapping.torque_free:
+        spread["torque"] = spread["position"]  # stands for columns that do not exist; it is not used
     absent = _unmeasured(path, mapping, spread, names, robot)
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
         rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
         spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
     _check_counts(path, spread)
-    extra = [joint for joint in matches["position"][1].extra if joint in matches["torque"][1].extra]
+    extra = [joint for joint in matches["position"][1].extra
+             if mapping.torque_free or joint in matches["torque"][1].extra]
     if extra:
         notes.append(f"present in the log but not requested for any joint, and not used: {listed(extra)}")
     constants = {name: found for name in ("drive_gain", "ratio")
@@ -196,6 +197,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
 def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],
                 names: Sequence[str] | None, robot: Robot | None) -> tuple[int, ...]:
     """Which of the log's joints have no torque, counted from 0 in the order of its position columns."""
+    if mapping.torque_free:
+        return tuple(range(len(columns["position"])))
     if names is None and robot is not None:
         names = robot.joint_names if len(columns["position"]) == robot.dof else robot.source_joints
     known = list(names or ())
@@ -219,7 +222,7 @@ def _placed(source: Source, place: SignalPlace, signal: str, joints: Sequence[st
 
 
 def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Match]]) -> None:
-    """Raise where names say that the torques are not those that move the robot."""
+    """Refuse columns whose names show that they are not actuator torques."""
     if "torque" not in matches:
         return
     index, found = matches["torque"]
@@ -233,7 +236,7 @@ def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int,
 
 
 def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
-    """The mapping with the preset of the recorder whose columns the file has, where nothing says what they are."""
+    """Return the mapping with the preset that matches the file's columns, if the mapping names no signals."""
     if mapping.names_signals or mapping.preset is not None:
         return mapping
     index = files.get(SignalPlace())
@@ -261,9 +264,9 @@ def _place(value: Names | SignalPlace) -> SignalPlace:
 
 def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
                 notes: list[str], robot: Robot | None) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
-    """Signals that the mapping leaves out: as the format has them, or guessed from names; and units from names."""
+    """Return signals that the mapping omits, from the format or guessed from names, and units from names."""
     wanted = ["position"] if "position" not in said else []
-    wanted += ["torque"] if not {"torque", "current"} & said else []
+    wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & said else []
     wanted += ["time"] if mapping.rate is None and "time" not in said else []
     optional = [] if mapping.names_signals else list(_OPTIONAL)
     if not wanted:
@@ -342,7 +345,7 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
         if signal == "wrench" and len(found) != 6:
             raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}",
                                  where="log.wrench")
-        if signal == "temperature" and len(found) == 1:
+        if signal in ("temperature", "supply_voltage") and len(found) == 1:
             continue
         if signal not in ("time", "wrench") and len(found) != count:
             raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
@@ -351,7 +354,7 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
 
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],
                    robot: Robot | None, path: Path, notes: list[str]) -> Sequence[str] | None:
-    """Joint of each column: as the mapping states, as their names say, or as the file states; None when unknown."""
+    """Return the joint of each column: from the mapping, the names, or the file; None if unknown."""
     if mapping.joints is not None or (robot is not None and robot.measured):
         return mapping.joints
     named = {signal: found.joints for signal, (_, found) in matches.items() if found.joints is not None}
@@ -379,7 +382,7 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
 
 
 def _constant(files: _Files, mapping: Mapping, name: str) -> Array | None:
-    """Numbers of a setting that names their key in one of the log's files; None where it names none."""
+    """Return the numbers of a setting that names a key in one of the log's files, or None."""
     key = getattr(mapping, name)
     if not isinstance(key, str) or key in (FROM_LOG, KNOWN_LOAD) or (name == "ratio" and key == OF_ROBOT):
         return None

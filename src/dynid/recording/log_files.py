@@ -1,4 +1,4 @@
-"""Where logs lie: files, folders, patterns and object stores, each log a file that can be known again unread."""
+"""Location of logs: files, folders, patterns and object stores, with stamps to recognise files without reading them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.recording.lerobot import is_dataset
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag", ".mcap")
 _DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
@@ -36,8 +37,7 @@ class LogFile:
         return "://" in self.source
 
     def stamp(self) -> str:
-        """Size and time of the file, or what an object store has for it, by which it is known again without reading
-        it."""
+        """Size and time of the file, or the equivalent of an object store, to recognise it without reading."""
         if self.remote:
             system, path = _system(self.source)
             with _sentences(f"there is no log {self.source} that can be read"):
@@ -76,12 +76,12 @@ def content_hash(path: Path) -> str:
 
 
 def find_logs(sources: str | Path | Sequence[str | Path], robot: str = "") -> tuple[LogFile, ...]:
-    """The logs that some sources represent, in the order of their names, each once.
+    """Return the logs of some sources, sorted by name, without repetition.
 
-    A source is a file; a folder, whose logs are all files in it and below whose names end as those of logs do, such as
-    a Parquet dataset; a pattern ("logs/2026-*/**/*.csv"); or an address of an object store with any of these, where
-    fsspec is installed. Folders named robot=NAME, date=DATE and motion=NAME, as datasets have them, say so of the logs
-    below; a date in a file's name does too. robot: where no folder says it.
+    A source is a file; a folder, with all files below it that have a log's extension, such as a Parquet dataset; a
+    pattern ("logs/2026-*/**/*.csv"); or an address of an object store if fsspec is installed. Folders named
+    robot=NAME, date=DATE and motion=NAME apply to the logs below; a date may also be in a file name. robot: default
+    name.
     """
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     found: dict[str, LogFile] = {}
@@ -115,7 +115,7 @@ def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:
 
 def _local(text: str) -> list[str]:
     if os.path.isdir(text):
-        if _is_bag(Path(text)):
+        if _is_bag(Path(text)) or is_dataset(Path(text)):
             return [text]
         return sorted(str(path) for path in Path(text).rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not os.path.exists(text) and _PATTERN.search(text):
@@ -139,7 +139,7 @@ def _remote(text: str) -> list[str]:
 
 @contextmanager
 def _sentences(what: str) -> Iterator[None]:
-    """Turns whatever the package of an object store raises into a sentence: each has kinds of its own."""
+    """Convert any exception of an object store's package to a RecordingError."""
     try:
         yield
     except Exception as problem:

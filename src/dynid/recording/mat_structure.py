@@ -1,7 +1,7 @@
-"""The structure of a MATLAB v5 file, walked before a library reads it.
+"""Structure of a MATLAB v5 file, checked before scipy reads it.
 
-scipy reads arrays inside of arrays by recursion, and reserves what a file declares: a file that nests or declares too
-much ends the process. Objects and functions of MATLAB hold no signals, so the variables with them are left out.
+scipy reads nested arrays by recursion, and allocates the declared size, so a malicious file could end the process.
+MATLAB objects and functions contain no signals, so these variables are skipped.
 
 The layout is that of "MAT-File Format" (MathWorks): elements of a tag (type, bytes) and data, padded to eight bytes.
 """

@@ -1,4 +1,4 @@
-"""Logs whose positions or torques are those of other joints than a robot's own: brought onto these as they are read."""
+"""Conversion of logs with positions or torques of other joints to a robot's independent joints."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _REFUSED_SIGNALS = ("motor_position", "sensed_torque", "target_current")
 
 @dataclass
 class Measuring:
-    """Brings the signals of a log, part by part, onto a robot's own joints.
+    """Converts the signals of a log, part by part, to a robot's independent joints.
 
-    last: where positions and references ended, for the next part. squares, rows: of what the encoders are off the
-    loops' solution (measured,), and of how many samples.
+    last: end of positions and references, for the next part. squares, rows: sum of squared closure errors of the
+    encoders (measured,), and the number of samples.
     """
 
     robot: Robot
@@ -39,9 +39,9 @@ class Measuring:
 
     def own(self, signals: Dictionary[str, Array], joints: tuple[str, ...],
             lacking: Dictionary[str, tuple[str, ...]]) -> dict[str, Array]:
-        """Signals (rows, dof) of the robot's own joints, and the measured positions (rows, measured) beside them.
+        """Return signals (rows, dof) of the independent joints, and the measured positions (rows, measured).
 
-        signals (rows, joints): as they were read; lacking: joints, by signal, whose columns hold nothing.
+        signals (rows, joints): as read; lacking: joints without data, by signal.
         """
         robot, found = self.robot, {name: array for name, array in signals.items() if name == "wrench"}
         refused = [name for name in _REFUSED_SIGNALS if name in signals]
@@ -81,7 +81,7 @@ class Measuring:
 
     @property
     def notes(self) -> list[str]:
-        """What was done, and how well the encoders agree with the loops."""
+        """Return notes on the conversion, and on the agreement of the encoders with the loops."""
         robot, found = self.robot, list[str]()
         followers = robot.followers
         how = "its tree" if followers is None else "mimic joints" if followers.loops is None else \

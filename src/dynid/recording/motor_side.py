@@ -1,4 +1,4 @@
-"""Logs of robots whose joints bend, with the motors as coordinates of their own behind those of the links."""
+"""Logs of robots with flexible joints, with motor coordinates after those of the links."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ from pathlib import PurePath
 
 
 def short_name(source: str, among: Iterable[str] = ()) -> str:
-    """The last part of a log's path, and as many folders before it as tell it from the others; what is no path stays
-    as it is."""
+    """Return the last part of a log's path, with as many folders as distinguish it from the others."""
     others = [other for other in dict.fromkeys(among) if other != source]
     longest = max(len(PurePath(part).parts) for part in source.split(", "))
     for count in range(1, longest + 1):

@@ -1,4 +1,4 @@
-"""Numbers that nobody measured: a head of rows at odds with the rest of a log, and values that no sensor resolves."""
+"""Detection of implausible first rows of a log, by stamps or values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def measurable(array: Array) -> Array:
 
 
 def most_rows(count: int) -> int:
-    """How many of so many rows may be at odds with the others."""
+    """Return the largest number of rows that may be implausible."""
     return max(MAX_ODD_ROWS, int(SHARE * count))
 
 
 def strays_by_order(t: Array) -> int:
-    """How many of the first rows have stamps t (n,) at odds with those that follow: after them time runs on."""
+    """Return the number of first rows with stamps t (n,) that contradict the later, increasing ones."""
     few = most_rows(len(t))
     back = np.flatnonzero(np.diff(t) < 0)
     if len(t) < few + _MIN_ROWS_AFTER or not len(back) or back[-1] >= few:
@@ -37,7 +37,7 @@ def strays_by_order(t: Array) -> int:
 
 
 def strays_by_time(t: Array) -> int:
-    """How many of the first rows come so long before the others that they are not of this log; t (n,) increasing."""
+    """Return the number of first rows that are separated from the others by a long time; t (n,) increasing."""
     few = most_rows(len(t))
     if len(t) < few + _MIN_ROWS_AFTER:
         return 0
@@ -47,8 +47,8 @@ def strays_by_time(t: Array) -> int:
 
 
 def strays_by_value(values: Array) -> int:
-    """How many of the first rows of values (n, columns) lie far outside the range of all that follow, in several
-    columns at once, as what stood in memory before the first measurement does."""
+    """Return the number of first rows of values (n, columns) that are far outside the later range in several columns
+    at once, as uninitialised memory is."""
     few = most_rows(len(values))
     if len(values) < few + _MIN_ROWS_AFTER:
         return 0

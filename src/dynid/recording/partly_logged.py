@@ -1,5 +1,5 @@
-"""Signals that are not logged of all joints: torques that nobody measured, positions of the joints that carry encoders
-alone, torques of those that carry motors."""
+"""Signals that are logged for some joints only: unmeasured torques, positions of joints with encoders, torques of
+driven joints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_torque(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | N
 
 
 def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, signal: str) -> list[str] | None:
-    """The joints that a signal is logged of where that is not all of them; None where it must be."""
+    """Return the joints of a signal if it is not logged for all; otherwise None."""
     whose = joints
     if robot is not None and robot.measured and joints is not None and signal not in ("time", "wrench"):
         whose = robot.driven if signal in (*TORQUES, "current") else robot.measured
@@ -35,8 +35,8 @@ def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, s
 
 def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
             names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Which columns of each signal represent joints it is not logged of: one that is there is put in their place, and
-    is not used. References may be of the measured joints or of the driven ones; without names they are of these."""
+    """Return the columns of each signal that belong to joints without data, filled with a placeholder column.
+    References may be of the measured or the driven joints; without names they are of the driven ones."""
     lacking: dict[str, tuple[int, ...]] = {}
     for signal, found in columns.items():
         if signal in ("time", "wrench") or len(found) == len(names):
@@ -57,7 +57,7 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
 
 def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
              count: int | None, notes: list[str], robot: Robot | None) -> Guess:
-    """Wanted and optional signals by their names; where not all joints are logged, one by one of those that are."""
+    """Return wanted and optional signals by name; if not all joints are logged, signal by signal for those that are."""
     wanted, optional = signals
     others, said = robot.source_joints if robot is not None else (), len(notes)
     try:

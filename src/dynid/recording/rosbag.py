@@ -26,13 +26,12 @@ _MESSAGES_AT_ONCE = 20_000
 
 
 class Bag:
-    """The JointState messages of one topic as columns position/<joint>, velocity/<joint>, effort/<joint>.
+    """JointState messages of one topic as columns position/<joint>, velocity/<joint>, effort/<joint>.
 
-    Time is `stamp` (of the message's header) or `received` (when the bag got it), ns.
-    Joints are found by name in every message, so their order may change. A topic of wrenches is a field of six columns,
-    force and then moment, by its own name, straight between its messages at the times of the joints'. JointState
-    messages of other topics are columns <topic>:position/<joint> and so on, at the same times; rows that lie outside
-    another topic's messages, or in a gap of them, are left out.
+    Time is `stamp` (message header) or `received` (by the bag), ns. Joints are found by name in every message. A
+    wrench topic is a field of six columns, force and moment, interpolated linearly. JointState messages of other
+    topics are columns <topic>:position/<joint> and so on, at the same times; rows outside another topic's messages,
+    or in a gap of them, are omitted.
     """
 
     row = "message"
@@ -128,7 +127,7 @@ class Bag:
         return np.array(times, dtype=float)[order], np.array(values, dtype=float).reshape(-1, 6)[order]
 
     def _look(self) -> None:
-        """Which joints and which of position, velocity, effort the messages carry; and whether they are stamped."""
+        """Determine the joints and signals of the messages, and whether they are stamped."""
         found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
@@ -230,7 +229,7 @@ class Bag:
         return found
 
     def _reached(self, block: FileRows, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> FileRows:
-        """The rows of a block for which every other topic has messages; how many it has and lacks is counted."""
+        """Return the rows of a block for which every other topic has messages, and count the others."""
         good = np.ones(len(stamps), dtype=bool)
         for series, counts in reached.items():
             there = series.reaches(stamps)

@@ -1,4 +1,4 @@
-"""From a recording to samples: resample, choose a cut-off, filter, differentiate, select; and say what was done."""
+"""Preparation of samples from a recording: resample, choose a cut-off, filter, differentiate, select."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
 
 @dataclass(frozen=True, eq=False)
 class Gridded:
-    """A recording on a uniform grid, before anything is chosen from it: what all cut-offs have in common.
+    """A recording on a uniform grid, common to all cut-offs.
 
-    moving (joints,): whether each moves. remarks: on the recording. spectrum: of the positions, None where the log is
-    too short for one and the cut-off is given.
+    moving (joints,): whether each moves. remarks: on the recording. spectrum: of the positions, or None if it is not
+    needed.
     """
 
     recording: Recording
@@ -65,8 +65,7 @@ class Gridded:
 
 
 def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) -> Gridded:
-    """A recording on its uniform grid, as these options ask for it. spectrum: False leaves out that of the positions
-    where the cut-off is given, a fifth of the work of a preparation."""
+    """Return a recording on its uniform grid. spectrum: False omits that of the positions if the cut-off is given."""
     if recording.unscaled:
         raise RecordingError(f"{recording.source}: contains currents whose drive gains are to be determined from a "
                              "known load",
@@ -84,7 +83,7 @@ def _named(recording: Recording) -> Recording:
 
 
 def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
-    """Samples of a recording that is on its grid already, see `prepare`."""
+    """Return samples of a gridded recording, see `prepare`."""
     recording, grid, moving, spectrum = gridded.recording, gridded.grid, gridded.moving, gridded.spectrum
     source, joints, remarks = recording.source, recording.joints, gridded.remarks
     if not joints:
@@ -133,15 +132,14 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
 
 
 def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
-    """Positions q (samples, joints) at the rows of samples that `prepare` made, through the same filter: position,
-    velocity and acceleration, each (samples, joints). What is linear in the positions, their noise among it, goes the
-    way that the positions went."""
+    """Return position, velocity and acceleration (samples, joints) of positions q (samples, joints), filtered like
+    the samples."""
     plan = make_plan(Preparation.of(samples.settings), samples.rate, len(samples), None, samples.source)
     return _filtered(q, None, None, samples.segments, plan)[:3]
 
 
 def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
-    """Joints that move (joints,), and remarks on the recording; a recording that identifies nothing is refused."""
+    """Return the moving joints (joints,), and remarks on the recording. Refuses one that identifies nothing."""
     recording = recording if recording.joints else _named(recording)
     source = recording.source
     if len(recording) < MIN_LOG_SAMPLES:

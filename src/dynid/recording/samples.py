@@ -17,12 +17,11 @@ from dynid.recording.preparation.row_filter import FilteredSignals
 
 @dataclass(frozen=True, eq=False)
 class Decimation:
-    """Parallel decimation (Janot, Vandanjon, Gautier, s. 2): the same low-pass on torques and on every
-    column of the regressor, both ways in time, then one sample in `factor`; `stages` times in a row.
-    `dynid.recording.decimate` does it.
+    """Parallel decimation (Janot, Vandanjon, Gautier, s. 2): the same zero-phase low-pass on torques and every column
+    of the regressor, then one sample in `factor`; `stages` times. See `dynid.recording.decimate`.
 
-    order: of the Butterworth low-pass in one direction. share: its cut-off is share / factor of the
-    Nyquist frequency of the incoming rate, 0.8 / factor as the document has it.
+    order: of the Butterworth low-pass in one direction. share: its cut-off is share / factor of the Nyquist
+    frequency.
     """
 
     factor: int
@@ -140,7 +139,7 @@ class Samples:
     def every(self, step: int) -> Samples:
         """Return one row in `step` of every segment, at `rate` / `step`, without a low-pass.
 
-        Decimation and filtered signals are left out: they belong to the rows at full rate.
+        Decimation and filtered signals are removed, as they belong to the full rate.
         """
         picked = [np.arange(start, stop, step) for start, stop in self.segments if start < stop]
         ends = np.cumsum([0, *map(len, picked)], dtype=np.int64)
@@ -185,7 +184,7 @@ class Samples:
 
     @property
     def torque_cutoff(self) -> float | None:
-        """Hz of the lowest low-pass that torques go through before regression; None where there is none."""
+        """Lowest cut-off of the low-pass filters on the torques, Hz, or None."""
         cutoff = self.settings.get("torque_cutoff")
         cutoff = self.settings.get("cutoff") if cutoff == "same" else cutoff
         found = [float(cutoff)] if isinstance(cutoff, int | float) else []
@@ -196,7 +195,7 @@ class Samples:
     @staticmethod
     def of(q: Array, dq: Array, ddq: Array, tau: Array, *, t: Array | None = None, rate: float = 1.0,
            source: str = "memory") -> Samples:
-        """From arrays (samples, joints) that are already clean: nothing is filtered, every row is kept."""
+        """Return samples from arrays (samples, joints) without filtering; every row is kept."""
         q, dq, ddq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq, tau))
         n = len(q)
         time = np.arange(n) / rate if t is None else np.ascontiguousarray(t, dtype=float)

@@ -27,9 +27,8 @@ Fault = tuple[str | None, int, str]
 class FileRows:
     """Consecutive rows of a file.
 
-    values: (n,) or (n, k) for each field asked for. rows: number of each row in the file, counted from
-    1, header included (n,). faults: by row of the block, the field (None for the whole row), its column (from 0) and
-    what is wrong.
+    values: (n,) or (n, k) for each field. rows: number of each row in the file, from 1 with the header (n,). faults:
+    by row of the block, the field (None for the whole row), its column (from 0) and the description.
     """
 
     values: Mapping[str, Values]
@@ -46,9 +45,9 @@ class FileRows:
 
 
 class Source(Protocol):
-    """An open file. `row` is what its rows are called in messages: row, message or sample.
+    """An open file. `row` is the name of its rows in messages: row, message or sample.
 
-    lines: how many rows of the file lie between neighbours in one sample; 0 but for flat files.
+    lines: number of lines per row in flat files, otherwise 0.
     """
 
     path: Path
@@ -72,7 +71,7 @@ class Source(Protocol):
         ...
 
     def value(self, name: str) -> Values:
-        """A whole field, for constants kept beside the log."""
+        """Return a whole field, for constants stored with the log."""
         ...
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
@@ -96,7 +95,7 @@ def need(module: str, what: str, path: Path) -> ModuleType:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns whatever a library raises on a damaged file into one sentence that names the file."""
+    """Convert any exception of a library on a damaged file to a RecordingError that names the file."""
     try:
         yield
     except DynidError:
@@ -107,18 +106,18 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def reason(problem: Exception) -> str:
-    """What a library says is wrong, as the end of one sentence."""
+    """Return the message of a library's exception on one line."""
     return " ".join(str(problem).split())[:200] or type(problem).__name__
 
 
 def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
-    """The blocks of a source, with damage that is met on the way as a sentence."""
+    """Yield the blocks of a source, with exceptions converted."""
     with reading(source.path):
         yield from source.blocks(names, samples, rows)
 
 
 def check_fields(source: Source, names: Iterable[str]) -> None:
-    """Raise where fields declare more numbers than a log can have; before any of them is read."""
+    """Refuse fields that declare too many numbers, before they are read."""
     check_size(source.path, sum(8 * math.prod(source.fields[name]) for name in dict.fromkeys(names)))
 
 
@@ -153,7 +152,7 @@ def rechunk(blocks: Iterable[FileRows], rows: int | None) -> Iterator[FileRows]:
 def open_source(path: Path, *, topic: str | None = None, delimiter: str | None = None, decimal: str | None = None,
                 header: bool | None = None, skip: int = 0, width: int | None = None, array: str | None = None,
                 axis: int | None = None) -> Source:
-    """Open a log by what its first bytes say it is; text when they say nothing. array, axis: of a file of arrays."""
+    """Open a log by its first bytes; as text if they are unknown. array, axis: of a file of arrays."""
     from dynid.recording import rosbag
     if not os.path.exists(path):  # false, too, for names that no file can have
         raise RecordingError(f"{path}: there is no such file")
@@ -161,8 +160,12 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
         if (path / "metadata.yaml").exists():
             with reading(path):
                 return rosbag.Bag(path, topic)
-        raise RecordingError(f"{path}: this folder is not a ROS 2 bag; give a log file, or one file per signal with "
-                             "--set 'log.position={file = \"...\"}'")
+        from dynid.recording import lerobot
+        if lerobot.is_dataset(path):
+            with reading(path):
+                return lerobot.LeRobotDataset(path)
+        raise RecordingError(f"{path}: this folder is neither a ROS 2 bag nor a LeRobot dataset; give a log file, or "
+                             "one file per signal with --set 'log.position={file = \"...\"}'")
     try:
         with path.open("rb") as file:
             start = file.read(16)
@@ -180,11 +183,18 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
 
 def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None) -> Source | None:
     """The file of arrays that begins with `start`, None where it is none."""
-    from dynid.recording import arrays
+    from dynid.recording import arrays, bam_logs, torch_tensors
     if start.startswith(b"\x93NUMPY"):
         if array is not None:
             raise RecordingError(f"{path}: an NPY file holds one array without a name; leave out array = '{array}'")
         return arrays.open_npy(path, axis)
+    if start.startswith(b"PK\x03\x04") and torch_tensors.is_torch_archive(path):
+        return torch_tensors.open_torch(path).one_array(array, axis)
+    if start.startswith(b"\x80"):
+        raise RecordingError(f"{path}: is a pickle of Python{torch_tensors.legacy_words(start)}, which is not read, "
+                             "because it could run a program", torch_tensors.SAVE_REMEDY)
+    if start.lstrip().startswith(b"{"):
+        return bam_logs.open_bam(path).one_array(array, axis)
     if start.startswith(b"PK\x03\x04"):
         return arrays.open_npz(path).one_array(array, axis)
     if start.startswith((b"MATLAB 7.3", b"\x89HDF\r\n")):

@@ -1,4 +1,4 @@
-"""Encoders that hang: a position that stays exactly the same for a while although the joint was moving."""
+"""Detection of stuck encoders: a position that stays constant although the joint was moving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUDDEN = 3.0  # times the largest change of speed over such a window elsewhere
 
 @dataclass(frozen=True)
 class Hang:
-    """A joint (from 0) whose position hangs from row `start` to before row `stop`."""
+    """A joint (from 0) with a stuck position from row `start` to before row `stop`."""
 
     joint: int
     start: int
@@ -24,11 +24,11 @@ class Hang:
 
 
 def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
-    """Where positions q (samples, joints) at times t (samples,) hang.
+    """Return the intervals in which positions q (samples, joints) at times t (samples,) are stuck.
 
-    A joint that comes to rest slows down first; one whose encoder hangs stops, or starts again, from one row to the
-    next. So an interval of equal values counts where the speed on one of its sides is that of several encoder counts in
-    the time, and changes more suddenly than it does anywhere else in the log.
+    A joint that comes to rest decelerates first; a stuck one stops or starts within one row. An interval of equal
+    values counts if the speed on one side is several encoder counts per row, and changes more suddenly than elsewhere
+    in the log.
     """
     if len(t) < 20:
         return ()

@@ -1,4 +1,4 @@
-"""Topics: JointState messages of one topic as series in time, brought to the times of another."""
+"""JointState messages of one topic as time series, interpolated to the times of another."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TopicSeries:
                          self.values[part, joint])
 
     def reaches(self, stamps: Ints) -> Bools:
-        """Which stamps (n,) lie between two messages that are no gap apart, or within one interval of an end."""
+        """Return which stamps (n,) lie between two messages without a gap, or within one interval of an end."""
         place = np.searchsorted(self.stamps, stamps, side="right")
         before = stamps - self.stamps[np.maximum(place - 1, 0)]
         after = self.stamps[np.minimum(place, len(self.stamps) - 1)] - stamps

@@ -1,7 +1,7 @@
-"""How much a compressed log may unpack to: it is measured while it is unpacked, whatever the file states.
+"""Limit on the unpacked size of a compressed log, measured while it is unpacked.
 
-One limit holds for all formats, at the command line and in the studio. It counts numbers of eight bytes; text counts a
-quarter, since it takes about four times the space.
+One limit applies to all formats, on the command line and in the studio. It counts eight bytes per number; text counts
+a quarter, since it takes about four times the space.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def unpacked_limit(packed: int) -> int:
 
 
 def check_size(path: Path, declared: int) -> None:
-    """Raise where a file declares so many bytes of numbers that it cannot be a log; before any of them is read."""
+    """Refuse a file that declares too many bytes of numbers, before they are read."""
     packed = path.stat().st_size if path.is_file() else 0
     if declared > unpacked_limit(packed):
         raise RecordingError(f"{path}: declares {declared / 1000000.0:.4g} MB of numbers in a file "
@@ -55,12 +55,12 @@ def _advice(size: int) -> str:
 
 
 class Measure:
-    """The bytes that a file has unpacked to so far; raises as soon as they are too many.
+    """Bytes unpacked so far; raises when they exceed the limit.
 
     Attributes:
         path: the file, for the message.
-        limit: bytes that it may unpack to.
-        total: bytes that it has unpacked to.
+        limit: largest number of bytes.
+        total: bytes unpacked so far.
     """
 
     def __init__(self, path: Path, limit: int | None = None) -> None:
@@ -123,8 +123,8 @@ def measured(stream: IO[bytes], measure: Measure) -> IO[bytes]:
 
 
 def is_compressed_text(path: Path) -> bool:
-    """Whether a file begins as one that gzip, bzip2 or xz wrote; one of zstd is refused, and so is one that unpacks to
-    too much. That is measured by unpacking it once, since the sizes that such files state may be wrong."""
+    """Return whether a file was written by gzip, bzip2 or xz. Refuses zstd, and a file that unpacks to too much,
+    which is measured by unpacking it once."""
     with path.open("rb") as file:
         start = file.read(8)
     if start.startswith(_ZSTD):

@@ -1,4 +1,4 @@
-"""Equations, the fold of them into triangular factors, base parameters, and what residuals say afterwards."""
+"""Equations, their compression into triangular factors, base parameters, and the autocorrelation of residuals."""
 
 from dynid.regression.base import BaseParameters, base_parameters
 from dynid.regression.compression import fold

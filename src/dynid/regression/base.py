@@ -48,7 +48,7 @@ class BaseParameters:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The name of the leading parameter, with an R where others are grouped onto it."""
+        """Name of the leading parameter, with an R if other parameters are grouped onto it."""
         grouped = np.count_nonzero(self.matrix, axis=1) > 1
         return tuple(self.parameters.names[c] + ("R" if more else "")
                      for c, more in zip(self.independent, grouped, strict=True))
@@ -66,18 +66,18 @@ class BaseParameters:
 
     @property
     def ridge(self) -> Array:
-        """Share of each base parameter's own column by which it is regularised toward zero (base,), see `Parameter`."""
+        """Ridge penalty of each base parameter relative to its own column (base,), see `Parameter`."""
         return self.parameters.ridge[self.independent]
 
     @property
     def bounds(self) -> Array:
-        """Bounds of each base parameter (2, base) that every method keeps: those of a parameter that stands alone."""
+        """Lower and upper bounds (2, base): those of an ungrouped parameter, infinite for all others."""
         alone = np.count_nonzero(self.matrix, axis=1) == 1
         return np.where(alone, self.parameters.bounds[:, self.independent], [[-np.inf], [np.inf]])
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:
-        """As text: 'ZZ1 + Ia1 + 0.25 M2', the leading parameter first."""
+        """Combinations as text, the leading parameter first: 'ZZ1 + Ia1 + 0.25 M2'."""
         return tuple(self._expression(row, c) for row, c in zip(self.matrix, self.independent, strict=True))
 
     def _expression(self, row: Array, leading: int) -> str:
@@ -89,17 +89,17 @@ class BaseParameters:
         return text
 
     def coefficients(self) -> dict[str, dict[str, float]]:
-        """For each base parameter its combination by name: {'ZZ1R': {'ZZ1': 1.0, 'M2': 0.25}}."""
+        """Coefficients of each combination by name: {'ZZ1R': {'ZZ1': 1.0, 'M2': 0.25}}."""
         return {name: {self.parameters.names[c]: float(row[c]) for c in np.flatnonzero(row)}
                 for name, row in zip(self.names, self.matrix, strict=True)}
 
     def reduce(self, theta: ArrayLike) -> Array:
-        """Base values (base,) of a full vector (parameters,)."""
+        """Return the base values (base,) of a full parameter vector (parameters,)."""
         return self.matrix @ self.parameters.vector(theta)
 
     def expand(self, beta: ArrayLike) -> Array:
-        """The full vector (parameters,) with these base values, what is known, and zero for all that is grouped: same
-        torques."""
+        """Return a full vector (parameters,) with these base values, the known values, and zero for grouped
+        parameters."""
         beta = np.asarray(beta, dtype=float)
         if beta.shape != (len(self),):
             raise ModelError(f"there are {len(self)} base parameters, got values of shape {beta.shape}")
@@ -109,15 +109,15 @@ class BaseParameters:
 
     @property
     def known_vector(self) -> Array:
-        """Known values in a full vector (parameters,), zero for all others."""
+        """Return the known values in a full vector (parameters,), zero for all others."""
         theta = np.zeros(len(self.parameters))
         for name, value in self.known.items():
             theta[self.parameters.index(name)] = value
         return theta
 
     def given(self, known: Mapping[str, float]) -> tuple[BaseParameters, Array, Array]:
-        """Base parameters gamma of the others when some standard parameters are known, and how these depend on them:
-        beta = matrix (base, others) gamma + shift (base,)."""
+        """Return the base parameters gamma that remain when some standard parameters are known, with the matrix
+        (base, others) and shift (base,) of beta = matrix gamma + shift."""
         if not known:
             return self, np.eye(len(self)), np.zeros(len(self))
         places = [self.parameters.index(name) for name in known]
@@ -132,13 +132,13 @@ class BaseParameters:
 
 
 def printed(coefficient: float) -> str:
-    """The fewest digits that give a coefficient to one part in 1e12: what is printed can be computed with."""
+    """Return the coefficient with the fewest digits that keep a relative accuracy of 1e-12."""
     texts = (f"{coefficient:.{digits}g}" for digits in range(1, 18))
     return next(text for text in texts if abs(float(text) - coefficient) <= _PRINTED * coefficient)
 
 
 def _shortest(numbers: Array, errors: Array) -> Array:
-    """The numbers with the fewest digits that are within the errors (same shape) of the given ones."""
+    """Return the numbers with the fewest digits that lie within `errors` (same shape) of the given ones."""
     found = numbers.copy()
     for digits in range(15, 0, -1):
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(np.where(numbers != 0, numbers, 1.0)))))
@@ -189,8 +189,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
 
 
 def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = ()) -> Array:
-    """Triangular factor (parameters, parameters) of the regressor over random motions, fast and slow; without the rows
-    of joints whose torques are not measured."""
+    """Return the triangular factor (parameters, parameters) of the regressor over random fast and slow motions,
+    without the rows of unmeasured joints."""
     rng = np.random.default_rng(seed)
     samples = max(64, 6 * len(model.parameters) // model.dof)
     q = _postures(model, samples, rng)
@@ -217,13 +217,13 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
 
 
 def _closed(model: LinearModel) -> bool:
-    """Whether the model's robot has closed loops."""
+    """Return whether the model's robot has closed loops."""
     robot = getattr(model, "robot", None)
     return isinstance(robot, Robot) and robot.followers is not None and robot.followers.loops is not None
 
 
 def _postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Array:
-    """Random positions (samples, dof), all of which a closed chain can take."""
+    """Return random positions (samples, dof) that satisfy the loop closures."""
     robot = getattr(model, "robot", None)
     if isinstance(robot, Robot) and _closed(model):
         return random_postures(robot, samples, rng)
@@ -232,8 +232,8 @@ def _postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Arr
 
 def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
                    tolerance: float = _RANK_TOLERANCE, accuracy: float = _ACCURACY) -> BaseParameters:
-    """Base parameters from a triangular factor of the regressor, columns taken in the given order. accuracy: relative,
-    of the regressor."""
+    """Return base parameters from a triangular factor of the regressor, by taking columns in the given order.
+    `accuracy` is the relative accuracy of the regressor."""
     norms = np.linalg.norm(factor, axis=0)
     shown = norms > _ZERO_COLUMN * max(norms.max(), 1e-300)
     unit = factor / np.where(shown, norms, 1.0)
@@ -264,10 +264,10 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
 
 def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int],
                      tolerance: float = _RANK_TOLERANCE, accuracy: float = _ACCURACY) -> BaseParameters:
-    """The same as `reduce_columns` by singular values: with V2 (parameters, n - rank) the directions without torque,
-    columns whose rows V22 of V2 are regular can be left out, and beta = theta_1 - V21 V22^-1 theta_2.
+    """Return the result of `reduce_columns`, computed from singular values.
 
-    Columns are left out from the end of the order on.
+    With V2 (parameters, n - rank) the null space, columns whose rows V22 of V2 are regular are removed, from the end
+    of the order on, and beta = theta_1 - V21 V22^-1 theta_2.
     """
     norms = np.linalg.norm(factor, axis=0)
     shown = [c for c in order if norms[c] > _ZERO_COLUMN * max(norms.max(), 1e-300)]

@@ -14,7 +14,7 @@ _TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-
 
 
 def parsed(text: str, parameters: Parameters) -> Array:
-    """Coefficients (parameters,) of a combination such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
+    """Return the coefficients (parameters,) of a combination such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
     row, at = np.zeros(len(parameters)), 0
     text = text.strip()
     while at < len(text):

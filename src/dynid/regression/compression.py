@@ -1,8 +1,8 @@
-"""The fold: any amount of data becomes one small triangular factor a joint, and factors add up.
+"""Compression of equations into one triangular factor per joint (`fold`).
 
-For joint j all that least squares can ever learn is the triangular factor of [Y_j tau_j]. Factors of pieces are
-stacked and made triangular again, so files, chunks, threads and machines are all the same operation, and memory
-does not grow with the data.
+The triangular factor of [Y_j tau_j] of joint j is sufficient for least squares. Factors of pieces are stacked and
+made triangular again, so files, chunks, threads and machines are combined by one operation, and memory does not grow
+with the data.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
 
 def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
-    """Factors of one piece, one per joint."""
+    """Return the factors of one piece, one per joint."""
     layout = equations.layout
     widths = [len(columns) + 1 for columns in layout.columns]
     stacks = [np.zeros((width + CHUNK, width), order="F") for width in widths]
@@ -80,7 +80,7 @@ def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
 
 def _add_rows(layout: Layout, rows: Rows, part: slice, stacks: list[Array], counts: list[int],
               powers: list[float]) -> None:
-    """One Householder step a joint: [R; rows] becomes R."""
+    """Update the factors in place by a Householder step per joint: [R; rows] becomes R."""
     for j, stack in enumerate(stacks):
         block, width, keep = rows.joint(j)[:, part], stack.shape[1], rows.keep[part, j]
         torque = block[-1] if rows.known is None else block[-1] + rows.known[j, part]

@@ -1,20 +1,20 @@
-"""How residuals correlate in time, and what that does to the covariance of an estimate.
+"""Autocorrelation of residuals, and its effect on the covariance of an estimate.
 
-Least squares takes every row for independent news. Filtered torques are not: neighbours share the same noise. With
-residual autocovariance c_j(k) of joint j, the honest covariance of the weighted estimate is
+Least squares assumes independent rows, but the noise of filtered torques is correlated between neighbours. With the
+residual autocovariance c_j(k) of joint j, the covariance of the weighted estimate is
 
     H^-1 (sum_j w_j^4 X_j' C_j X_j) H^-1,   H = sum_j w_j^2 X_j' X_j,   (C_j)_st = c_j(s - t),
 
-and X_j' C_j X_j is X_j' times X_j convolved with c_j, one more pass over the data.
+and X_j' C_j X_j is X_j' times X_j convolved with c_j, which takes one more pass over the data.
 
-Residuals are smaller than the noise, and most of all at the slow rhythms of the motion, where the parameters have
-absorbed it and where it hurts them most. With q_i the columns of w_j X_j made orthonormal in H, the share of the noise
-that is gone at a frequency is the sum of |q_i|^2 there over the number of rows; c_j is given it back.
+Residuals are smaller than the noise, mainly at the low frequencies of the motion, where the parameters absorb it.
+With q_i the columns of w_j X_j made orthonormal in H, the absorbed share at a frequency is the sum of |q_i|^2 there
+divided by the number of rows; c_j is corrected for it.
 
-Where two equations i and j read the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j counts too.
-With each residual in units of its own standard deviation, sum and difference of both are taken for uncorrelated: the
-sum's autocovariance u and the difference's v give (u + v) / 4 for each and (u - v) / 4 between them, a noise that no
-combination of both equations can have a negative variance under.
+If two equations i and j use the same torque (`FlexibleModel`), they share its noise, and X_i' C_ij X_j is added. With
+each residual in units of its standard deviation, their sum and difference are assumed uncorrelated: the
+autocovariances u of the sum and v of the difference give (u + v) / 4 for each and (u - v) / 4 between them, which is
+positive semidefinite.
 """
 
 from __future__ import annotations
@@ -41,12 +41,17 @@ _PIECES_AT_ONCE = 64  # whose sums are held together
 
 @dataclass(frozen=True, eq=False)
 class Correlation:
-    """How the residuals of each joint hang together in time.
+    """Autocorrelation of the residuals of each joint.
 
-    autocovariance: c_j(k), k = 0, 1, .., one array a joint (lags,), smoothly cut. noise: X_j' C_j X_j among the joint's
-    own columns, one per joint. rows: equations of each joint. effective: how many independent ones they are worth.
-    rate: of the rows, Hz. shared: X_i' C_ij X_j of equations i and j that read the same torque, by (i, j). freedom: the
-    fewest degrees of freedom of the noise of any joint, which bound those of any variance made of them.
+    Attributes:
+        autocovariance: c_j(k), k = 0, 1, .., windowed, one array (lags,) per joint.
+        noise: X_j' C_j X_j on the joint's own columns, one per joint.
+        columns: base parameters of each joint's columns.
+        rows: number of equations of each joint.
+        effective: effective number of independent equations of each joint.
+        rate: sampling rate of the rows, Hz.
+        shared: X_i' C_ij X_j of equations i and j that use the same torque, by (i, j).
+        freedom: smallest degrees of freedom of the noise of any joint, a bound for all variances derived from it.
     """
 
     autocovariance: tuple[Array, ...]
@@ -60,20 +65,20 @@ class Correlation:
 
 
 def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
-    """c(k) (lags,) of one joint's residuals (m,), rows not kept being gaps, smoothly cut to zero.
+    """Return c(k) (lags,) of one joint's residuals (m,), with a window; rows that are not kept are gaps.
 
-    The lags reach ten times the time the correlation lasts. A Parzen window ends them: its transform is positive, so
-    no variance computed from c can come out negative. absorbed (m,): sum over t of P[t, t + k] of the projection P onto
-    what was estimated; what it took from the noise is put back.
+    The lags reach ten correlation times. The Parzen window has a positive transform, so variances computed from c are
+    not negative. `absorbed` (m,) is the sum over t of P[t, t + k] of the projection P of the fit, used to correct for
+    the absorbed noise.
     """
     return _lag_window_estimate(residual, keep, absorbed)[0]
 
 
 def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -> tuple[Array, float]:
-    """Return what `autocovariance` does, and its degrees of freedom at the frequencies that were absorbed.
+    """Return the result of `autocovariance`, and its degrees of freedom at the absorbed frequencies.
 
-    A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2). Of
-    them the fit leaves a share, which is smallest where the estimate's own noise is.
+    A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
+    reduced by the share that the fit absorbs.
     """
     x = np.where(keep, residual, 0.0)
     count = int(keep.sum())
@@ -104,8 +109,8 @@ def _lag_window_estimate(residual: Array, keep: Bools, absorbed: Array | None) -
 
 
 def _put_back(shape: Array, absorbed: Array) -> tuple[Array, float]:
-    """Autocovariance of the noise, from that of residuals: its spectrum over the share that was left of it; and the
-    mean of this share over what was absorbed."""
+    """Return the autocovariance of the noise, its spectrum being that of the residuals divided by the remaining
+    share, and the mean of this share over the absorbed frequencies."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     gone = np.clip(_spectrum(absorbed, size), 0.0, _MOST_ABSORBED)
@@ -114,7 +119,7 @@ def _put_back(shape: Array, absorbed: Array) -> tuple[Array, float]:
 
 
 def _spectrum(shape: Array, size: int) -> Array:
-    """Spectrum (size // 2 + 1,) of an autocovariance given for lags from zero."""
+    """Return the spectrum (size // 2 + 1,) of an autocovariance given for lags from zero."""
     kernel = np.zeros(size)
     kernel[:len(shape)] = shape
     if len(shape) > 1:
@@ -125,12 +130,19 @@ def _spectrum(shape: Array, size: int) -> Array:
 def correlation(equations: Equations, beta: Array, *, inverse: Array | None = None, weights: Array | None = None,
                 influence: Callable[[Array], Array] | None = None, matrices: bool = True,
                 threads: int | None = None) -> Correlation:
-    """How the residuals of an estimate correlate in time, and what that does to its covariance.
+    """Return the autocorrelation of the residuals of an estimate.
 
-    inverse (base, base) and weights (equations,): H^-1 and w of the estimate, to put back the noise it absorbed;
-    without them residuals are taken for the noise. influence: of residuals (m, equations), what a robust estimate
-    feels of them (m, equations). matrices: whether X' C X is wanted, which is one more pass over the data. Of very
-    long data some whole stretches all along are enough; `Correlation.rows` says how many rows were looked at.
+    Args:
+        equations: rows of all logs.
+        beta: base values (base,).
+        inverse: H^-1 (base, base) of the estimate, to correct for absorbed noise; without it residuals are taken as
+            noise.
+        weights: w (equations,) of the estimate.
+        influence: maps residuals (m, equations) to their influence on a robust estimate (m, equations).
+        matrices: whether to compute X' C X, which is one more pass over the data.
+        threads: number of threads.
+
+    For very long data an excerpt is used; `Correlation.rows` states the number of rows.
     """
     count, work = len(equations.joints), _some_pieces(equations)
     logs = sorted({piece.log for piece in work})
@@ -177,14 +189,14 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
 
 
 def _sum_of_lags(first: Array, second: Array) -> Array:
-    """Sum of two functions of the lag (lags,), which are zero beyond their ends."""
+    """Return the sum of two functions of the lag (lags,), which are zero beyond their ends."""
     lags = max(len(first), len(second))
     return np.pad(first, (0, lags - len(first))) + np.pad(second, (0, lags - len(second)))
 
 
 def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
-    """Autocovariance of either of two residuals (m, 2) in units of their standard deviations (lags,), 1 at lag zero,
-    and the covariance between them (lags,)."""
+    """Return the autocovariance of either of two residuals (m, 2) in units of their standard deviations (lags,), 1 at
+    lag zero, and the covariance between them (lags,)."""
     both = np.all(keep, axis=1)
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
@@ -197,7 +209,7 @@ def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array
 
 def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,
                   threads: int | None) -> Array:
-    """X_i' C_ij X_j of two equations, C_ij the matrix of covariances between their residuals, `shape` (lags,)."""
+    """Return X_i' C_ij X_j of two equations; `shape` (lags,) is the covariance between their residuals."""
     def one(piece: Piece) -> Array:
         rows = equations.rows(piece)
         i, j = (np.where(rows.keep[:, e], rows.joint(e)[:-1], 0.0) for e in pair)
@@ -207,14 +219,14 @@ def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, 
 
 
 def _some_pieces(equations: Equations) -> list[Piece]:
-    """All pieces, or those of an excerpt where there are more than `_ENOUGH_ROWS` rows."""
+    """Return all pieces, or those of an excerpt if there are more than `_ENOUGH_ROWS` rows."""
     step = max((piece.rows.step for piece in equations.pieces(unit=PIECE)), default=1)
     return excerpt_pieces(equations, _ENOUGH_ROWS * step)
 
 
 def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
           threads: int | None) -> list[Array]:
-    """Sum of one(equation, columns (k, m), keep (m,)) over all pieces, for each equation."""
+    """Return the sum of one(equation, columns (k, m), keep (m,)) over all pieces, for each equation."""
     count = len(equations.joints)
 
     def sums(piece: Piece) -> list[Array]:
@@ -230,9 +242,12 @@ def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array
 
 @dataclass(frozen=True, eq=False)
 class _Absorbed:
-    """For each equation the sum over t of P[t, t + k] (lags,), P = w_j^2 X_j H^-1 X_j' its part of the projection.
+    """Sum over t of P[t, t + k] (lags,) for each equation, with P = w_j^2 X_j H^-1 X_j' its part of the projection.
 
-    halves: roots of w_j^2 H^-1, one an equation; found: the sums of each piece by its first row.
+    Attributes:
+        halves: square roots of w_j^2 H^-1, one per equation.
+        lags: number of lags.
+        found: the sums of each piece by its first row.
     """
 
     halves: tuple[Array, ...]
@@ -264,27 +279,27 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Over all pieces, in their order."""
+        """Return the sums over all pieces."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 
 def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
-    """X' C X of one joint's columns (k, m), C the matrix of autocovariances."""
+    """Return X' C X of one joint's columns (k, m), with C the matrix of autocovariances."""
     x = np.where(keep, columns, 0.0)
     product = _product(x, x, shape)
     return 0.5 * (product + product.T)
 
 
 def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array:
-    """Covariance (k, k) of least squares on columns (k, m) with residuals (m,) correlated in time, rows not kept being
-    gaps."""
+    """Return the covariance (k, k) of least squares on columns (k, m) with autocorrelated residuals (m,); rows that
+    are not kept are gaps."""
     x = np.where(keep, columns, 0.0)
     inverse = np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-24)
     return np.asarray(inverse @ noise_matrix(columns, keep, autocovariance(residual, keep)) @ inverse)
 
 
 def _product(x: Array, other: Array, shape: Array) -> Array:
-    """X C X_other' (k, l) of columns (k, m) and (l, m), C the matrix of autocovariances `shape` (lags,)."""
+    """Return X C X_other' (k, l) of columns (k, m) and (l, m), with C the matrix of autocovariances `shape` (lags,)."""
     if len(shape) == 1:
         return shape[0] * (x @ other.T)
     shape = shape[:x.shape[1]]

@@ -1,4 +1,4 @@
-"""Equations that are made from others: kept in memory, of some rows only, summed over joints, or weighted."""
+"""Equations derived from others: cached, with some rows only, summed over joints, or weighted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEPT_BYTES = 32 << 20  # of rows that are kept: a minute of seven joints at 100 
 
 
 def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
-    """Pairs of equations, counted from 0, that read the same torque and so share its noise (see `FlexibleModel`)."""
+    """Return pairs of equations, counted from 0, that use the same torque and share its noise (see `FlexibleModel`)."""
     if isinstance(equations, Mixed):
         return ()
     if isinstance(equations, Derived):
@@ -28,7 +28,7 @@ def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Equations made from others, with their base, joints, logs and pieces."""
+    """Equations derived from others, with the same base, joints, logs and pieces."""
 
     equations: Equations
 
@@ -63,7 +63,7 @@ class CachedEquations(Derived):
 
     @staticmethod
     def of(equations: Equations) -> Equations:
-        """The equations with their rows kept where all of them are small, else as they are."""
+        """Return the equations with cached rows if all rows are small enough, otherwise unchanged."""
         rows = sum(len(piece.rows) for piece in equations.pieces())
         return CachedEquations(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
 
@@ -112,14 +112,14 @@ class Mixed(Derived):
 
     @cached_property
     def layout(self) -> Layout:
-        """Each sum sees what any of its summands sees."""
+        """Layout in which each sum has the columns of all its summands."""
         plain = self.equations.layout
         return plain.with_columns([np.unique(np.concatenate([plain.columns[j] for j in np.flatnonzero(row)]))
                                    for row in self.matrix])
 
     @cached_property
     def _mixing(self) -> Any:
-        """(rows, plain rows): makes the entries from those of the plain equations."""
+        """Sparse matrix (rows, plain rows) that computes the entries from those of the plain equations."""
         from scipy.sparse import csr_array
 
         plain, own = self.equations.layout, self.layout
@@ -143,7 +143,7 @@ Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (
 
 @dataclass(frozen=True, eq=False)
 class Weighted(Derived):
-    """Equations whose rows are multiplied one by one: weight(j, rows of equation j) gives the factor of each."""
+    """Equations with weighted rows: weight(j, rows of equation j) returns the factor of each row."""
 
     weight: Weight
 

@@ -1,7 +1,7 @@
-"""Equations: the rows of a regression in pieces, each with its columns, what to keep of it, and where it is from.
+"""Equations: the rows of a regression in pieces, each with its columns, a mask of valid rows, and its log.
 
-However rows are made (torques as they are, decimated, summed over joints, weighted, with instruments), they come as
-an `Equations`, and one `fold` takes any of them.
+However the rows are made (torques as measured, decimated, summed over joints, weighted, with instruments), they are
+an `Equations`, and `fold` accepts any of them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ UNIT = 16384  # rows at full rate of one piece of work; fixed, so that results d
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of one log: range(start, stop, step) of its samples, all in one segment without a gap, all in one of
-    the log's intervals of time."""
+    """Rows of one log: range(start, stop, step) of its samples, within one segment without a gap and one of the log's
+    intervals of time."""
 
     log: int
     segment: tuple[int, int]
@@ -36,16 +36,19 @@ class Piece:
     stretch: int = 0
 
     def parts(self, size: int) -> list[Piece]:
-        """The same rows, at most `size` at a time."""
+        """Return the same rows in pieces of at most `size`."""
         return [replace(self, rows=self.rows[k:k + size]) for k in range(0, len(self.rows), size)]
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the wanted entries of the regressor go: joint after joint, its columns and then its torque, a row each.
+    """Position of the entries of the regressor in `Rows.entries`: joint by joint, its columns and then its torque.
 
-    columns: of each joint, among the base parameters. first: row of each joint's first column. place (dof,
-    parameters): the row of each entry, -1 for none, as `Model.fill` wants it. rows: in all.
+    Attributes:
+        columns: base parameters of each joint.
+        first: row of each joint's first column.
+        place: row of each entry (dof, parameters), -1 for none, as `Model.fill` expects it.
+        rows: total number of rows.
     """
 
     model: LinearModel
@@ -65,16 +68,16 @@ class Layout:
         return Layout(model, base, columns, first, place, rows)
 
     def with_columns(self, columns: Sequence[Ints]) -> Layout:
-        """The same with other columns for each joint, of which no regressor is asked."""
+        """Return the layout with other columns for each joint, without entries of a regressor."""
         first, rows = _first(columns)
         return replace(self, columns=tuple(columns), first=first, rows=rows, place=np.full_like(self.place, -1))
 
     def joint(self, j: int) -> slice:
-        """Rows of joint j: its columns and its torque."""
+        """Return the rows of joint j: its columns and its torque."""
         return slice(self.first[j], self.first[j] + len(self.columns[j]) + 1)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
-        """(self.rows, samples): columns and torques at full rate, each contiguous in time."""
+        """Return columns and torques at full rate (self.rows, samples), each contiguous in time."""
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
         memory = memory_of(self.model, samples)
@@ -88,7 +91,7 @@ class Layout:
 
 
 def _first(columns: Sequence[Ints]) -> tuple[tuple[int, ...], int]:
-    """Row at which each joint starts when its columns and its torque take one each, and how many there are."""
+    """Return the first row of each joint, whose columns and torque take one row each, and the number of rows."""
     ends = np.cumsum([len(own) + 1 for own in columns])
     return (0, *(int(end) for end in ends[:-1])), int(ends[-1])
 
@@ -97,8 +100,10 @@ def _first(columns: Sequence[Ints]) -> tuple[tuple[int, ...], int]:
 class Rows:
     """Rows of all joints in a piece, each entry contiguous in time.
 
-    entries (layout.rows, m): columns and torques, the torque of known parameters taken off. keep (m, dof): which
-    count. known (dof, m): the torque that was taken off, None where nothing is known.
+    Attributes:
+        entries: columns and torques (layout.rows, m), without the torque of known parameters.
+        keep: valid rows (m, dof).
+        known: the subtracted torque of known parameters (dof, m), or None.
     """
 
     layout: Layout
@@ -107,12 +112,12 @@ class Rows:
     known: Array | None = None
 
     def joint(self, j: int) -> Array:
-        """[Y_j tau_j]' (columns + 1, m)."""
+        """Return [Y_j tau_j]' (columns + 1, m)."""
         return self.entries[self.layout.joint(j)]
 
 
 class Equations(Protocol):
-    """Rows of a regression on base parameters. joints: a name for each equation. logs: where the rows are from."""
+    """Rows of a regression on base parameters. `joints` names the equations, `logs` are the sources of the rows."""
 
     @property
     def base(self) -> BaseParameters: ...
@@ -127,22 +132,21 @@ class Equations(Protocol):
     def logs(self) -> tuple[Samples, ...]: ...
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        """All rows, log by log, each log cut into so many equal intervals of time, in pieces of `unit` rows at full
-        rate."""
+        """Return all rows, log by log, with each log cut into `stretches` equal intervals of time and pieces of
+        `unit` rows at full rate."""
         ...
 
     def rows(self, piece: Piece) -> Rows: ...
 
 
 def unmeasured_joints(logs: Sequence[Samples]) -> list[int]:
-    """Joints, counted from 0, whose torque no log has: they have no equation, and what only they show is no base
-    parameter."""
+    """Return the joints, counted from 0, whose torque no log has; they contribute no equations."""
     return [j for j, name in enumerate(logs[0].joints) if all(name in log.unmeasured for log in logs)] if logs else []
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueEquations:
-    """tau = Y(q, dq, ddq) beta, an equation a joint, decimated where the samples say so."""
+    """Equations tau = Y(q, dq, ddq) beta, one per joint, decimated as the samples specify."""
 
     model: LinearModel
     logs: tuple[Samples, ...]
@@ -151,7 +155,7 @@ class TorqueEquations:
     @staticmethod
     def of(model: LinearModel, samples: Samples | Sequence[Samples],
            base: BaseParameters | None = None) -> TorqueEquations:
-        """Of one log or several; base: that of the joints whose torques are measured unless given."""
+        """Return the equations of one log or several; by default `base` is that of the joints with measured torques."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:
@@ -184,7 +188,7 @@ class TorqueEquations:
         return Rows(self.layout, entries, keep, known)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
-        """(layout.rows, samples) at full rate, and below them the torque of known parameters (dof more rows)."""
+        """Return entries (layout.rows, samples) at full rate, followed by the torque of known parameters (dof rows)."""
         entries = self.layout.entries(samples, rows)
         if not self.base.known:
             return entries
@@ -195,8 +199,8 @@ class TorqueEquations:
 
 
 def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Array]) -> Array:
-    """Entries (k, m) of a piece's rows, from a function that gives those of any rows at full rate, (k, rows); decimated
-    where the samples say so."""
+    """Return entries (k, m) of a piece's rows, from a function that returns those of any rows at full rate (k, rows),
+    decimated as the samples specify."""
     rows = piece.rows
     if samples.decimation is None:
         return entries(slice(rows.start, rows.stop))
@@ -208,8 +212,8 @@ def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Arr
 
 def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array,
                  memory: Array | None = None) -> Array:
-    """Torque (samples, dof) of the parameters whose values are known; memory (samples, channels): of terms that
-    remember."""
+    """Return the torque (samples, dof) of the known parameters; `memory` (samples, channels) belongs to terms with
+    memory."""
     def filled(place: Ints, rows: int) -> tuple[Array]:
         out = np.empty((rows, len(q)))
         complete(model).fill(q, dq, ddq, place, out, *(() if memory is None else (memory,)))
@@ -220,10 +224,10 @@ def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, 
 
 def known_sums(model: LinearModel, base: BaseParameters, filled: Callable[[Ints, int], tuple[Array, ...]]
                ) -> tuple[Array, ...]:
-    """Sums (dof, samples) of entries times the values of the parameters that are known.
+    """Return sums (dof, samples) of entries times the values of the known parameters, one per array of `filled`.
 
-    filled: gives arrays of entries (rows, samples), such as of torques or of momentum and force, from the row of each
-    entry (dof, parameters), -1 for none, and how many rows there are; there is a sum for each array.
+    `filled` returns arrays of entries (rows, samples), such as torques or momentum and force, from the row of each
+    entry (dof, parameters), -1 for none, and the number of rows.
     """
     places, values = np.array([base.parameters.index(name) for name in base.known]), np.array([*base.known.values()])
     joints, columns = np.nonzero(complete(model).structure[:, places])
@@ -238,8 +242,8 @@ def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = U
                step: int | None = None) -> list[Piece]:
     """Return all rows of a log, cut at the borders of its segments and of its intervals of time.
 
-    Stretches have equal numbers of samples at which some joint moves, so that a long rest leaves none of them empty.
-    step: one row in so many, by default as the samples are decimated.
+    Intervals have equal numbers of samples at which some joint moves, so that a long rest leaves none of them empty.
+    `step` is the decimation, by default that of the samples.
     """
     if step is None:
         step = samples.decimated_by
@@ -256,12 +260,12 @@ def log_pieces(samples: Samples, log: int = 0, stretches: int = 1, unit: int = U
 
 
 def inner_cuts(samples: Samples, stretches: int) -> list[int]:
-    """Return the first sample of each stretch of a log but the first one, see `log_pieces`."""
+    """Return the first sample of each interval of a log except the first, see `log_pieces`."""
     used = np.flatnonzero(samples.keep.any(axis=1)) if stretches > 1 else np.arange(0)
     return [int(used[len(used) * k // stretches]) if len(used) else 0 for k in range(1, stretches)]
 
 
 def span_of(equations: Equations, piece: Piece) -> Span:
-    """The stretch of its log that a piece covers."""
+    """Return the interval of its log that a piece covers."""
     samples = equations.logs[piece.log]
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)

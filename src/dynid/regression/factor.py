@@ -1,4 +1,4 @@
-"""Triangular factors: all that least squares can learn from rows, in a matrix no larger than its columns."""
+"""Triangular factors, the sufficient statistics of least squares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.lapack import dgeqrf
 
 
 def triangular(matrix: Array) -> Array:
-    """R (columns, columns) of a matrix's QR with a diagonal that is not negative, rows of zeros where it is short."""
+    """Return R (columns, columns) of a matrix's QR with a non-negative diagonal, padded with zero rows if necessary."""
     width = matrix.shape[1]
     tall = np.zeros((max(len(matrix), width), width), order="F")
     tall[:len(matrix)] = matrix
@@ -27,15 +27,20 @@ def triangular(matrix: Array) -> Array:
 
 
 def signed(r: Array) -> Array:
-    """The same factor with rows turned so that its diagonal is not negative."""
+    """Return the factor with rows negated where its diagonal is negative."""
     return np.ascontiguousarray(r * np.where(np.diag(r) < 0, -1.0, 1.0)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """All that one joint's rows say. columns (k,): which base parameters they can see. r (k+1, k+1): triangular factor
-    of [Y_j tau_j]. rows: how many went in. power: sum of their squared torques, those that known parameters explain
-    included."""
+    """Sufficient statistics of one joint's rows.
+
+    Attributes:
+        columns: indices of the base parameters of its columns (k,).
+        r: triangular factor of [Y_j tau_j] (k+1, k+1).
+        rows: number of rows.
+        power: sum of squared torques, including the torque of known parameters.
+    """
 
     columns: Ints
     r: Array
@@ -47,20 +52,20 @@ class Factor:
                       self.power + other.power)
 
     def select(self, kept: Ints) -> Factor:
-        """The same rows with only some of the base parameters, kept (ascending), which are renumbered."""
+        """Return the same rows with only the base parameters `kept` (ascending), renumbered."""
         own = np.flatnonzero(np.isin(self.columns, kept))
         r = triangular(self.r[:, np.append(own, len(self.columns))])
         return Factor(np.searchsorted(kept, self.columns[own]), r, self.rows, self.power)
 
     def substituted(self, matrix: Array, shift: Array) -> Factor:
-        """The same rows on other base parameters gamma, where beta = matrix gamma + shift."""
+        """Return the same rows on other base parameters gamma, where beta = matrix gamma + shift."""
         own = matrix[self.columns]
         columns = np.flatnonzero(np.any(own != 0.0, axis=0))
         y, tau = self.r[:, :-1] @ own[:, columns], self.r[:, -1] - self.r[:, :-1] @ shift[self.columns]
         return Factor(columns, triangular(np.column_stack([y, tau])), self.rows, self.power)
 
     def fits(self, base: int) -> bool:
-        """Whether its arrays, as of a file, belong to `base` base parameters and are numbers."""
+        """Return whether the arrays, for example from a file, are numeric and match `base` base parameters."""
         columns = np.asarray(self.columns)
         return bool(columns.ndim == 1 and columns.dtype.kind in "iu" and np.ndim(self.r) == 2
                     and np.asarray(self.r).dtype.kind == "f" and self.r.shape[1] == len(columns) + 1
@@ -68,19 +73,19 @@ class Factor:
                     and np.isfinite(self.r).all() and self.rows >= 0)
 
     def misfit(self, beta: Array) -> float:
-        """Sum of squared residuals for base values beta (base,)."""
+        """Return the sum of squared residuals for base values beta (base,)."""
         return float(np.sum((self.r[:, -1] - self.r[:, :-1] @ beta[self.columns]) ** 2))
 
 
 def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
-    """The factors of all rows together, joint by joint."""
+    """Return the factors of all blocks together, joint by joint."""
     return reduce(_sum, blocks)
 
 
 def sums_without_each(blocks: Sequence[tuple[Factor, ...]]) -> list[tuple[Factor, ...]]:
-    """The factors of all blocks but one, for each of two or more blocks in turn.
+    """Return the factors of all blocks but one, for each of two or more blocks in turn.
 
-    Sums from both ends meet at the excluded block: three sums a block, however many there are.
+    Cumulative sums from both ends need three sums per block.
     """
     before = list(accumulate(blocks[:-1], _sum))
     after = list(accumulate(blocks[:0:-1], _sum))[::-1]
@@ -95,7 +100,11 @@ def _sum(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
 class Stacked:
     """All joints as one weighted least-squares problem: minimise |r beta - rho|^2 + rest.
 
-    r (base, base) upper triangular, rho (base,), rest: what no beta can explain, rows: equations that went in.
+    Attributes:
+        r: upper triangular factor (base, base).
+        rho: right-hand side (base,).
+        rest: residual sum of squares that no beta can explain.
+        rows: number of equations.
     """
 
     r: Array
@@ -105,17 +114,17 @@ class Stacked:
 
     @staticmethod
     def of(matrix: Array, rows: int) -> Stacked:
-        """From equations [X y] (any number of rows, base + 1), of which `rows` were measured."""
+        """Return the problem of equations [X y] (any number of rows, base + 1), of which `rows` were measured."""
         r = triangular(matrix)
         return Stacked(r[:-1, :-1], r[:-1, -1], float(r[-1, -1] ** 2), rows)
 
     def select(self, kept: ArrayLike) -> Stacked:
-        """The same equations with only some of the base parameters, given by their indices in order."""
+        """Return the problem with only some of the base parameters, given by their indices in order."""
         b, columns = len(self.r), np.asarray(kept, dtype=np.int64)
         tall = np.zeros((b + 1, len(columns) + 1))
         tall[:b, :-1], tall[:b, -1], tall[b, -1] = self.r[:, columns], self.rho, np.sqrt(self.rest)
         return Stacked.of(tall, self.rows)
 
     def misfit(self, beta: Array) -> float:
-        """Weighted sum of squared residuals for base values beta."""
+        """Return the weighted sum of squared residuals for base values beta."""
         return float(np.sum((self.rho - self.r @ beta) ** 2) + self.rest)

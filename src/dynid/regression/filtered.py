@@ -1,16 +1,15 @@
-"""FilteredEquations: rows without accelerations, of each joint's momentum or of the whole robot's power or energy.
+"""Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
-See `dynid.recording.preparation.row_filter` for what the rows are. Those of a robot are divided by the standard
-deviation that white noise of the torques gives them, sum over j of s_j^2 dq_j^2 through the squared filter: without
-that, rows in which the robot is fast would count as much as their noise is larger. s_j is what is left of a torque
-beside the motion's kernel, in the mean over the log.
+`dynid.recording.preparation.row_filter` describes the rows. Those of the whole robot are divided by the standard
+deviation that white torque noise causes in them, sum over j of s_j^2 dq_j^2 through the squared filter; otherwise
+fast rows would have too much weight. s_j is the high-frequency part of a torque, averaged over the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from dynid.regression.equations import (
     unmeasured_joints,
 )
 from dynid.regression.memory import memory_of
+from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
 from dynid.regression.strided import add_strided
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
@@ -43,7 +43,7 @@ _MIN_NOISE_SHARE = 0.1
 
 def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
                  base: BaseParameters | None = None) -> Equations:
-    """The equations that the samples were prepared for: of torques, or filtered."""
+    """Return the equations for which the samples were prepared: of torques, or filtered."""
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
     if len(kinds) > 1:
@@ -53,13 +53,17 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
         return TorqueEquations.of(model, logs, base)
     plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
                                if base is None else base)
-    whole = kinds != {"kernel"}
-    return FilteredEquations(plain, MomentumForm.of(model, symmetric=whole), whole)
+    whole = not kinds <= {"kernel", "products"}
+    form = MomentumForm.of(model, symmetric=whole)
+    if kinds == {"products"}:
+        return ProductEquations(plain, form, whole, ProductForm.of(form))
+    return FilteredEquations(plain, form, whole)
 
 
 @dataclass(frozen=True, eq=False)
 class FilteredEquations:
-    """Filtered rows of some logs. plain: the same data as torques. whole: of the robot rather than of each joint."""
+    """Filtered rows of some logs. `plain` are the same data as torques, `whole` selects rows of the robot instead of
+    each joint."""
 
     plain: TorqueEquations
     form: MomentumForm
@@ -83,7 +87,7 @@ class FilteredEquations:
 
     @cached_property
     def _along(self) -> tuple[Samples, ...]:
-        """The logs along the kernel's motion, without accelerations: for terms that remember."""
+        """Logs along the filtered motion, without accelerations, for terms with memory."""
         found = []
         for log in self.logs:
             signals = signals_of(log)
@@ -93,7 +97,7 @@ class FilteredEquations:
 
     @cached_property
     def _noise(self) -> tuple[Array, ...]:
-        """Standard deviation (joints,) of each log's torques beside the motion's kernel, s_j."""
+        """High-frequency standard deviation s_j (joints,) of each log's torques."""
         return tuple(torque_noise(log) for log in self.logs)
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
@@ -117,7 +121,7 @@ class FilteredEquations:
         return Rows(self.layout, entries, keep, known)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
-        """Add the entries of neighbouring rows to out (layout.rows, rows), and below them those of known parameters."""
+        """Add the entries of neighbouring rows to out (layout.rows, rows), followed by those of known parameters."""
         filter_ = signals_of(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
         rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest first, as signals are
@@ -129,7 +133,8 @@ class FilteredEquations:
             out *= self._weights(log, slice(first, last), len(rows))
 
     def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Momenta, and forces with torques and known ones below (entries, samples), of all joints at some samples."""
+        """Return momenta, and forces with torques (entries, samples), of all joints, each followed by those of known
+        parameters."""
         layout, signals = self.plain.layout, signals_of(self.logs[log])
         momentum, force = self._filled(log, part, layout.place, layout.rows, changing=True)
         for j in range(self.plain.model.dof):
@@ -141,7 +146,8 @@ class FilteredEquations:
         return np.concatenate([momentum, known[0]]), np.concatenate([force, known[1]])
 
     def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Kinetic energies, and powers with that of torques and known ones below (entries, samples)."""
+        """Return kinetic energies, and powers with that of torques (entries, samples), each followed by those of
+        known parameters."""
         plain, signals = self.plain.layout, signals_of(self.logs[log])
         dq = signals.dq[part].T
         momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
@@ -158,7 +164,7 @@ class FilteredEquations:
         return energy, power
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
-        """Momentum and force (rows, samples) of the entries that place names."""
+        """Return momentum and force (rows, samples) of the entries in `place`."""
         signals, along = signals_of(self.logs[log]), self._along[log]
         memory = memory_of(self.plain.model, along)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
@@ -167,12 +173,13 @@ class FilteredEquations:
         return momentum, force
 
     def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, ...]:
-        """Momentum and force (dof, samples) of the parameters whose values are known."""
+        """Return momentum and force (dof, samples) of the known parameters."""
         return known_sums(self.plain.model, self.base,
                           lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
-        """One over the standard deviation of each row's noise (rows,), relative to that of a row of mean speed."""
+        """Return one over the standard deviation of each row's noise (rows,), relative to that of a row of mean
+        speed."""
         signals, noise = signals_of(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
@@ -183,8 +190,36 @@ class FilteredEquations:
         return np.asarray(1.0 / np.sqrt(np.maximum(found[0] / max(mean, 1e-300), _MIN_NOISE_SHARE ** 2)))
 
 
+@dataclass(frozen=True, eq=False)
+class ProductEquations(FilteredEquations):
+    """Filtered rows by products of signals in the place of momenta, see `dynid.regression.products`."""
+
+    products: ProductForm
+
+    def _add(self, log: int, rows: Ints, out: Array) -> None:
+        signals, layout = signals_of(self.logs[log]), self.layout
+        filter_ = signals.filter
+        memory = memory_of(self.plain.model, self._along[log])
+        for some in np.array_split(np.arange(len(rows)), max(1, len(rows) // PRODUCT_ROWS_AT_ONCE)):
+            own = rows[some]
+            part = slice(int(own[0]) - filter_.before, int(own[-1]) + filter_.late + 1)
+            windows = Windows.of(signals.q[part], signals.dq[part], filter_.products, filter_.step,
+                                 None if memory is None else memory[part])
+            entries = self.products.filled(windows, layout.place, layout.rows)
+            for j in range(self.plain.model.dof):
+                entries[layout.joint(j).stop - 1] = windows.through(signals.tau[part, j][None], filter_.products.smooth)
+            if self.base.known:
+                known = known_sums(self.plain.model, self.base, partial(self._filled_products, windows))
+                entries = np.concatenate([entries, known[0]])
+            out[:, some] += entries
+
+    def _filled_products(self, windows: Windows, place: Ints, count: int) -> tuple[Array]:
+        """Filtered entries (count, rows) of the regressor, as `known_sums` takes them."""
+        return (self.products.filled(windows, place, count),)
+
+
 def signals_of(samples: Samples) -> FilteredSignals:
-    """The filtered signals of samples that have them."""
+    """Return the filtered signals of the samples. Refuses samples without them."""
     if samples.filtered is None:
         raise ModelError(f"{samples.source} was prepared for torques; prepare it with equations = 'kernel', 'power' or "
                          "'energy'")
@@ -192,8 +227,8 @@ def signals_of(samples: Samples) -> FilteredSignals:
 
 
 def torque_noise(samples: Samples) -> Array:
-    """Standard deviation (joints,) of what is fast in the torques, relative to that of all joints; ones where there
-    is none."""
+    """Return the high-frequency standard deviation (joints,) of the torques relative to the largest; ones if all are
+    zero."""
     signals = signals_of(samples)
     kernel, rate = signals.filter.motion, signals.filter.rate
     fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)
@@ -204,15 +239,15 @@ def torque_noise(samples: Samples) -> Array:
 
 
 def kept(samples: Samples, rows: range) -> Bools:
-    """Which filtered rows count, (rows, equations): all samples of the window are whole, and the row's own is kept."""
+    """Return which filtered rows are valid (rows, equations): the window has no gaps and the row itself is kept."""
     signals = signals_of(samples)
     filter_ = signals.filter
     if not len(rows):
-        return np.zeros((0, 1 if filter_.kind != "kernel" else samples.dof), dtype=bool)
+        return np.zeros((0, samples.dof if filter_.is_of_joints else 1), dtype=bool)
     low, high = max(rows[0] - filter_.before, 0), min(rows[-1] + filter_.late + 1, len(samples))
     whole = signals.whole[low:high]
     own = samples.keep[rows.start:rows.stop:rows.step]
-    if filter_.kind != "kernel":
+    if not filter_.is_of_joints:
         whole, own = np.asarray(whole.all(axis=1))[:, None], np.asarray(own.any(axis=1))[:, None]
     broken = np.concatenate([np.zeros((1, whole.shape[1]), dtype=np.int64), np.cumsum(~whole, axis=0)])
     first, last = np.array(rows) - filter_.before - low, np.array(rows) + filter_.late + 1 - low

@@ -1,4 +1,4 @@
-"""Known parameters: what a scale, a data sheet or an earlier run says, with or without a standard deviation."""
+"""Known parameters, from weighing, a data sheet or an earlier run, with or without a standard deviation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_KNOWN_VALUE = 1e12  # in SI units: more than a parameter of any robot, and f
 
 @dataclass(frozen=True)
 class Known:
-    """The value of a standard parameter in its own unit, and its standard deviation (one sigma), 0 for exact."""
+    """Value of a standard parameter in its own unit, and its standard deviation, 0 for an exact value."""
 
     value: float
     std: float = 0.0
 
 
 def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[float, float]]) -> dict[str, Known]:
-    """What is known, by name of a standard parameter; unknown names and impossible numbers are refused."""
+    """Return the known values by name of a standard parameter. Refuses unknown names and invalid numbers."""
     found = {}
     for name, given in known.items():
         one = given if isinstance(given, Known) else Known(*given) if isinstance(given, tuple | list) else Known(given)
@@ -45,9 +45,11 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Rows beside the data, matrix (k, base) beta = values (k,), each with a standard deviation of one; and the
-    standard parameters they come from, for methods that look for all of them. strength: what the rows are multiplied
-    by beside the data's, where these count for less than they say."""
+    """Prior as additional rows matrix (k, base) beta = values (k,), each with a standard deviation of one.
+
+    `known` are the standard parameters they come from, for methods that estimate all of them. `strength` multiplies
+    the rows if the data are weighted by their effective number.
+    """
 
     matrix: Array
     values: Array
@@ -56,9 +58,9 @@ class Prior:
 
     @staticmethod
     def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
-        """What values with standard deviations say of base parameters; None where nothing is known so.
+        """Return the prior on base parameters from values with standard deviations, or None if there is none.
 
-        A combination a.beta is known when it is made of known parameters alone: a' matrix is zero in all others.
+        A combination a.beta is known if it consists of known parameters alone: a' matrix is zero in all others.
         """
         if not known:
             return None
@@ -74,8 +76,8 @@ class Prior:
         return Prior(whiten @ combinations, whiten @ (on_known @ values), dict(known))
 
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """The same of standard parameters: matrix (n, parameters) theta = values (n,), each with a standard deviation
-        of one."""
+        """Return the prior on standard parameters: matrix (n, parameters) theta = values (n,), each with a standard
+        deviation of one."""
         matrix = np.zeros((len(self.known), len(base.parameters)))
         for row, (name, one) in zip(matrix, self.known.items(), strict=True):
             row[base.parameters.index(name)] = 1.0 / one.std
@@ -83,5 +85,5 @@ class Prior:
 
 
 def known_of(prior: Prior | None) -> dict[str, Known]:
-    """The standard parameters behind a prior, none where there is none."""
+    """Return the standard parameters of a prior, empty for None."""
     return {} if prior is None else dict(prior.known)

@@ -1,4 +1,4 @@
-"""What terms remember along a log: computed once for all of its samples, in order, before these are cut into pieces."""
+"""States of terms with memory along a log, computed once for all of its samples in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.recording import Samples
 
 @runtime_checkable
 class Remembers(Protocol):
-    """A model some of whose columns need times or the order of samples, such as `Model`."""
+    """A model with columns that need times or the order of samples, such as `Model`."""
 
     @property
     def channels(self) -> int: ...
@@ -27,8 +27,8 @@ _COMPUTING = Lock()
 
 
 def memory_of(model: LinearModel, samples: Samples) -> Array | None:
-    """What the model's terms remember at every sample (samples, channels), each stretch without a gap by itself; None
-    for a model that remembers nothing."""
+    """Return the states of the model's terms at every sample (samples, channels), segment by segment; None for a
+    model without memory."""
     if not isinstance(model, Remembers) or not model.channels:
         return None
     with _COMPUTING:

@@ -1,4 +1,5 @@
-"""Regression: the fold of some data, which adds up, can be left out block by block, and can be told what is known."""
+"""Regression: the compressed data of a model, which can be added, divided into blocks, and combined with known
+values."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from dynid.regression.known import Known, Prior, check_known, known_of
 
 @dataclass(frozen=True)
 class Span:
-    """An interval of one log: its source, from when to when (s), and the log's number among those folded."""
+    """An interval of one log: its source, start and stop (s), and the number of the log."""
 
     source: str
     start: float
@@ -35,19 +36,18 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Data of an interval of time, or of several that were joined: where they are from, and the factor of each
-    joint."""
+    """Factors of each joint for one or several joined intervals of time."""
 
     spans: tuple[Span, ...]
     factors: tuple[Factor, ...]
 
     def __add__(self, other: Block) -> Block:
-        """Both together; stretches of one log that follow each other become one."""
+        """Return the sum of both; consecutive intervals of one log become one."""
         return Block(_joined_spans(self.spans, other.spans), sum_factors([self.factors, other.factors]))
 
     @property
     def rows(self) -> int:
-        """Equations of all joints."""
+        """Number of equations of all joints."""
         return sum(factor.rows for factor in self.factors)
 
     def __str__(self) -> str:
@@ -56,11 +56,14 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """The fold of some data on a model's base parameters. Regressions of the same model add up.
+    """Compressed data on a model's base parameters. Regressions of the same model can be added.
 
-    factors: one per joint. blocks: the same for each of several intervals of time, in the order of the data, whose sum
-    is `factors`; leaving one out is adding up the others. joints: names for messages. sources: the logs. prior: what
-    else is known of base parameters, with its standard deviation.
+    Attributes:
+        factors: one per joint.
+        blocks: factors of several intervals of time, in the order of the data; their sum is `factors`.
+        joints: names of the equations.
+        sources: names of the logs.
+        prior: prior on base parameters with its standard deviation, or None.
     """
 
     base: BaseParameters
@@ -73,11 +76,11 @@ class Regression:
     @staticmethod
     def of(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
            sources: tuple[str, ...] = ()) -> Regression:
-        """From blocks in the order of the data."""
+        """Return the regression of blocks in the order of the data."""
         return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
 
     def __add__(self, other: Regression) -> Regression:
-        """Both data: blocks stand one after the other."""
+        """Return the sum of both data; the blocks are concatenated."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
             raise ModelError("these regressions belong to different models and cannot be added",
                              code="different-models")
@@ -90,8 +93,8 @@ class Regression:
                        sources=tuple(dict.fromkeys(self.sources + other.sources)))
 
     def joined(self, most: int) -> Regression:
-        """The same data in at most so many blocks: neighbours are joined, the smallest first, of one log if it has
-        any."""
+        """Return the same data in at most `most` blocks: the smallest neighbours are joined first, within one log if
+        possible."""
         if most < 1:
             raise ModelError(f"a regression needs at least one block, got {most}")
         if most == 1:  # whose sum is known already
@@ -107,7 +110,7 @@ class Regression:
         return replace(self, blocks=tuple(blocks))
 
     def by_log(self) -> Regression:
-        """The same data in one block a log."""
+        """Return the same data with one block per log."""
         blocks: list[Block] = []
         for block in self.blocks:
             if blocks and blocks[-1].spans[-1].log == block.spans[0].log:
@@ -122,14 +125,13 @@ class Regression:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Equations of each joint."""
+        """Number of equations of each joint."""
         return tuple(factor.rows for factor in self.factors)
 
     def stack(self, weights: Sequence[float] | Array | None = None, *, prior: bool = True) -> Stacked:
-        """All joints in one triangular factor, joint j's equations multiplied by weights[j].
+        """Return all joints in one triangular factor, with joint j's equations multiplied by weights[j].
 
-        prior: with what else is known as further rows, see `prior_weight`, and the pull of parameters to zero, see
-        `pull`.
+        `prior` adds the prior rows (see `prior_weight`) and the ridge penalty (see `pull`).
         """
         b, known = len(self.base), self.prior if prior else None
         scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
@@ -149,8 +151,8 @@ class Regression:
         return Stacked.of(tall, sum(self.rows))
 
     def pull(self, weights: Sequence[float] | Array | None) -> Array:
-        """What the square of each base parameter is multiplied by beside weighted equations (base,): the share `ridge`
-        of the squares of its column."""
+        """Return the ridge penalty on the square of each base parameter (base,): the share `ridge` of its weighted
+        column's squared norm."""
         squares = np.zeros(len(self.base))
         for j, factor in enumerate(self.factors):
             squares[factor.columns] += (1.0 if weights is None else weights[j] ** 2) * np.sum(
@@ -158,9 +160,8 @@ class Regression:
         return self.base.ridge * squares
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
-        """What a prior row, which is in units of its standard deviation, is multiplied by beside weighted equations:
-        one, as they are in units of their noise; without weights the noise that all joints share. Times its
-        strength."""
+        """Return the weight of prior rows relative to weighted equations, times their strength: one with weights,
+        otherwise the standard deviation of the noise of all joints."""
         strength = 1.0 if self.prior is None else self.prior.strength
         if weights is not None:
             return strength
@@ -175,28 +176,28 @@ class Regression:
         return out
 
     def misfits(self, beta: Array) -> Array:
-        """Sum of squared residuals of each joint (dof,)."""
+        """Return the sum of squared residuals of each joint (dof,)."""
         return np.array([factor.misfit(beta) for factor in self.factors])
 
     def relative_errors(self, beta: Array) -> Array:
-        """100 |tau - tau_hat| / |tau| of each joint (dof,), percent; 0 for a joint without torque."""
+        """Return 100 |tau - tau_hat| / |tau| of each joint (dof,), percent; 0 for a joint without torque."""
         power = np.array([factor.power for factor in self.factors])
         return 100.0 * np.sqrt(np.where(power > 0, self.misfits(beta) / np.where(power > 0, power, 1.0), 0.0))
 
     def relative_error(self, beta: Array) -> float:
-        """100 |tau - tau_hat| / |tau| over all joints, percent."""
+        """Return 100 |tau - tau_hat| / |tau| over all joints, percent."""
         power = sum(factor.power for factor in self.factors)
         return float(100.0 * np.sqrt(self.misfits(beta).sum() / power)) if power > 0 else 0.0
 
     def without(self, block: int) -> Regression:
-        """All data but one block."""
+        """Return all data except one block."""
         kept = [one for k, one in enumerate(self.blocks) if k != block]
         if not kept:
             raise ModelError("a regression with only one block is empty without it", code="no-block-left")
         return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
 
     def without_each(self) -> list[Regression]:
-        """All data but one block, for each block in turn: `without` for all of them, in fewer sums."""
+        """Return all data except one block, for each block in turn, in fewer sums than `without`."""
         if len(self.blocks) < 2:
             raise ModelError("a regression with only one block is empty without it")
         sums = sums_without_each([block.factors for block in self.blocks])
@@ -204,11 +205,11 @@ class Regression:
                 for k, factors in enumerate(sums)]
 
     def only(self, block: int) -> Regression:
-        """The data of one block."""
+        """Return the data of one block."""
         return replace(self, factors=self.blocks[block].factors, blocks=(self.blocks[block],))
 
     def select(self, kept: ArrayLike) -> Regression:
-        """The same data on a model that lacks some base parameters: kept are the indices of those it has."""
+        """Return the same data on a model with only the base parameters of the indices `kept`."""
         kept = np.unique(np.asarray(kept, dtype=np.int64))
         base = replace(self.base, independent=self.base.independent[kept], matrix=self.base.matrix[kept])
         prior = None if self.prior is None else replace(self.prior, matrix=self.prior.matrix[:, kept])
@@ -217,11 +218,11 @@ class Regression:
                                     for block in self.blocks))
 
     def given(self, known: Mapping[str, Known | float | tuple[float, float]]) -> Regression:
-        """The same data when some standard parameters are known: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
+        """Return the same data with known standard parameters: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
 
-        A value alone is taken as exact: the parameter is no longer looked for, its torque is taken off, and base
-        parameters are combinations of the others. A value with a standard deviation becomes a row beside the data,
-        where torques can show the parameter at all; consistent methods use it in any case.
+        A value alone is exact: the parameter is not estimated, its torque is subtracted, and base parameters are
+        combinations of the others. A value with a standard deviation becomes a prior row if torques determine the
+        parameter; consistent methods always use it.
         """
         facts = check_known(self.base, known)
         exact = {name: one.value for name, one in facts.items() if one.std == 0.0}
@@ -233,12 +234,12 @@ class Regression:
         return replace(self, base=base, factors=factors, blocks=blocks, prior=Prior.of(base, doubtful))
 
     def save(self, path: str | Path) -> None:
-        """To an .npz file, whole or not at all."""
+        """Write to an .npz file atomically."""
         with write_whole(Path(path), "wb") as file:
             self.write(file)
 
     def write(self, file: IO[bytes], **more: Any) -> None:
-        """To an open .npz file, with more arrays beside it."""
+        """Write to an open .npz file, together with more arrays."""
         arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                   "known_names": np.array(list(self.base.known), dtype=str),
                                   "known_values": np.array(list(self.base.known.values())),
@@ -262,7 +263,7 @@ class Regression:
 
     @staticmethod
     def load(path: str | Path | bytes, model: LinearModel) -> Regression:
-        """From an .npz file, or the bytes of one, for the model it was folded with."""
+        """Return the regression of an .npz file, or its bytes, for the model it was compressed with."""
         try:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
@@ -271,7 +272,7 @@ class Regression:
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
-        """From the arrays of such a file. named: it is called."""
+        """Return the regression from the arrays of such a file. `named` is its name in messages."""
         try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
@@ -297,7 +298,8 @@ class Regression:
 
 
 def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Stretches of both; the last of the one and the first of the other become one if they are of one log."""
+    """Return the intervals of both; the last of the first and the first of the second are merged if they are of one
+    log."""
     if first[-1].log != second[0].log:
         return first + second
     return (*first[:-1], replace(first[-1], stop=second[0].stop), *second[1:])

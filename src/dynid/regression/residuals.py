@@ -1,4 +1,4 @@
-"""Residuals: a second look at the data with an estimate in hand."""
+"""Residuals of an estimate, in a second pass over the data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PIECE = 16384  # rows at once: long against any correlation, short against memor
 
 
 def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
-    """Pieces of the equations of at most `PIECE` rows, of the intervals of time that `recording.excerpt` takes where
-    there are more than `rows` rows at full rate. Unlike rows of an excerpt, they see the rows around their stretch."""
+    """Return pieces of at most `PIECE` rows, within the intervals of `recording.excerpt` if there are more than
+    `rows` rows at full rate. Filters of these pieces also use the rows around their interval."""
     pieces, chosen = equations.pieces(unit=PIECE), stretches(equations.logs, rows)
     return pieces if chosen is None else pieces_within(pieces, chosen)
 
 
 def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[Piece]:
-    """Rows of the pieces that lie in the row ranges chosen of each log."""
+    """Return the rows of the pieces that lie in the chosen row ranges of each log."""
     found = []
     for piece in pieces:
         rows = piece.rows
@@ -36,9 +36,9 @@ def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of one log as regression saw them.
+    """Residuals of one log in the rows of the regression.
 
-    t (m,), measured and predicted (m, dof) torques, keep (m, dof): which counted.
+    `t` (m,), `measured` and `predicted` torques (m, dof), `keep` valid rows (m, dof).
     """
 
     t: Array
@@ -55,8 +55,8 @@ class Residuals:
 
 def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
               seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
-    """Measured and predicted torques of each log in the rows that regression uses, decimated as they are. seen: is
-    given each piece and its rows, for whoever needs more of them than residuals."""
+    """Return measured and predicted torques of each log in the decimated rows of the regression. `seen` is called
+    with each piece and its rows."""
     work = equations.pieces(unit=PIECE)
     return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
                  for k in range(len(equations.logs)))
@@ -64,8 +64,7 @@ def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
 
 def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
                   seen: Callable[[Piece, Rows], None] | None = None) -> Residuals:
-    """Residuals of one log in some of its pieces, one after the other. seen: is given each piece and its
-    rows."""
+    """Return the residuals of one log in some of its pieces. `seen` is called with each piece and its rows."""
     samples, count = equations.logs[log], len(equations.joints)
     ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
     rows = int(ends[-1]) if len(ends) else 0
@@ -90,7 +89,7 @@ def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: A
 
 
 def torque_sums(part: Residuals) -> Array:
-    """(dof, 6): sums of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and rows over the rows kept."""
+    """Return sums (dof, 6) of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and the number of rows over the kept rows."""
     found = np.zeros((part.keep.shape[1], 6))
     for start in range(0, len(part.t), PIECE):
         rows = slice(start, start + PIECE)

@@ -1,4 +1,4 @@
-"""Sums of many signals with a filter and its derivative, at some rows only."""
+"""Correlation of many signals with a filter and its derivative, at selected rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dynid.kernel_store import njit
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath=True)
 def add_strided(changing: Array, steady: Array, rates: Array, taps: Array, step: int, first: int, out: Array) -> None:
-    """out (signals, rows) += at row k the sum over lags i of rates[i] changing[k * step + i] + taps[i] steady[..], as
-    far as these samples are at hand: changing and steady (signals, samples) begin at sample `first`."""
+    """Add to out (signals, rows) at row k the sum over lags i of rates[i] changing[k * step + i] + taps[i]
+    steady[..], for the available samples; `changing` and `steady` (signals, samples) begin at sample `first`."""
     lags, last = len(taps), first + steady.shape[1]
     low, high = max(0, (first - lags) // step + 1), min(out.shape[1], (last - 1) // step + 1)
     for signal in range(out.shape[0]):

@@ -1,4 +1,4 @@
-"""What the machine is: a tree of bodies and joints, read from URDF, DH or modified DH, or built in."""
+"""Description of a robot: a tree of bodies and joints from URDF, MJCF, DH or modified DH tables, or built in."""
 
 from dynid.robot.check import InertiaProblem, inertia_problems
 from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, Shape, numbered_joints

@@ -1,7 +1,8 @@
-"""Angles and axes as files print them, taken as the exact values they represent.
+"""Exact values of printed angles and axes.
 
-A right angle printed as 1.5708 is off by 3.7e-6 rad. That is nothing to the machine, but it makes parameters that the
-torques cannot distinguish look different: a condition of 1e8, and combinations with coefficients of 1e-12.
+A right angle printed as 1.5708 has an error of 3.7e-6 rad. This is irrelevant for the machine, but makes parameters
+that torques cannot distinguish look different: a condition number of 1e8, and combinations with coefficients of
+1e-12.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ NOISE = 1e-12  # rad: an angle off by less is printed with all its digits
 
 
 def exact_angle(angle: float) -> float:
-    """The multiple of pi/4 or pi/6 (rad) that a printed angle represents, or the angle itself.
+    """Return the multiple of pi/4 or pi/6 (rad) that a printed angle represents, or the angle itself.
 
-    It represents one where that, rounded or cut off to the digits printed (three or more), gives it, or where they
-    differ by less than 1e-5 rad.
+    The digits printed (three or more) must be those of the multiple, rounded or truncated, or the difference below
+    1e-5 rad.
     """
     if not math.isfinite(angle):
         return angle  # refused with the robot, by the name of its row
@@ -37,8 +38,8 @@ def exact_angle(angle: float) -> float:
 
 
 def exact_axis(axis: Sequence[float]) -> Array:
-    """The unit vector (3,) a printed axis represents: along an axis of its frame, or at a multiple of pi/4 or pi/6
-    between two of them, where the digits printed say so; else the axis itself at length one."""
+    """Return the unit vector (3,) that a printed axis represents: along an axis of its frame, or at a multiple of
+    pi/4 or pi/6 between two of them if the digits match; otherwise the normalised axis."""
     unit = np.asarray(axis, dtype=float) / np.abs(axis).max()  # so that no square overflows
     unit /= np.linalg.norm(unit)
     unit = np.where(np.abs(unit) < _BELOW_MACHINES, 0.0, unit)
@@ -53,8 +54,7 @@ def exact_axis(axis: Sequence[float]) -> Array:
 
 
 def rounded_warnings(rounded: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
-    """One sentence for all angles that were not taken as printed, none where there are none. rounded: by joint, by how
-    much (rad) each of its angles was off."""
+    """Return one sentence on all corrected angles, none if there are none. rounded: by joint, the corrections (rad)."""
     off = [one for angles in rounded.values() for one in angles if one > NOISE]
     names = [name for name, angles in rounded.items() if max(angles, default=0.0) > NOISE]
     if not off:
@@ -65,7 +65,7 @@ def rounded_warnings(rounded: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
 
 
 def _prints(printed: float, exact: float) -> bool:
-    """Whether the digits of one number, as short as they can be, are those of another, the last one rounded or not."""
+    """Return whether the printed digits of a number are those of another, with the last one rounded or truncated."""
     off = abs(printed - exact)
     if off <= _BELOW_MACHINES:
         return True

@@ -1,4 +1,4 @@
-"""What a robot's base is: bolted to the ground, or the body of a machine that walks, floats or drives."""
+"""Detection of a mobile base: whether a robot seems to walk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ _LEG_JOINTS = 3  # of a chain that may be a leg
 
 
 def base_warnings(robot: Robot) -> tuple[str, ...]:
-    """A sentence where the robot seems to walk, since its base is taken as fixed; none for all others.
-
-    It does where two chains of three joints and more hang on the base and are named as legs are, or four of any name.
-    """
+    """Return a warning if the robot seems to have legs, since its base is assumed fixed: two chains of three or more
+    joints on the base with names of legs, or four with any names."""
     chains: dict[int, list[str]] = {}
     first: list[int] = []
     for i, joint in enumerate(robot.joints):

@@ -1,4 +1,4 @@
-"""A robot as notebooks show it: its joints with their limits, and the mass of what each moves."""
+"""HTML representation of a robot for notebooks."""
 
 from __future__ import annotations
 

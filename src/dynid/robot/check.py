@@ -1,4 +1,4 @@
-"""What is wrong with a robot's own inertias: bodies that are not physically consistent, link by link of its source."""
+"""Physical consistency of a robot's own inertias, link by link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARGIN = 1e-3
 
 @dataclass(frozen=True)
 class InertiaProblem:
-    """One thing wrong with one link; `violation` says how far: kg, kg m^2 or m, 0 when an inertia is missing."""
+    """A fault of one link; `violation` is its size in kg, kg m^2 or m, 0 for a missing inertia."""
 
     link: str
     kind: ProblemKind
@@ -34,10 +34,10 @@ class InertiaProblem:
 
 
 def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
-    """Everything wrong with the inertias of a robot, in the order of its links, those that follow behind the others.
+    """Return all faults of the inertias of a robot, in the order of its links, dependent ones last.
 
-    A link that a file merges into another by a fixed joint is judged by itself. One without any
-    inertia is a fault only where its whole body has none: a tool frame written as a link is not.
+    A link merged into another by a fixed joint is tested separately. A link without inertia is a fault only if its
+    whole body has none.
     """
     followers = robot.followers
     following = () if followers is None else (followers.tree.bodies[i] for i in followers.bodies)
@@ -45,10 +45,9 @@ def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
 
 
 def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False) -> Array:
-    """Ten numbers of every body (dof, 10), refused where a body is not physically consistent: simulators stop at it
-    or explode.
+    """Return the ten parameters of every body (dof, 10). Refuses bodies that are not physically consistent.
 
-    unchecked: only look at the shape and that all numbers are finite.
+    unchecked: only check the shape and that all numbers are finite.
     """
     numbers = np.asarray(inertias, dtype=float)
     if numbers.size != 10 * robot.dof or not np.isfinite(numbers).all():

@@ -1,4 +1,4 @@
-"""What a robot file in TOML says in its tables: numbers, angles, poses and inertias, checked, with where they stand."""
+"""Validated fields of a robot file in TOML: numbers, angles, poses and inertias."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Mimic(NamedTuple):
-    """Which joint a joint follows, and how: q = multiplier q_joint + offset (rad or m)."""
+    """Joint that a mimic joint follows: q = multiplier q_joint + offset (rad or m)."""
 
     joint: str
     multiplier: float = 1.0
@@ -29,13 +29,12 @@ class Mimic(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DependentJoints:
-    """The bodies that are moved by joints without a freedom of their own: mimic joints, and those of closed loops.
+    """Dependent joints and the bodies they move: mimic joints, and those of closed loops.
 
-    tree: the robot with every joint, all free. free: which of its joints are the robot's, in order. coupling (tree.dof,
-    dof + following by loops) and offset (tree.dof,): q_tree = coupling z + offset, where z are the robot's own joints
-    and then those that the loops determine. Without loops the torques of the robot are coupling' times those of the
-    tree. bodies: which of the tree's follow, in the order of whom they follow. mimics: whom each mimic joint follows,
-    by name. loops: closures, None for mimic joints alone.
+    tree: the robot with every joint free. free: the robot's own joints in the tree, in order. coupling (tree.dof, dof
+    + following by loops) and offset (tree.dof,): q_tree = coupling z + offset, where z are the robot's own joints and
+    then those that the loops determine. Without loops the torques of the robot are coupling' times those of the tree.
+    bodies: dependent bodies of the tree. mimics: mimic joints by name. loops: closures, or None.
     """
 
     tree: Robot
@@ -85,10 +84,8 @@ class DependentJoints:
 
 
 def followed(tree: Robot, mimics: Mapping[str, Mimic]) -> Robot:
-    """The robot whose joints are those of a tree that follow no other.
-
-    A joint that follows a locked one is locked where that puts it.
-    """
+    """Return the robot whose joints are the independent ones of a tree. A joint that mimics a locked one is locked
+    too."""
     direct = {name: resolved(name, mimics, tree) for name in mimics if name in tree.joint_names}
     still = {name: mimic.multiplier * tree.locked.get(mimic.joint, 0.0) + mimic.offset
              for name, mimic in direct.items() if mimic.joint not in tree.joint_names or mimic.multiplier == 0.0}
@@ -98,7 +95,7 @@ def followed(tree: Robot, mimics: Mapping[str, Mimic]) -> Robot:
 
 
 def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...], loops: Loops | None = None) -> Robot:
-    """The robot whose joints are those of a tree that neither mimic another nor follow because of loops."""
+    """Return the robot whose joints are those of a tree that are neither mimic joints nor dependent in loops."""
     free = [i for i, name in enumerate(tree.joint_names) if name not in mimics and name not in following]
     if not free:
         raise RobotError(f"every joint of robot '{tree.name}' is a dependent joint; at least one must be independent")
@@ -122,8 +119,8 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
 
 
 def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) -> Joint:
-    """A joint of the tree as one of the robot's own, on the last of the robot's bodies that carries it: what lies
-    between is as in the loops' posture, and moves in `DependentJoints.tree`."""
+    """Return a joint of the tree as one of the robot's own, attached to the last of the robot's bodies that carries
+    it, with dependent joints between in their initial posture."""
     joint, before = tree.joints[i], tree.joints[i].before
     parent = joint.parent
     while parent not in (BASE, *free):
@@ -159,10 +156,9 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
 
 
 def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
-    """The robot with every joint free, those that follow too, and the ten numbers of all its bodies (bodies, 10).
+    """Return the robot with every joint free, and the ten parameters of all its bodies (bodies, 10).
 
-    inertias: of the robot's own bodies, or of these and then of those that follow; where the latter are left out, they
-    are as the source has them.
+    inertias: of the robot's own bodies, optionally followed by dependent ones; by default those of the source.
     """
     numbers, following = np.asarray(inertias, dtype=float), robot.followers
     if following is None:

@@ -1,10 +1,9 @@
-"""The ten inertial numbers of a body and every other way to write them.
+"""The ten inertial parameters of a body and conversions to other representations.
 
-One order everywhere in dynid: ``XX XY XZ YY YZ ZZ MX MY MZ M``. XX..ZZ are the entries of the
-inertia matrix about the origin of the link frame, MX..MZ the first moments (mass times centre of
-mass), M the mass. Units: kg m^2, kg m, kg.
+Order: ``XX XY XZ YY YZ ZZ MX MY MZ M``. XX..ZZ are the entries of the inertia matrix about the origin of the link
+frame, MX..MZ the first moments (mass times centre of mass), M the mass. Units: kg m^2, kg m, kg.
 
-Each function takes arrays whose last axis has ten entries and works on any leading axes.
+Each function takes arrays whose last axis has ten entries, with any leading axes.
 """
 
 from __future__ import annotations
@@ -191,7 +190,7 @@ def change_frame(pose: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why no body has some ten numbers, in words that name its link. amount: how far, kg or kg m^2."""
+    """Reason why ten parameters are not those of a body, with its link. amount: kg or kg m^2."""
 
     kind: Literal["mass", "not-positive-definite", "triangle"]
     message: str
@@ -206,10 +205,9 @@ def can_exist(parameters: ArrayLike) -> bool:
 
 
 def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[Fault]:
-    """What is wrong with the ten numbers of a link: its mass, its inertia, or the triangle inequality of its principal
-    moments, each by how much.
+    """Yield faults of the ten parameters of a link: mass, inertia, or triangle inequality of its principal moments.
 
-    rounding: share of the largest moment by which the triangle inequality may be missed, as numbers of few digits do.
+    rounding: tolerance of the triangle inequality relative to the largest moment.
     """
     ten = _ten(parameters)
     mass = float(ten[9])

@@ -1,4 +1,4 @@
-"""A robot with some joints locked: they become fixed, and what they move is part of the body they hang on."""
+"""Robot with locked joints: they become fixed, and the bodies they move are merged into their parents."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
 def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
-    """The robot without the joints named, each fixed at its position (rad or m); bodies keep all inertia.
+    """Return the robot without the named joints, each fixed at its position (rad or m); bodies keep all inertia.
 
-    A body on a locked joint is merged into its parent, as a link on a fixed joint is, and its name stays as a frame.
-    `Robot.locked` says what was locked.
+    A body on a locked joint is merged into its parent, and its name remains as a frame. `Robot.locked` lists them.
     """
     if robot.followers is not None and positions:
         from dynid.robot.followers import lock_followed

@@ -1,4 +1,4 @@
-"""Loops: closures that hold two places of a tree together, so that some of its joints follow the others."""
+"""Loop closures that connect two places of a tree, so that some joints depend on others."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ EQUATIONS: Mapping[str, int] = {"point": 3, "axis": 5, "rigid": 6, "rod": 1}
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """Two places on bodies of a tree that are held together.
+    """A constraint between two places on bodies of a tree.
 
-    kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (nothing
-    moves), "rod" (the origins keep `length`, m). first, second: places on bodies of the tree, or on its base.
+    kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (no
+    relative motion), "rod" (the origins have the distance `length`, m). first, second: places on bodies of the tree,
+    or on its base.
     """
 
     name: str
@@ -48,8 +49,8 @@ class Closure:
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Closures of a tree and a posture (tree.dof,) in which they are nearly closed: of the several ways in which a
-    chain can be assembled, the one that is reached from there is meant."""
+    """Closures of a tree and a posture (tree.dof,) in which they are nearly closed, which selects the assembly
+    branch."""
 
     closures: tuple[Closure, ...]
     posture: Array

@@ -51,10 +51,10 @@ def read_mesh(path: str | Path) -> Mesh:
 
 
 class MeshFiles:
-    """The mesh files below a folder, found by the names that robot files give them.
+    """Mesh files below a folder, found by the names in robot files.
 
-    A name such as package://arm_description/meshes/link1.stl represents a file whose place is not known here: that file
-    is taken whose path agrees with it in most folders from its end. Nothing outside the folder is ever found.
+    A name such as package://arm_description/meshes/link1.stl has no known location: the file whose path agrees in
+    most folders from its end is used. Files outside the folder are never used.
     """
 
     def __init__(self, folder: str | Path) -> None:

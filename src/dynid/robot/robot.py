@@ -1,4 +1,4 @@
-"""Robot: a frozen tree of joints and bodies, with gravity and limits. It knows nothing of friction or data."""
+"""A kinematic tree of joints and bodies, with gravity and limits, without friction or data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ JointFields = Mapping[str, tuple[int, str]]  # for a parameter's name the joint,
 
 
 def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
-    """Where the parameters of all joints go in a file, by the attribute of each symbol: Fv to damping, .."""
+    """Return the file attribute of each joint parameter by name, from the attribute of each symbol: Fv to damping, ..
+    """
     return {f"{symbol}{j + 1}": (j, attribute) for j in range(dof) for symbol, attribute in attributes.items()}
 
 
@@ -92,11 +93,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """What a joint moves: one link, with all links fixed to it merged in.
+    """Body moved by a joint: one link with all links fixed to it.
 
-    inertia: the ten numbers in the body frame, or None where the source gives none (kinematics only). virtual: it has
-    no mass and stands only between two joints, so its numbers are no parameters. held: its inertia is known, so that it
-    adds to torques what it adds and is not identified.
+    inertia: the ten parameters in the body frame, or None (kinematics only). virtual: massless, without parameters.
+    held: its inertia is known and not identified.
     """
 
     name: str
@@ -109,8 +109,8 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named place on a body (or on the base, body == BASE): `pose` (4 x 4) in the body frame. Bodies that follow
-    (`Robot.followers`) are counted behind the robot's own."""
+    """A named place on a body (or on the base, body == BASE): `pose` (4 x 4) in the body frame. Dependent bodies
+    (`Robot.followers`) are counted after the robot's own."""
 
     name: str
     body: int
@@ -233,7 +233,7 @@ class Robot:
 
     @cached_property
     def supports(self) -> Array:
-        """supports[j, i]: joint j carries body i, so body i shows in joint j's torque (dof, dof) bool."""
+        """supports[j, i]: whether joint j carries body i (dof, dof) bool."""
         carries = np.eye(self.dof, dtype=bool)
         for i, joint in enumerate(self.joints):
             if joint.parent != BASE:
@@ -250,7 +250,7 @@ class Robot:
         return robot_card(self)
 
     def limit(self, which: Limit) -> Array:
-        """A limit of every joint (dof,): lower, upper, velocity, acceleration or effort; infinite where unknown."""
+        """Return a limit of every joint (dof,): lower, upper, velocity, acceleration or effort; infinite if unknown."""
         return np.array([getattr(joint, which) for joint in self.joints], dtype=float)
 
     @property
@@ -292,14 +292,14 @@ class Robot:
 
     # -- variations ------------------------------------------------------------------------------
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
-        """The same robot mounted otherwise: gravity (3,) in its base frame, m/s^2."""
+        """Return the robot with another mounting: gravity (3,) in its base frame, m/s^2."""
         down = np.array(gravity, dtype=float)
         following = self.followers and replace(self.followers, tree=replace(self.followers.tree, gravity=down))
         return replace(self, gravity=down, followers=following)
 
     def lock(self, positions: Mapping[str, float]) -> Robot:
-        """The same robot with joints fixed at positions (rad or m), by name; what they move becomes part of the bodies
-        they hang on."""
+        """Return the robot with joints fixed at positions (rad or m), by name; their bodies are merged into the
+        parents."""
         from dynid.robot.locked import locked
         return locked(self, positions)
 
@@ -318,7 +318,7 @@ class Robot:
         return with_roles(self, measured, driven)
 
     def holding(self, links: Sequence[str]) -> Robot:
-        """The same robot where the inertia of these bodies is known: it is taken as it stands and not identified."""
+        """Return the robot with the inertia of these bodies fixed at known values."""
         from dynid.robot.roles import with_held
         return with_held(self, links)
 
@@ -338,10 +338,7 @@ def merged_inertia(parts: Sequence[Part]) -> Array | None:
 
 
 def checked_sizes(robot: Robot) -> Robot:
-    """The robot, where its names and inertias are such as a machine can have.
-
-    For what comes from files: calculations with other numbers would overflow, and messages would have no end.
-    """
+    """Return the robot if the sizes of its names and inertias are plausible, to avoid overflow and endless messages."""
     for name in (robot.name, *robot.joint_names, *robot.body_names):
         if len(name) > _LONGEST_NAME:
             raise RobotError(f"the name '{name[:40]}...' of a robot, joint or link is {len(name)} characters long",

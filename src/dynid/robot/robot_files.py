@@ -54,6 +54,7 @@ import numpy as np
 
 from dynid.errors import RobotError
 from dynid.files import read_small, toml_table
+from dynid.plugins import plugin_names
 from dynid.robot.angles import exact_angle, rounded_warnings
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, TableOptions, from_dh, from_mdh
 from dynid.robot.fields import (
@@ -68,6 +69,7 @@ from dynid.robot.fields import (
     values_of,
     vector_of,
 )
+from dynid.robot.packages import PACKAGE_SCHEME, described_path, find_in_package, is_description, plugin_robot
 from dynid.robot.robot import Robot, checked_sizes
 
 _TOP_KEYS = (
@@ -88,8 +90,11 @@ _JOINT_KEYS = ("name", "link", "kind", "inertia", *LIMITS)
 
 
 def load(source: str | Path) -> Robot:
-    """A robot from a built-in name, a .urdf, .xml or .mjcf file (or its text), a .xacro or a .toml file."""
+    """A robot from a .urdf, .xml or .mjcf file (or its text), a .xacro or a .toml file, a package:// address of one, a
+    built-in name, the name of a plugin, or a name of the package robot_descriptions such as panda_description."""
     text = str(source)
+    if text.startswith(PACKAGE_SCHEME):
+        return load(find_in_package(text))
     path = Path(source)
     suffix = path.suffix.lower()
     if text.lstrip().startswith("<") or suffix == ".xml":
@@ -103,6 +108,11 @@ def load(source: str | Path) -> Robot:
     if suffix or len(path.parts) > 1:
         raise RobotError(f"robot file '{path}' does not exist; give a .urdf, .xml, .mjcf, .xacro or .toml file or one "
                          f"of the built-in robots {', '.join(builtin_names())}")
+    if text in plugin_names("dynid.robots") and text not in builtin_names():
+        found = plugin_robot(text)
+        return found if isinstance(found, Robot) else load(found)
+    if is_description(text) and text not in builtin_names():
+        return load(described_path(text))
     return builtin(text)
 
 

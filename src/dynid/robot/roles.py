@@ -19,7 +19,7 @@ from dynid.robot.robot import BASE, Body, Joint, Robot
 
 
 def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> Robot:
-    """The robot with these joints measured and driven, its own where none are named."""
+    """Return the robot with these joints measured and driven; default its own."""
     tree = robot if robot.followers is None else robot.followers.tree
     for what, names in (("measured", measured), ("driven", driven)):
         for name in names:
@@ -38,7 +38,7 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
 
 
 def _tell_all(robot: Robot, measured: Sequence[str]) -> bool:
-    """Whether each own joint moves a measured one that no other needs (a matching by what moves with what)."""
+    """Return whether the measured joints can determine all independent ones (a bipartite matching)."""
     followers = robot.followers
     if followers is None:
         return set(measured) == set(robot.joint_names)
@@ -61,8 +61,7 @@ def _tell_all(robot: Robot, measured: Sequence[str]) -> bool:
 
 
 def as_logged(robot: Robot) -> Robot:
-    """The joints that logs of a robot may hold, measured and driven ones, as a robot of unconnected bodies: what a
-    reader of logs needs to know of them."""
+    """Return the joints that logs of a robot may hold, measured and driven ones, as a robot of unconnected bodies."""
     tree = robot if robot.followers is None else robot.followers.tree
     names = {*robot.joint_names, *robot.measured, *robot.driven}
     chosen = [joint for joint in tree.joints if joint.name in names]
@@ -79,7 +78,7 @@ def held_bodies(robot: Robot) -> tuple[str, ...]:
 
 
 def with_held(robot: Robot, links: Sequence[str]) -> Robot:
-    """The robot with the inertia of these bodies held, beside those that its file holds."""
+    """Return the robot with the inertia of these bodies fixed, in addition to those of its file."""
     followers = robot.followers
     whole = robot.bodies if followers is None else followers.tree.bodies
     for name in links:

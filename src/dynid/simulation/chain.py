@@ -1,5 +1,5 @@
-"""Inertia matrix and bias torques of a state for machines some of whose joints follow others, by mimic joints or closed
-loops: what `state.mass_and_bias` gives of all joints of the tree, brought back to the robot's own."""
+"""Inertia matrix and bias torques of a state for machines with dependent joints, by mimic joints or closed loops:
+`state.mass_and_bias` of the whole tree, projected on the independent joints."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dynid.robot.followers import DependentJoints
 
 
 class ChainRows(NamedTuple):
-    """In place of the working array of `state.pack` where joints follow.
+    """Replacement of the work array of `state.pack` for machines with dependent joints.
 
-    rows: that array of the whole tree. reached (coordinates + 1,): posture and determinant of the last solution, from
-    which the next is sought. q, dq, still (1, n), samples (1,), motion (3, 1, joints), rates (1, joints, n), status
-    (1,), matrix (joints, joints), bias (joints,), carried (joints, n): working space.
+    rows: that array of the whole tree. reached (coordinates + 1,): posture and determinant of the last solution, the
+    start of the next. q, dq, still (1, n), samples (1,), motion (3, 1, joints), rates (1, joints, n), status (1,),
+    matrix (joints, joints), bias (joints,), carried (joints, n): work space.
     """
 
     rows: Array
@@ -43,7 +43,7 @@ class ChainRows(NamedTuple):
     carried: Array
 
     def copy(self) -> ChainRows:
-        """The same with numbers of its own to work in."""
+        """Return a copy with its own work space."""
         return self._replace(**{name: getattr(self, name).copy() for name in self._fields
                                 if name not in ("tree", "closures")})
 
@@ -76,8 +76,8 @@ def _without_loops(followers: DependentJoints) -> Closures:
 
 @njit(**ALLOCATING)
 def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """Lower triangle of the inertia matrix (n, n) and bias torques (n,): G' M G and G' (M ddq + b), where ddq are the
-    accelerations of all joints while the robot's own do not accelerate. Not numbers where the loops do not close."""
+    """Compute the lower triangle of the inertia matrix (n, n) and bias torques (n,): G' M G and G' (M ddq + b), with
+    ddq the accelerations of all joints without acceleration of the independent ones. NaN if the loops do not close."""
     n, joints = len(bias), len(w.bias)
     for a in range(n):
         w.q[0, a], w.dq[0, a] = q[a], dq[a]
@@ -111,8 +111,7 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 
 
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """As `state.mass_and_bias`, for the rows of a machine with or without dependent joints: compiled for each kind
-    apart, so that the one does not carry the other's code."""
+    """As `state.mass_and_bias`, for machines with or without dependent joints, compiled separately for each."""
     raise TypeError("this function is called only from compiled code")
 
 

@@ -1,7 +1,4 @@
-"""Control laws: torques from a reference and the measured motion, and what each law knows of its closed loop.
-
-Every law answers the questions of the closed-loop methods itself (`ControlLaw`), so that nobody asks for its class.
-"""
+"""Control laws: torques from a reference and the measured motion, and properties of their closed loops."""
 
 from __future__ import annotations
 
@@ -25,10 +22,11 @@ _UNKNOWN_SETTLING = 0.5  # s, of a loop whose poles are not known
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ControlLaw:
-    """Base of all laws, with the answers of a law of which nothing more is known.
+    """Base of all laws, with default properties.
 
-    limit: largest torque, one number or one per joint; delay: ticks until a torque reaches the motor; speed_lag:
-    ticks by which the speed it uses is old, 1 for a central difference of positions, 0.5 for a backward one.
+    limit: largest torque, one number or one per joint; delay: sampling periods until a torque reaches the motor;
+    speed_lag: delay of the velocity in sampling periods, 1 for a central difference of positions, 0.5 for a backward
+    one.
     """
 
     needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to fit each other
@@ -41,7 +39,7 @@ class ControlLaw:
         return None
 
     def gains(self, dof: int) -> Law | None:
-        """The gains of one linear loop a joint; None for a law that is not known by such gains."""
+        """Return the gains of independent linear joint loops; None for a law without such gains."""
         return None
 
     def scaled(self, ratio: Array) -> Self:
@@ -49,36 +47,36 @@ class ControlLaw:
         return self
 
     def tuned(self, inertia: Array) -> ControlLaw:
-        """The law for joints of the given inertia (dof,), where it is known by what it does to them."""
+        """Return the law for joints of the given inertia (dof,), if its gains depend on it."""
         return self
 
     def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
-        """The law with which joints of the given inertia (dof,) have the closed-loop poles of the machine's own joints,
-        whose inertia `machine` (dof,) laws of known gains need."""
+        """Return the law that gives joints of the given inertia (dof,) the closed-loop poles of the machine; machine
+        (dof,): its inertia, for laws of known gains."""
         raise ModelError("the regular start needs a controller whose gains can be rescaled", "with a function as the "
                          "controller use start = 'nominal' or 'wls'", "gains-not-known")
 
     def settling(self, inertia: Array | None) -> float:
-        """Seconds until a wrong start is forgotten, from the slowest pole; inertia (dof,): of the machine's joints."""
+        """Return the settling time, s, from the slowest pole; inertia (dof,): of the machine's joints."""
         return _UNKNOWN_SETTLING
 
     def follows(self, motion: Reference) -> Reference:
-        """The reference with which the linear loop follows a motion; the motion itself where that is not known."""
+        """Return the reference with which the linear loop follows a motion; the motion itself if unknown."""
         return motion
 
     def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
-        """The reference with which the law gives exactly these torques (ticks, dof) along a motion; None where that is
-        not known."""
+        """Return the reference with which the law gives exactly these torques (ticks, dof) along a motion; None if
+        unknown."""
         return None
 
     def lagging(self, ticks: float) -> Self:
-        """The same law with a speed that is so many ticks old."""
+        """Return the law with a velocity delayed by this number of sampling periods."""
         return replace(self, speed_lag=ticks)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JointGains(ControlLaw):
-    """Base of laws of known gains, one linear loop a joint."""
+    """Base of laws with known gains of independent linear joint loops."""
 
     needs_inertia: ClassVar[bool] = True
 
@@ -156,10 +154,10 @@ class Cascade(JointGains):
 
 @dataclass(frozen=True, eq=False)
 class Poles(ControlLaw):
-    """A cascade known by its closed-loop poles: kp = omega / (2 damping), kv = 2 damping omega J.
+    """A cascade given by its closed-loop poles: kp = omega / (2 damping), kv = 2 damping omega J.
 
-    Janot, Vandanjon, Gautier, eq. 46: J is the largest inertia of each joint with the parameters at hand, so the loop
-    keeps its poles whatever they are. omega: rad/s, one number or one per joint.
+    Janot, Vandanjon, Gautier, eq. 46: J is the largest inertia of each joint with the current parameters, so the
+    poles do not depend on them. omega: rad/s, one number or one per joint.
     """
 
     needs_inertia: ClassVar[bool] = True
@@ -188,7 +186,7 @@ class Poles(ControlLaw):
         return Reference.of(q, rate=motion.rate, start=motion.start)
 
     def computed_torque(self, model: Model, theta: ArrayLike) -> ComputedTorque:
-        """The same poles by a computed torque that knows the parameters theta (parameters,) of the machine."""
+        """Return a computed-torque law with the same poles and parameters theta (parameters,)."""
         omega, damping = self._poles()
         return ComputedTorque(model, theta, omega ** 2, 2.0 * damping * omega, feedforward=False)
 
@@ -322,7 +320,7 @@ def controller_from_table(table: Mapping[str, Any]) -> Controller:
 
 
 def _believing(law: Law, model: Model, theta: ArrayLike, rotors: bool) -> Law:
-    """The law with what it believes of the machine's bodies, and of its rotors where these are asked for."""
+    """Return the law with its model of the machine's bodies, and of its rotors if requested."""
     dof = len(law.kp)
     if not can_compile(model):
         raise ModelError("computed torque needs a model all of whose terms define their elements; give a function "

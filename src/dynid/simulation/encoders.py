@@ -17,12 +17,12 @@ from dynid.simulation.plant import per_joint
 
 
 def in_counts(x: Array, step: Array) -> Array:
-    """Positions as encoders of these steps give them, as they are where a step is zero."""
+    """Return positions quantised by encoders with these steps; unchanged if a step is zero."""
     return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)
 
 
 def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise: ArrayLike, seed: int) -> Recording:
-    """The log of a robot whose measured joints are not its own, from one with exact positions of these.
+    """Return the log of a robot whose measured joints are not its independent ones, from exact positions of these.
 
     encoder, noise: of the measured joints, rad or m; one number or one each.
     """

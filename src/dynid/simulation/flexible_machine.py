@@ -14,9 +14,9 @@ COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that comp
 
 
 def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Array, Flexible]:
-    """The links as a model with its values (parameters,), and springs and motors, as `simulate` takes both.
+    """Return the model of the links with its values (parameters,), and springs and motors, for `simulate`.
 
-    The offset of a spring and the skew between encoders are of the log, not of the machine.
+    The offset of a spring and the skew between encoders belong to the log, not to the machine.
     """
     strange = [kind for kind in model.motor_friction if kind not in COMPILED_MOTOR_FRICTION]
     if strange:

@@ -63,7 +63,7 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
-    """Net torques with friction from load, into the last row of linked (n + 3, n), whose first n rows are the lower
+    """Compute net torques with load friction in the last row of linked (n + 3, n), whose first n rows are the lower
     triangle of the bodies' inertia matrix, then their bias, then the net torques without that friction."""
     n = len(dq)
     for i in range(n):
@@ -96,9 +96,8 @@ def substitute(matrix: Array, inverse: Array, x: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def transmit(load: Array, dq: Array, ddq: Array, linked: Array, matrix: Array, inverse: Array) -> None:
-    """Accelerations ddq with friction from load, from those without it: the friction is a share below one half of the
-    bodies' torques, which follow from ddq, so that putting one into the other settles. matrix, inverse: as
-    `solve_state` left them."""
+    """Compute accelerations ddq with load friction from those without it by fixed-point iteration, which converges as
+    the friction is below half of the bodies' torques. matrix, inverse: from `solve_state`."""
     n = len(ddq)
     for _ in range(60):
         load_friction(load, dq, ddq, linked)

@@ -1,6 +1,6 @@
-"""Closed loops in Python, for what the compiled loop does not know: a user's control function, a user's model or term.
+"""Closed loops in Python, for user-defined control functions, models and terms.
 
-Tick by tick the same steps as `kernels.run`, so that both give the same motion.
+The steps are those of `kernels.run`, so both give the same motion.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class CompiledBody:
 
 
 class ModelBody:
-    """Any model linear in its parameters, stepped through its own methods. Always RK4. outside: of positions (dof,) and
-    the time in ticks, what wrenches add to the joints (dof,)."""
+    """Any model linear in its parameters, integrated by RK4 through its own methods. outside: joint torques (dof,) of
+    external wrenches as a function of positions (dof,) and time in sampling periods."""
 
     def __init__(self, model: LinearModel, theta: Array, steps: int, outside: Outside | None = None) -> None:
         self.model, self.theta, self.steps, self.dof = complete(model), theta, max(steps, 1), model.dof
@@ -106,7 +106,7 @@ class ModelBody:
 
 
 def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) -> Outside | None:
-    """What wrenches add to the joints, straight lines between the ticks at t (ticks,); None for none."""
+    """Return joint torques of external wrenches, linear between the times t (ticks,); None for none."""
     robot = complete(model).robot
     if not wrenches:
         return None
@@ -123,7 +123,7 @@ def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) ->
 
 
 def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, work: RunBuffers) -> Command:
-    """A compiled law as a Python function of tick, position and speed seen."""
+    """Return a compiled law as a Python function of tick, measured position and velocity."""
     integral, out = np.zeros(dof), np.zeros(dof)
     period = 1.0 / reference.rate
     machine = NO_PLANT if plant is None else plant
@@ -164,7 +164,7 @@ def run(
     out: Array,
     measured: Array,
 ) -> tuple[int, int]:
-    """As `kernels.run`; seat: where in the state the measured position and velocity begin."""
+    """As `kernels.run`; seat: index of the measured position and velocity in the state."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

@@ -1,4 +1,4 @@
-"""Plant: a model with a parameter vector as plain arrays, and effects that no linear model has."""
+"""A model with parameters as plain arrays, and effects that are not linear in parameters."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
 
 @dataclass(frozen=True, eq=False)
 class LuGre:
-    """Dry friction with a memory, for the machine only: no model that is linear in its parameters can copy it.
+    """LuGre friction of the simulated machine, which is not linear in its parameters.
 
-        dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
+    dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 
-    Each is one number or one per joint. It comes on top of the model's own friction, which is usually left at zero.
-    Fc, Fs: N m or N. vs: rad/s or m/s. sigma0: N m/rad, sigma1, sigma2: N m s/rad.
+    Each is one number or one per joint. It is added to the model's own friction, which is usually zero. Fc, Fs: N m
+    or N. vs: rad/s or m/s. sigma0: N m/rad, sigma1, sigma2: N m s/rad.
     """
 
     Fc: ArrayLike
@@ -143,13 +143,13 @@ class Plant(NamedTuple):
 
 
 def can_compile(model: LinearModel) -> bool:
-    """Whether all of the model can say what it is made of, so that compiled code can simulate it."""
+    """Return whether all terms have elements, so that compiled code can simulate the model."""
     return complete(model).robot is not None and complete(model).elements(np.zeros(len(model.parameters))) is not None
 
 
 def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = None, ripple: Ripple | None = None,
                flexible: Flexible | None = None) -> Plant:
-    """The arrays of a model with parameters theta; hard signs are still hard (see `smoothed`)."""
+    """Return the arrays of a model with parameters theta, with discontinuous signs (see `smoothed`)."""
     whole = complete(model)
     elements = whole.elements(theta)
     if whole.robot is None or elements is None:
@@ -294,19 +294,19 @@ def all_smooth(plant: Plant) -> bool:
 
 
 def sticking(plant: Plant) -> Plant:
-    """The same plant whose dry friction with hard signs holds what is at rest (see `kernels.derivative_held`)."""
+    """Return the plant with stiction in place of discontinuous signs (see `kernels.derivative_held`)."""
     dry = plant.dry.copy()
     dry[(dry[:, KIND] == HARD) & (dry[:, FCP] > 0) & (dry[:, FCN] > 0), KIND] = STICK
     return plant._replace(dry=dry)
 
 
 def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array, torques: Array) -> Widths:
-    """A width for every sign, as narrow as the integrator's step allows.
+    """Return a width for every sign, as small as the integrator's step allows.
 
-    Near rest dry friction pulls the velocity to zero at the rate Fc w'M^-1 w / width; RK4 stays stable up to
-    2.78 / step. inverse_inertias (k, n, n): M^-1 along the motion, of which the worst counts. It is never below a
-    thousandth of the fastest reference speed (n,). Rows along one direction of which some may be widened share the
-    step. torques (n,): the largest of the bodies along the motion, of which friction from load is a part.
+    Near rest dry friction damps the velocity at the rate Fc w'M^-1 w / width; RK4 is stable up to 2.78 / step.
+    inverse_inertias (k, n, n): M^-1 along the motion, of which the worst counts. The width is at least a thousandth
+    of the fastest reference speed (n,). Rows along one direction share the step. torques (n,): the largest of the
+    bodies along the motion, for load friction.
     """
     directions = plant.dry[:, DIRECTION:]
     mobility = np.abs(np.sum((directions @ inverse_inertias) * directions, axis=2)).max(axis=0)

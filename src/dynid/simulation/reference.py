@@ -58,7 +58,8 @@ class Reference:
     @staticmethod
     def of(q: ArrayLike, dq: ArrayLike | None = None, ddq: ArrayLike | None = None, *, rate: float,
            start: float = 0.0) -> Reference:
-        """From arrays at the controller's rate; velocities and accelerations left out are central differences."""
+        """Return a reference from arrays at the controller's rate; missing velocities and accelerations are central
+        differences."""
         position = np.ascontiguousarray(q, dtype=float)
         if position.ndim != 2 or len(position) < 3:
             raise ModelError(f"a reference is (ticks, joints) with at least three ticks, got shape {position.shape}")
@@ -75,7 +76,7 @@ class Reference:
 
     @staticmethod
     def from_recording(recording: Recording, rate: float | None = None) -> Reference:
-        """The reference a log holds, on a uniform grid of `rate` Hz (default its own) from first to last sample."""
+        """Return the reference of a log on a uniform grid of `rate` Hz (default its own) from first to last sample."""
         if recording.reference is None:
             raise RecordingError(f"{recording.source}: the log has no reference; map its columns with --set "
                                  "'log.reference=[...]', or let the method use the filtered positions")
@@ -94,7 +95,7 @@ class Reference:
         return Reference.of(q, dq, rate=rate, start=start)
 
     def at(self, rate: float) -> Reference:
-        """The same motion for a controller of another rate: cubic splines through the rows."""
+        """Return the same motion at another rate by cubic splines."""
         if rate == self.rate:
             return self
         ticks = int(np.floor(self.duration * rate + 1e-9)) + 1

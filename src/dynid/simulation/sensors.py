@@ -1,4 +1,4 @@
-"""Sensors: the position and the speed that a controller sees, in compiled code."""
+"""Position and velocity measured by a controller, in compiled code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sensors(NamedTuple):
 @njit(**ONCE)
 def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: Array, seen: Array,
         speed: Array) -> None:
-    """Position `seen` and `speed` that the controller measures at a tick, in place of those of the tick before."""
+    """Update position `seen` and velocity `speed` measured by the controller at a tick."""
     for i in range(len(position)):
         x = position[i]
         if len(sensors.noise) > 0:

@@ -1,4 +1,4 @@
-"""simulate: the motion of a model under a control law, and of many parameter vectors at once."""
+"""Simulation of a model under a control law, also for many parameter vectors."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _MIN_STEP = 1e-5  # s: more steps than that a tick are refused as a slip of the 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A simulated motion, one row a tick of the controller: t (ticks,), q, dq, ddq of the links and tau of the motors
-    (ticks, dof), the torque of a tick already acting. measured: positions as the controller saw them. motors: position,
-    velocity and acceleration of the motors (3, ticks, dof) where joints are flexible, else None; the controller then
-    sees the motors.
+    """A simulated motion, one row per sampling period of the controller: t (ticks,), q, dq, ddq of the links and tau
+    of the motors (ticks, dof), with the torque of a tick already applied. measured: positions measured by the
+    controller. motors: position, velocity and acceleration of the motors (3, ticks, dof) for flexible joints,
+    otherwise None; the controller then measures the motors.
 
-    The inverse model of the parameters gives exactly tau for q, dq, ddq (rigid joints, smooth signs), less what
-    wrenches from outside add (`dynamics.wrench_torques`).
+    Inverse dynamics gives exactly tau for q, dq, ddq (rigid joints, smooth signs), minus the torques of external
+    wrenches (`dynamics.wrench_torques`).
     """
 
     t: Array
@@ -75,20 +75,17 @@ class Simulation:
         return len(self.t)
 
     def samples(self, source: str = "simulation") -> Samples:
-        """Samples of the motion for regression, nothing filtered, every row kept; of the links where joints are
-        flexible."""
+        """Return unfiltered samples of the motion for regression; of the links for flexible joints."""
         return Samples.of(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Options of a simulation. step: s, of RK4, a whole part of the controller's period (default
-    one step a period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of the sign in dry
-    friction whose own sign is hard, one number or one an element; None: as narrow as the step allows; "stick": hard,
-    and what rests is held, by one force a step; "none": hard, without care for rest.
-    start: position and velocity (2, dof) at the first tick, default the reference's. lugre, ripple, flexible: see them.
-    wrenches: what acts on the links from outside, taken at the ticks, straight lines between them.
-    """
+    """Options of a simulation. step: s, of RK4, an integer fraction of the controller's period (default one step per
+    period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of discontinuous signs of dry
+    friction, one number or one per element; None: as small as the step allows; "stick": discontinuous with stiction;
+    "none": discontinuous without stiction. start: position and velocity (2, dof) at the first tick, default the
+    reference's. lugre, ripple, flexible: see them. wrenches: on the links, linear between ticks."""
 
     step: float | str | None = None
     tolerance: float = 1e-9
@@ -121,7 +118,7 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
 
 def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller | Sequence[Controller],
                   reference: Reference, *, threads: int | None = None, **settings: Any) -> list[Simulation]:
-    """One simulation for each row of thetas (many, parameters), side by side; all with the sign widths of the first.
+    """Simulate each row of thetas (many, parameters) in parallel, with the sign widths of the first.
 
     controller: one for all, or one each.
     """
@@ -154,10 +151,11 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
 
 def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None, *,
                  steps: bool = True) -> tuple[Array, Array]:
-    """Elements of dry friction: directions w (elements, dof), it sees w.dq, and the width of each sign as simulated.
+    """Return elements of dry friction: directions w (elements, dof), acting on w.dq, and the width of each simulated
+    sign.
 
-    steps: with those of friction curves, whose widths are their shape and not for the integrator alone. A model
-    that does not say its elements is taken to have one on every joint, of no width.
+    steps: include the steps of friction curves. A model without elements is assumed to have one per joint of zero
+    width.
     """
     if not can_compile(model):
         return np.eye(model.dof), np.zeros(model.dof)
@@ -248,8 +246,8 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
 
 
 def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Settings) -> Settings:
-    """The settings with a step that follows the swing of flexible joints, where none is given: RK4 is stable up to 2.8
-    over its rate and follows it to a thousandth at half of it."""
+    """Return the settings with a step that resolves the oscillation of flexible joints, if none is given: RK4 is
+    stable up to 2.8 over its rate and accurate to a thousandth at half of it."""
     if run.flexible is None or run.step is not None or not can_compile(model):
         return run
     rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))

@@ -1,7 +1,7 @@
-"""Control laws of a tool in space: accelerations of the tool by feedback of the model, and impedance.
+"""Task-space control laws: model-based acceleration control of a tool, and impedance control.
 
-Both take their reference from the joints': where these would bring the tool, at which speed and acceleration. They run
-in the Python loop, since their Jacobians are not in the compiled one.
+The tool reference is the forward kinematics of the joint reference. They run in the Python loop, since the compiled
+loop has no Jacobians.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Tool(NamedTuple):
 class ToolLaw(ControlLaw):
     """Base of laws for a frame of the robot.
 
-    model, theta: what the controller believes of the machine, its friction left alone. frame: of the robot. task:
-    "position" of the frame's origin, or "pose", its turn too. posture, damping: gains, 1/s^2 and 1/s, with which joints
-    that the task leaves free follow the reference's. rotors: with the inertia of the rotors.
+    model, theta: the controller's model, without friction compensation. task: "position" of the frame's origin, or
+    "pose" with its orientation. posture, damping: gains, 1/s^2 and 1/s, of redundant joints. rotors: include rotor
+    inertias.
     """
 
     needs_inertia: ClassVar[bool] = False
@@ -88,8 +88,7 @@ class ToolLaw(ControlLaw):
         return np.asarray(inverse.T @ matrix @ inverse)
 
     def error(self, wanted: Array, found: Array) -> Array:
-        """How far a pose (4, 4) is from the wanted one (axes,): m, and the turn between them, rad, in axes of the
-        base."""
+        """Return the error of a pose (4, 4) (axes,): m, and the rotation vector, rad, in base axes."""
         from scipy.spatial.transform import Rotation
 
         off = wanted[:3, 3] - found[:3, 3]

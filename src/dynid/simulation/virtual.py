@@ -1,4 +1,4 @@
-"""VirtualRobot: a simulated machine that gives recordings, so that methods can be tried where the truth is known."""
+"""Simulated machine that gives recordings, for tests with known parameters."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class VirtualRobot:
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
-        """A log of the machine following the reference, the same for the same seed.
+        """Return a log of the machine following the reference, the same for the same seed.
 
-        The torque of a row is the mean of what acted before and after its tick, as a current sensor gives it. Where the
-        robot has its encoders on other joints (`Robot.measured`), steps and noise are theirs, one number or one each,
-        and the controller sees true positions.
+        The torque of a row is the mean of the torques before and after its tick, as a current sensor gives it. If the
+        encoders are on other joints (`Robot.measured`), steps and noise are theirs, and the controller uses true
+        positions.
         """
         robot = complete(self._links).robot
         if robot is not None and (robot.measured or robot.driven):
@@ -175,7 +175,7 @@ def _at(t: Array, x: Array, when: Array) -> Array:
 
 
 def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.Generator) -> Array:
-    """White noise (samples, dof) whose mean square is so many dB below the signal's, zero without a ratio."""
+    """Return white noise (samples, dof) with a mean square the given dB below the signal's, zero without a ratio."""
     if ratio is None:
         return np.zeros_like(signal)
     each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (

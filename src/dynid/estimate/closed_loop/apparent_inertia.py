@@ -1,9 +1,8 @@
-"""Apparent inertia: the one with which each joint's linear loop turns the reference into the measured position best.
+"""Apparent inertia: the inertia with which each joint's linear loop best reproduces the measured position.
 
-q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki): friction, gravity and coupling are left out, so
-this is a scale for gains, no estimate. The joint's mean position has no part in it. A light joint in a stiff loop
-follows its reference whatever its inertia: there the least that fits would be any, and what a sampled loop can hold is
-the bound, kd T.
+q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 + kp s + ki). Friction, gravity and coupling are neglected, so
+this is only a scale for gains. The mean position is removed. A light joint in a stiff loop follows its reference for
+any small inertia; the lower bound is kd T, the stability limit of the sampled loop.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ class JointLoop:
     follow: float
 
     def response(self, inertia: float, reference: Array, rate: float) -> Array:
-        """Positions (ticks,) of a joint of this inertia under a reference (ticks,) at `rate` Hz that stood still
-        before."""
+        """Return the positions (ticks,) of a joint with this inertia under a reference (ticks,) at `rate` Hz, from
+        rest."""
         from scipy.signal import lfilter
 
         above, below = [0.0, self.kd * self.follow, self.kp], [inertia, self.kd, self.kp]
@@ -62,8 +61,7 @@ def _trapezoidal(order: int, rate: float) -> Array:
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
-    """Inertia of each joint (dof,) that the logged loop shows, kg m^2 or kg; at least kd T, as with less one tick of
-    the speed feedback would take away more than the speed."""
+    """Return the apparent inertia of each joint (dof,), kg m^2 or kg; at least kd T."""
     found = np.ones(len(gains.kp))
     for j, (kp, ki, kd, follow) in enumerate(zip(gains.kp, gains.ki, gains.kd, gains.follow, strict=True)):
         joint = JointLoop(float(kp), float(ki), float(kd), float(follow))

@@ -49,9 +49,8 @@ class SimulatedRun:
 class Loop:
     """All logs of a problem with the control law.
 
-    apparent_inertia (dof,): inertia of each joint that the logged loop shows; None for a law without gains of its own.
-    settling: s until a wrong start is forgotten. step: of the simulation, s. assumed: the poles that were taken because
-    no controller was given, else None.
+    apparent_inertia (dof,): from the logged loop, None for a law without gains. settling: settling time, s. step:
+    integration step, s. assumed: assumed poles if no controller was given, otherwise None.
     """
 
     model: LinearModel
@@ -64,19 +63,20 @@ class Loop:
     assumed: Poles | None = None
 
     def machine_law(self, theta: Array) -> ControlLaw:
-        """The machine's own law for parameters theta (parameters,): known gains as they are, known poles as gains that
-        give them."""
+        """Return the machine's law for parameters theta (parameters,): known gains, or gains computed from known
+        poles."""
         return self.controller.tuned(self.inertia(theta))
 
     def rescaled_law(self, theta: Array) -> ControlLaw:
-        """The machine's law with its gains scaled so that parameters theta (parameters,) leave its poles in place."""
+        """Return the machine's law with gains scaled so that its poles are the same with parameters theta
+        (parameters,)."""
         if self.apparent_inertia is None:
             return self.machine_law(theta)
         return self.controller.scaled(self.inertia(theta) / self.apparent_inertia)
 
     def inertia(self, theta: Array) -> Array:
-        """Largest inertia of each joint along the references (dof,), refused where it is not positive; ones for a law
-        that does not ask for it."""
+        """Return the largest inertia of each joint along the references (dof,); ones for a law that does not need it.
+        Refuses inertias that are not positive."""
         if not self.controller.needs_inertia:
             return np.ones(self.model.dof)
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
@@ -88,14 +88,13 @@ class Loop:
         return found
 
     def run(self, theta: Array) -> SimulatedRun:
-        """The closed loop of every log with parameters theta (parameters,) along the references as they stand, for
-        instruments: any robot close to the log gives them, so a law that was only assumed may be replaced by one that
-        holds the robot better."""
+        """Simulate the closed loop of every log with parameters theta (parameters,) along the given references, for
+        instruments; an assumed law may be replaced by one that stabilises the robot better."""
         return self._closest(theta, self._stable_law, lambda log, law: log.reference)
 
     def run_following(self, theta: Array) -> SimulatedRun:
-        """The closed loop of every log with parameters theta (parameters,) under the law as it is; along references
-        computed from positions as these parameters need them (`following_reference`)."""
+        """Simulate the closed loop of every log with parameters theta (parameters,) under the given law; references
+        computed from positions are adapted to these parameters (`following_reference`)."""
         return self._closest(theta, lambda theta, law: law, lambda log, law: self.following_reference(log, theta, law))
 
     def _closest(self, theta: Array, adapted: Callable[[Array, ControlLaw], ControlLaw],
@@ -118,12 +117,12 @@ class Loop:
         return min(found, key=lambda one: one[0])[1]
 
     def _laws(self, theta: Array) -> tuple[LawOf, ...]:
-        """The laws to try for parameters theta: the machine's own, and with other inertia than the logged loop shows
-        the rescaled one too.
+        """Return the laws to try for theta: the machine's own, and the rescaled one if the inertia differs from the
+        apparent inertia.
 
-        Known gains are the machine's own, so a robot close to it follows the log with them and with no others; one
-        with far other inertia may not even stand with them. The apparent inertia is too rough to tell which it is, as
-        gravity and friction pass for inertia there: where it differs, the log itself tells.
+        A robot close to the machine follows the log with the known gains; one with a very different inertia may be
+        unstable with them. The apparent inertia is too rough to decide, as gravity and friction affect it, so the log
+        decides.
         """
         if self.apparent_inertia is None:
             return (self.machine_law,)
@@ -132,14 +131,15 @@ class Loop:
         return (self.machine_law,) if close else (self.machine_law, self.rescaled_law)
 
     def _stable_law(self, theta: Array, law: ControlLaw) -> ControlLaw:
-        """The law, or the computed torque with the assumed poles where joints move each other so much that one loop a
-        joint would not hold them."""
+        """Return the law, or a computed-torque law with the assumed poles if independent joint loops would be
+        unstable."""
         if self.assumed is None or not isinstance(self.model, Model) or self._holds(theta, law):
             return law
         return self.assumed.computed_torque(self.model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Whether one tick of the speed feedback, T M^-1 kd, stays well below what a sampled loop can bear, 2."""
+        """Return whether T M^-1 kd, one sampling period of velocity feedback, stays well below the stability limit 2.
+        """
         gains = law.gains(self.model.dof)
         if gains is None:
             return True
@@ -152,11 +152,9 @@ class Loop:
         return True
 
     def following_reference(self, log: Log, theta: Array, law: ControlLaw) -> Reference:
-        """The log's own reference, or where the log holds none the one with which a robot of parameters theta follows
-        the positions.
+        """Return the log's reference, or one computed so that a robot of parameters theta follows the positions.
 
-        A loop without integral lags by what gravity and friction ask of it; a reference computed with the whole torque
-        lets it ask for just that.
+        A loop without integral action lags under gravity and friction; the computed reference compensates for it.
         """
         if not log.from_positions:
             return log.reference
@@ -166,14 +164,14 @@ class Loop:
         return log.reference if found is None else found
 
     def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:
-        """(samples, dof): rows in which dry friction of parameters theta (parameters,) has no clear sign in any of the
-        motions whose velocities (samples, dof) are given."""
+        """Return rows (samples, dof) in which dry friction of parameters theta (parameters,) has no clear sign in one
+        of the motions with the given velocities (samples, dof)."""
         directions, widths = friction_elements(self.model, theta, log.reference, self.step)
         return friction_sign_unclear(directions, widths, speeds)
 
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
-    """The loop of a problem: references of its logs, or computed from the positions where a log has none."""
+    """Return the loop of a problem, with references of its logs or computed from the positions."""
     parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
     assumed = _assumed_poles(dof, min(part.rate for part in parts)) if given is None else None
@@ -215,7 +213,7 @@ def _refuse_open_loop(gains: Law, method: str) -> None:
 
 
 def closed_loop_facts(loop: Loop, iterations: int, seconds_dropped: float) -> dict[str, Any]:
-    """Diagnostics of every closed-loop method: how many iterations, and what the loop was simulated with."""
+    """Return the diagnostics of a closed-loop method: number of iterations and the simulated loop."""
     return {"iterations": iterations, "converged": True, "notes": list(loop.notes),
             "transient_dropped": seconds_dropped,
             "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}

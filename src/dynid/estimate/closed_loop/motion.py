@@ -1,4 +1,4 @@
-"""Simulated motions beside measured ones: at the same rows, how far apart, and where dry friction has no clear sign."""
+"""Comparison of simulated with measured motions at the same rows, and rows in which dry friction has no clear sign."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
 
 
 def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Array]) -> Bools:
-    """(samples, dof): rows in which dry friction that acts on a joint has no clear sign in any of the motions whose
-    velocities (samples, dof) are given; directions (elements, dof) and widths (elements,) as `dry_elements` has them.
-    """
+    """Return rows (samples, dof) in which dry friction on a joint has no clear sign in one of the motions with the
+    given velocities (samples, dof); directions (elements, dof) and widths (elements,) as in `dry_elements`."""
     out = np.zeros(speeds[0].shape, dtype=bool)
     for dq in speeds:
         for direction, width in zip(directions, widths, strict=True):
@@ -57,8 +56,8 @@ def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Arr
 
 def friction_elements(model: LinearModel, theta: Array | None, reference: Reference, step: float | None
                       ) -> tuple[Array, Array]:
-    """Directions (elements, dof) and widths (elements,) of dry friction as simulated with parameters theta; one on
-    every joint, of no width, where no parameters are known yet."""
+    """Return directions (elements, dof) and widths (elements,) of dry friction in a simulation with theta; one per
+    joint with zero width if theta is None."""
     if theta is None:
         return np.eye(model.dof), np.zeros(model.dof)
     return dry_elements(model, theta, reference, step, steps=False)

@@ -1,4 +1,4 @@
-"""References: what the controller of each log was asked to follow, or what makes the simulated loop follow the log."""
+"""References of each log: the commanded motion, or one computed so that the simulated loop follows the log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ _MAX_TICKS_OUTSIDE = 1.5  # ticks by which samples may stand outside their refer
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One log: its samples and the reference its loop is simulated along.
-
-    from_positions: the log holds no reference, so it was computed from the filtered positions.
-    """
+    """Samples of one log and the reference of its simulated loop; `from_positions` if the reference was computed."""
 
     samples: Samples
     reference: Reference
@@ -27,8 +24,7 @@ class Log:
 
 def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
                    ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
-    """One log for each set of samples, and notes on those whose reference had to be computed; recordings: one each, or
-    none at all."""
+    """Return one log for each set of samples, and notes on computed references; recordings: one each, or none."""
     logs, notes = [], []
     for k, part in enumerate(parts):
         recording = recordings[k] if recordings else None
@@ -42,12 +38,12 @@ def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], la
 
 
 def measured_motion(samples: Samples) -> Reference:
-    """Filtered positions, velocities and accelerations of a log as a motion to follow."""
+    """Return filtered positions, velocities and accelerations of a log as a reference."""
     return Reference(samples.q, samples.dq, samples.ddq, samples.rate, float(samples.t[0]))
 
 
 def _covering(part: Samples, reference: Reference) -> Reference:
-    """The reference, refused where it does not last over all samples."""
+    """Return the reference. Refuses one that does not cover all samples."""
     more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from "

@@ -1,7 +1,7 @@
-"""Speed lag: how old the speed is that a controller uses, as the logged torques show it.
+"""Delay of a controller's velocity feedback, estimated from the logged torques.
 
-The logged torque says which speed the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. A controller that
-takes it from positions sees it late by d, v = dq - d ddq, which moves the loop as an inertia smaller by d kd would.
+The logged torque determines the velocity the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. With a
+delay d, v = dq - d ddq, which acts like an inertia smaller by d kd.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SHORTEST = 0.05  # ticks, below which a lag is none
 
 
 def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw, tuple[Note, ...]]:
-    """The law with the speed lag that one log with a reference shows, and notes on it; as given where gains or log do
-    not tell."""
+    """Return the law with the velocity delay of one log with a reference, and notes; unchanged if it cannot be
+    estimated."""
     law = control_law(controller)
     try:
         gains = law.gains(recording.dof)
@@ -41,8 +41,8 @@ def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw
 
 def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, Recording]]
                    ) -> tuple[ControlLaw, tuple[Note, ...]]:
-    """The law with the age of the speed it uses, in ticks, and notes on what the torques show; an age that was given
-    stays, and an integral hides it."""
+    """Return the law with the estimated velocity delay in sampling periods, and notes; a given delay is kept, and
+    integral action prevents the estimate."""
     if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < MIN_TICKS_FOR_LAG for reference, _ in logs):
         return law, ()
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
@@ -60,7 +60,8 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
 
 
 def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:
-    """Ticks by which the speed of each joint is old in one log; None where its torques are not those of the gains."""
+    """Return the velocity delay of each joint in one log, in sampling periods; None if its torques do not match the
+    gains."""
     from scipy.signal import butter, sosfiltfilt
 
     rate, cutoff = reference.rate, butter(4, _CUTOFF, output="sos")
@@ -74,7 +75,7 @@ def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[f
 
 
 def _lag(v: Array, dq: Array, ddq: Array) -> float | None:
-    """The d of v = gain dq - d ddq, s; None where that does not hold or the gain is not one."""
+    """Return d of v = gain dq - d ddq, s; None if the fit is poor or the gain is not one."""
     x = np.column_stack([dq, -ddq])
     (gain, lag), *_ = np.linalg.lstsq(x, v, rcond=None)
     miss = float(np.linalg.norm(v - x @ [gain, lag])) / max(float(np.linalg.norm(v)), 1e-300)

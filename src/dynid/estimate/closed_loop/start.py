@@ -20,7 +20,7 @@ from dynid.simulation import ControlLaw, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
-    """The simulations that the first iteration takes its motion from."""
+    """Return the simulations that the first iteration starts from."""
     if start == "regular":
         return run_unit_inertias(loop)
     if start == "regular-links":
@@ -36,8 +36,8 @@ def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
 
 
 def _filtered(problem: Problem) -> Array:
-    """Parameters (parameters,) of weighted least squares on the logs prepared with a cut-off of their own, among robots
-    that can exist where the model has bodies: biased a little, and never too far off to be simulated."""
+    """Return parameters (parameters,) of (consistent) weighted least squares on filtered logs: slightly biased, but
+    always possible to simulate."""
     data = tuple(prepare(log) for log in problem.recordings) or problem.data
     smooth = Problem.of(problem.model, data, base=problem.base, blocks=1, threads=problem.threads)
     return (consistent_weighted(smooth) if problem.model.parameters.bodies else weighted_least_squares(smooth)).full
@@ -58,11 +58,9 @@ def run_unit_inertias(loop: Loop) -> SimulatedRun:
 
 
 def run_unit_links(loop: Loop) -> SimulatedRun:
-    """Links of unit inertia about their own joint's axis, or of unit mass where it slides, and of nothing else, in a
-    loop with the machine's poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51).
-
-    The inertia matrix is regular in every posture, as each joint adds one to its own direction.
-    """
+    """Simulate links of unit inertia about their own joint axis, or unit mass for prismatic joints, with the
+    machine's poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is regular in
+    every posture."""
     robot = complete(loop.model).robot
     if robot is None or robot.followers is not None or any(body.virtual for body in robot.bodies):
         raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")
@@ -77,8 +75,8 @@ def run_unit_links(loop: Loop) -> SimulatedRun:
 
 
 def unit_links(robot: Robot) -> Array:
-    """Ten numbers a body (10 bodies,): inertia 1 about the axis of a joint that turns, ZZ = 1 where that is the body's
-    own z, and M = 1 of one that slides."""
+    """Return ten parameters per body (10 bodies,): inertia 1 about the axis of a revolute joint, M = 1 for a
+    prismatic one."""
     numbers = np.zeros((robot.dof, 10))
     for j, joint in enumerate(robot.joints):
         x, y, z = joint.after[2, :3]  # the joint's axis in the body's frame

@@ -1,4 +1,4 @@
-"""Slopes of the simulated torques in the parameters: how much of a change of parameters the motion itself takes up."""
+"""Derivatives of the simulated torques with respect to the parameters, including the change of the motion."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ _SHRINK = (1.0, 0.1, 0.01)  # of the step of a parameter, tried in turn until it
 
 
 def linearised(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
-    """Equations whose motion follows the parameters, about base values here (base,): R M beta = rho - R here + R M here
-    with the M (base, base) of `torque_slopes`."""
+    """Return equations that include the change of the motion, about base values here (base,): R M beta = rho - R here
+    + R M here, with M (base, base) of `torque_slopes`."""
     r = stacked.r @ slopes
     return Stacked(r, stacked.rho - stacked.r @ here + r @ here, stacked.rest, stacked.rows)
 
 
 def torque_slopes(problem: Problem, loop: Loop, law_of: LawOf, theta: Array, samples: Sequence[Samples],
                   weights: Array, sizes: Array) -> Array:
-    """M = (X'WX)^-1 X'WS (base, base), S the slopes of the simulated torques, X the regressor of the simulated motion.
+    """Return M = (X'WX)^-1 X'WS (base, base), with S the derivatives of the simulated torques and X the regressor of
+    the simulated motion.
 
-    tau(beta) = X(beta) beta, so S is X and what the motion itself changes. Where it hardly moves M is the identity and
-    a plain iteration contracts at once. A soft loop with much friction is far from that: an iteration takes the share
-    1 - M of an error with it, which makes them slow or diverge, and the noise in the fixed point is M^-1 times that of
-    a least squares. law_of: how the law follows from parameters, as for theta (parameters,). samples: the simulated
-    motion of each log. weights (dof,): of the joints. sizes (base,): by which each parameter is moved.
+    tau(beta) = X(beta) beta, so S is X plus the effect of the changed motion. If the motion hardly changes, M is the
+    identity and a plain iteration converges at once. In a soft loop with much friction an iteration keeps the share 1
+    - M of an error, and the noise of the fixed point is M^-1 times that of least squares. law_of: the law as a
+    function of the parameters. samples: simulated motion of each log. weights (dof,): of the joints. sizes (base,):
+    step sizes.
     """
     base = problem.base
     layout = Layout.of(problem.model, base)
@@ -61,8 +62,8 @@ def torque_slopes(problem: Problem, loop: Loop, law_of: LawOf, theta: Array, sam
 
 
 def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array, sizes: Array) -> Array:
-    """Slopes of the simulated torques in each base parameter (base, samples, dof), over steps of these sizes (base,) or
-    smaller ones where a robot so far off cannot be simulated."""
+    """Return derivatives of the simulated torques by each base parameter (base, samples, dof), with steps of these
+    sizes (base,), or smaller ones if the simulation fails."""
     here = problem.base.reduce(theta)
     ways = np.array([problem.base.expand(here + unit) - problem.base.expand(here) for unit in np.eye(len(here))])
 
@@ -80,7 +81,7 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:
-    """One simulation of a log for each row of thetas (many, parameters), each with its own law and reference."""
+    """Simulate a log for each row of thetas (many, parameters), each with its own law and reference."""
     laws = [law_of(theta) for theta in thetas]
     if not log.from_positions:
         return simulate_many(loop.model, thetas, laws, log.reference, step=loop.step, threads=threads)

@@ -1,16 +1,15 @@
-"""Instruments from motions without noise: projected equations, their residuals, and the covariance of the estimate.
+"""Instruments from noise-free motions: projected equations, their residuals, and the covariance of the estimate.
 
-Z is the regressor along a motion without noise. Two precautions, both needed when nothing is filtered:
+Z is the regressor along a noise-free motion. Two precautions are needed for unfiltered data:
 
-- The sign of a noisy velocity is wrong near standstill in a way that no instrument repairs, for its error follows the
-  true velocity. Columns that are no polynomial of the velocity (dry friction of any kind) are therefore computed from
-  the measured velocity smoothed over a short window: its sign is right but for the few rows next to a reversal. (The
-  instrument's own sign would do only where the simulated loop is exactly the machine's: at half its bandwidth it
-  reverses late and takes two thirds of the dry friction with it. A dead zone loses the rows that tell dry from
-  viscous friction.)
-- A second difference of encoder steps has a huge deviation and almost no power at the frequencies of the motion. Summed
-  against a smooth Z it cancels; at a jump of Z it does not. So Z is tapered instead of cut where rows are left out, and
-  its dry columns are smoothed over a short window. Any such change keeps Z a valid instrument.
+- The sign of a noisy velocity is wrong near standstill, with an error that is correlated with the true velocity, so
+  instruments do not correct it. Columns that are no polynomial of the velocity (dry friction) therefore use the
+  measured velocity smoothed over a short window; its sign is wrong only in a few rows next to a reversal. (The
+  instrument's own sign would require an exact loop: at half the bandwidth it reverses late and loses two thirds of
+  the dry friction. A dead zone loses the rows that separate dry from viscous friction.)
+- A second difference of encoder steps has a large variance but almost no power at the frequencies of the motion. Its
+  product with a smooth Z cancels in the sum, but not at a jump of Z. Z is therefore tapered where rows are excluded,
+  and its dry columns are smoothed. Z remains a valid instrument.
 """
 
 from dynid.estimate.instruments.covariance import spectral_covariance, spectral_freedom

@@ -1,11 +1,10 @@
 """Covariance of instrumental estimates, from the spectra of instruments and residuals.
 
-(Z'Y)^-1 S (Z'Y)^-T, S the covariance of Z'residual under residuals correlated in time and between joints. Both are
-taken at the low rate, where the sum of Z times a residual loses nothing, as Z has no faster parts. S is summed over
-frequencies, S_jl = sum_k Z_j(k) P_jl(k) Z_l(k)* / rows with the residuals' cross-spectrum P: the noise of second
-differences grows with the fourth power of frequency, and what it has above the motion must not count. Residuals are
-stationary only once divided by their own amplitude, which then counts with the instruments: a coarse encoder errs most
-where a joint is slow.
+(Z'Y)^-1 S (Z'Y)^-T, with S the covariance of Z'residual under residuals correlated in time and between joints. Both
+are evaluated at the low rate, since Z has no faster parts. S is summed over frequencies, S_jl = sum_k Z_j(k) P_jl(k)
+Z_l(k)* / rows with the residuals' cross-spectrum P, so that the noise of second differences above the motion's
+frequencies does not count. Residuals are first divided by their local amplitude, because a coarse encoder has most
+error where a joint is slow.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> A
 
 
 def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> float:
-    """Return the degrees of freedom of the covariance: the fewest of the residuals' spectrum of any joint.
+    """Return the degrees of freedom of the covariance: the smallest of the residuals' spectrum of any joint.
 
     Every frequency of a periodogram has two, and a fit leaves a share of them where the instruments are.
     """
@@ -57,7 +56,8 @@ def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
 
 
 def _multiplicity(low: LowRate) -> Array:
-    """How many frequencies each of a real series represents (frequencies,): two, but for the ends."""
+    """Return the number of frequencies that each of a real series represents (frequencies,): two, except at the ends.
+    """
     rows = len(low.residual)
     found = np.full(rows // 2 + 1, 2.0)
     found[0] = 1.0
@@ -87,10 +87,11 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
 
 
 def residual_amplitude(low: LowRate) -> Array:
-    """Local amplitude of the residuals of each joint about each row (dof, rows), not below a fifth of their deviation.
+    """Return the local amplitude of the residuals of each joint (dof, rows), at least a fifth of their standard
+    deviation.
 
-    It is taken over many times as long as the residuals are correlated, once divided by it, as what is slower would be
-    divided out of them. That is found in turn, from few rows on: bursts are no correlation.
+    It is averaged over many correlation times of the scaled residuals, since slower parts would be divided out. Both
+    are determined iteratively from short windows on.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_QUIETEST * low.deviation, 1e-300)):
@@ -107,7 +108,7 @@ def residual_amplitude(low: LowRate) -> Array:
 
 
 def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
-    """Root mean square (m,) of residuals (m,) that count, over so many rows about each."""
+    """Return the root mean square (m,) of the valid residuals (m,) over a moving window of `rows`."""
     from scipy.ndimage import uniform_filter1d
 
     near = (uniform_filter1d(x, rows) for x in (np.where(counts, residual, 0.0) ** 2, counts.astype(float)))
@@ -117,11 +118,8 @@ def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
 
 def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
           multiplicity: Array) -> list[Array]:
-    """Share of the noise that the fit leaves in the residuals of each joint, near each frequency (frequencies,).
-
-    A fit takes noise away at the few frequencies of the motion, where the instruments are and S is summed, and leaves
-    the rest alone: 1 - w^2 z* (Z'W^2 Z)^-1 z, one minus the leverage of a frequency, not one number for all of them.
-    """
+    """Return the share of the noise that remains in the residuals of each joint, near each frequency (frequencies,):
+    one minus the leverage of a frequency, 1 - w^2 z* (Z'W^2 Z)^-1 z."""
     wide = []
     for weight, z, own in zip(weights, instruments, columns, strict=True):
         full = np.zeros((int(max(kept.max(), own.max())) + 1, z.shape[1]), dtype=complex)
@@ -135,12 +133,12 @@ def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Arra
 
 
 def _near(spectrum: Spectra) -> Spectra:
-    """Mean over neighbouring frequencies: enough of them to be steady, few enough to leave the shape."""
+    """Return the mean over neighbouring frequencies."""
     half = _half_width(len(spectrum))
     mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
     return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")
 
 
 def _half_width(frequencies: int) -> int:
-    """Number of neighbouring frequencies on each side that a smoothed spectrum takes the mean of."""
+    """Return the number of neighbouring frequencies on each side for smoothing a spectrum."""
     return min(max(4, frequencies // 50), max((frequencies - 1) // 2, 0))

@@ -1,4 +1,4 @@
-"""[Z Y tau]: measured equations beside their instruments, as equations that `fold` takes."""
+"""Equations [Z Y tau]: measured equations together with their instruments, for `fold`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
 
 @dataclass(frozen=True, eq=False)
 class Instrumented:
-    """Measured equations and, in front of their columns, the instruments Z: the regressor along motions without noise.
+    """Measured equations preceded by the instruments Z: the regressor along noise-free motions.
 
-    motions: one a log, at the rows of its samples. tapers: how much of Z each equation keeps (samples, dof), between 0
-    and 1. A row without instruments stays: it counts for nothing, since only sums over Z do.
+    motions: one per log, at the rows of its samples. tapers: factor on Z of each equation (samples, dof), between 0
+    and 1. A row with zero Z has no influence.
     """
 
     measured: Measured
@@ -56,8 +56,8 @@ class Instrumented:
         return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
     def instruments(self, piece: Piece) -> Array:
-        """Z (rows of the measured layout, m) of a piece: dry columns smoothed, tapered. Torques are those of the
-        motion and mean nothing."""
+        """Return Z (rows of the measured layout, m) of a piece, tapered, with smoothed dry columns. Its torque rows
+        are meaningless."""
         motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.measured.layout
         window = hann(motion.rate)
         half = len(window) // 2
@@ -75,7 +75,7 @@ class Instrumented:
         return piece_entries(self.logs[piece.log], piece, full)
 
     def along_motion(self, piece: Piece) -> Array:
-        """The regressor along the motion as it stands (rows of the measured layout, m), of a piece."""
+        """Return the regressor along the motion (rows of the measured layout, m) of a piece."""
         motion = self.motions[piece.log]
         return piece_entries(self.logs[piece.log], piece, lambda rows: self.measured.layout.entries(motion, rows))
 

@@ -19,10 +19,10 @@ _MEMORY = 400_000_000  # bytes of measured entries kept between iterations
 
 
 class Measured:
-    """Torque equations whose dry columns are taken at the smoothed velocity; kept where memory allows, as every
-    iteration asks for them again.
+    """Torque equations with dry columns at the smoothed velocity, cached if memory allows because every iteration
+    uses them.
 
-    steady: the logs with that velocity. dry_rows: where the entries of dry columns stand in the layout.
+    steady: the logs with that velocity. dry_rows: rows of the dry columns in the layout.
     """
 
     def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:

@@ -1,4 +1,4 @@
-"""All joints' equations projected on their instruments: what remains is a small square problem."""
+"""Projection of all joints' equations on their instruments, which gives a small square problem."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y, as a share of the larges
 class Projected:
     """Equations of all joints projected on the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
 
-    r (kept, kept), rho (kept,): Q_Z'Y and Q_Z'tau. z (kept, kept): triangular factor of Z. kept: base columns that the
-    instruments excite, of `base` in all. rest: weighted squared torque that the instruments do not see. rows: how many
-    equations went in.
+    r (kept, kept), rho (kept,): Q_Z'Y and Q_Z'tau. z (kept, kept): triangular factor of Z. kept: excited base
+    columns, of `base` in all. rest: weighted squared torque outside the span of the instruments. rows: number of
+    equations.
     """
 
     r: Array
@@ -44,7 +44,7 @@ class Projected:
         return float(singular[0] / singular[-1])
 
     def solution(self) -> Array:
-        """(Z'Y)^-1 Z'tau as base values (base,), zero where the instruments excite nothing."""
+        """Return (Z'Y)^-1 Z'tau as base values (base,), zero for parameters that the instruments do not excite."""
         scale, beta = np.linalg.norm(self.r, axis=0), np.zeros(self.base)
         beta[self.kept] = np.linalg.solve(self.r / scale, self.rho) / scale
         return beta
@@ -62,9 +62,10 @@ class Projected:
 
 
 def project(regression: Regression, weights: Array, rows: int) -> Projected:
-    """The projection from the fold of `Instrumented` equations, weighted by joint (dof,); rows: equations that count.
+    """Return the projection of compressed `Instrumented` equations, weighted by joint (dof,); rows: number of valid
+    equations.
 
-    Two QR factorisations in one: R of [Z Y tau] holds Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
+    R of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
     """
     stacked, base = regression.stack(weights), regression.base
     b = len(base) // 2

@@ -15,7 +15,7 @@ LOW_RATE = 100.0  # Hz, at which residuals are judged
 
 
 def low_decimation(samples: Samples) -> Decimation | None:
-    """Decimation of samples to the rate at which residuals are judged; None where they have it already."""
+    """Return the decimation of samples to the rate of the residuals; None if they have it already."""
     if samples.decimation is not None:
         return samples.decimation
     factor = int(samples.rate // LOW_RATE)
@@ -26,10 +26,9 @@ def low_decimation(samples: Samples) -> Decimation | None:
 class LowRate:
     """Equations at the low rate: z per joint (columns, rows), residual (rows, dof).
 
-    kept (rows, dof): how much of its instruments each row keeps. columns: of each joint, among the base parameters.
-    scale: what a sum over these rows stands for in rows of the fold. deviation (dof,): of the residuals.
-    relative_error: percent, of the torques along the instruments against the measured ones. unexplained: share of the
-    torque that the measured equations leave.
+    kept (rows, dof): taper of each row. columns: of each joint, among the base parameters. scale: rows of the
+    regression per row here. deviation (dof,): standard deviation of the residuals. relative_error: percent, of the
+    torques along the instruments. unexplained: share of the torque that the measured equations do not explain.
     """
 
     z: list[Array]
@@ -42,7 +41,7 @@ class LowRate:
     unexplained: float
 
     def weights(self) -> Array:
-        """1 / deviation of each joint's residuals (dof,); ones where all of them fit exactly."""
+        """Return 1 / standard deviation of each joint's residuals (dof,); ones if all fit exactly."""
         if not np.any(self.deviation > 0):
             return np.ones(len(self.deviation))
         return 1.0 / np.maximum(self.deviation, 1e-9 * self.deviation.max())
@@ -81,6 +80,6 @@ def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
 
 
 def low_rate_scale(logs: Sequence[Samples]) -> float:
-    """Rows of the fold that one row at the low rate stands for."""
+    """Return the number of rows of the regression per row at the low rate."""
     found = [low_decimation(log) for log in logs if log.decimation is None]
     return float(max((one.total for one in found if one is not None), default=1))

@@ -1,8 +1,8 @@
-"""Shift of an instrumental estimate by motion that its dry columns do not see.
+"""Bias of an instrumental estimate by motion that its dry columns do not contain.
 
-Noise of the measured positions is none of the instruments', so it shifts nothing. But dry columns are taken at a
-smoothed velocity, and the machine may tremble about a reversal: with Y_w those of the whole motion the estimate is off
-by -(Z'Y)^-1 Z'(Y - Y_w) b, see `dynid.estimate.motion_errors`.
+Noise of the measured positions is independent of the instruments and causes no bias. But dry columns use a smoothed
+velocity, and the machine may vibrate around a reversal: with Y_w the columns of the whole motion the bias is
+-(Z'Y)^-1 Z'(Y - Y_w) b, see `dynid.estimate.motion_errors`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dynid.regression.residuals import PIECE
 
 def instrument_shift(equations: Instrumented, projected: Projected, unseen: Sequence[Array], beta: Array,
                      weights: Array) -> Array:
-    """Shift (base,) of base values beta (base,) found with these joint weights (dof,); unseen: velocities (samples,
-    dof), one a log, that are not in the smoothed ones."""
+    """Return the bias (base,) of base values beta (base,) with these joint weights (dof,); unseen: velocities
+    (samples, dof), one array per log, that the smoothed ones do not contain."""
     measured, layout = equations.measured, equations.measured.layout
     whole = [replace(steady, dq=steady.dq + more) for steady, more in zip(measured.steady, unseen, strict=True)]
     score = np.zeros(len(beta))

@@ -16,7 +16,7 @@ from dynid.simulation import Reference
 
 
 def plain_references(logs: Sequence[Log]) -> list[Samples]:
-    """The references at the rows of the samples, as instruments where the loop follows them closely (Ardiani,
+    """Return the references at the rows of the samples, as instruments for a loop that follows them closely (Ardiani,
     s. 3.3.2, remark 2)."""
     return [_at_samples(log, log.reference.q) for log in logs]
 
@@ -32,9 +32,9 @@ def filtered_references(logs: Sequence[Log]) -> list[Samples]:
 
 
 def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, free_start: bool = False) -> Array:
-    """(a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive.
+    """Return (a2, a1, b1) of one joint from (reference, position) pairs (ticks,) at `rate` Hz, all positive.
 
-    free_start: a log may begin in the middle of a motion; else its reference stood still before.
+    free_start: a log may begin in motion; otherwise it begins at rest.
     """
     from scipy.optimize import least_squares
 
@@ -66,7 +66,7 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
 
 
 def response(parameters: Array, x: Array, rate: float) -> Array:
-    """The fitted loop's answer (ticks,) to a reference that stood still before."""
+    """Return the response (ticks,) of the fitted loop to a reference that starts at rest."""
     from scipy.signal import bilinear, lfilter, lfiltic
 
     a2, a1, b1 = parameters
@@ -93,7 +93,7 @@ def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
 
 
 def _at_samples(log: Log, q: Array) -> Samples:
-    """Positions (ticks, dof) at the ticks of a log's reference as a motion at the rows of its samples."""
+    """Return positions (ticks, dof) at the times of a log's reference as a motion at the rows of its samples."""
     motion = Reference.of(q, rate=log.reference.rate, start=log.reference.start)
     position, velocity, acceleration = (at_times(log.samples.t, motion.t, x)
                                         for x in (motion.q, motion.dq, motion.ddq))

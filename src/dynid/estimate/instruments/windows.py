@@ -1,4 +1,4 @@
-"""Short windows over which instruments are tapered and velocities smoothed, each segment of a log by itself."""
+"""Short windows that taper instruments and smooth velocities, within each segment of a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hann(rate: float, length: float = WINDOW) -> Array:
 
 
 def smooth(x: Array, window: Array) -> Array:
-    """A series (rows,) averaged with the weights of a window, its ends continued as they stand."""
+    """Return a series (rows,) averaged with the weights of a window, with constant extrapolation at the ends."""
     from scipy.signal import oaconvolve
 
     return oaconvolve(np.pad(x, len(window) // 2, mode="edge"), window, mode="valid")
@@ -35,8 +35,8 @@ def smoothed_velocity(samples: Samples) -> Array:
 
 
 def taper(samples: Samples, dropped: float) -> Array:
-    """(samples, dof): 1 inside the rows that count, falling smoothly to 0 where they end, 0 in the first `dropped`
-    seconds. Gaps shorter than the window are bridged: noise makes them."""
+    """Return weights (samples, dof): 1 in valid rows, decreasing smoothly to 0 at their ends, 0 in the first
+    `dropped` seconds. Gaps shorter than the window are ignored, since noise causes them."""
     from scipy.ndimage import binary_closing
 
     size, out = len(hann(samples.rate)), np.zeros(samples.q.shape)

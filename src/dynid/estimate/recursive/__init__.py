@@ -1,4 +1,4 @@
-"""Recursive methods: the fold of a stream in square-root form, ways to forget, and what can be read off it."""
+"""Recursive methods: square-root recursive least squares on a stream, and forms of forgetting."""
 
 from dynid.estimate.recursive import methods
 from dynid.estimate.recursive.forgetting import (

@@ -1,6 +1,6 @@
-"""Ways to forget: how much of what was known a new sample leaves.
+"""Forms of forgetting in recursive least squares.
 
-Each is a frozen dataclass with `plan`, what the kernel does at each sample; what some do now and then stands in
+Each is a frozen dataclass with `plan`, the operation of the kernel at each sample; periodic operations are in
 `watchers`. By name: "none", "exponential", "start-up", "vector", "directional", "variable", "bounded", "prior" and
 "evidence"; a number alone is an exponential factor.
 """
@@ -21,9 +21,8 @@ from dynid.regression import BaseParameters
 
 
 class Forgetting(Protocol):
-    """A way to forget. name: as users give it. scalar: whether all that was known fades alike and by factors known
-    beforehand, so that the weight of an old sample is one known number. steady: whether the plan is the same for all
-    samples."""
+    """A form of forgetting. name: for users. scalar: whether all information fades by one known factor, so that old
+    samples have known weights. steady: whether the plan is the same for all samples."""
 
     @property
     def name(self) -> str: ...
@@ -56,7 +55,7 @@ def _positive(value: float, what: str) -> float:
 
 @dataclass(frozen=True)
 class NoForgetting:
-    """Every sample counts alike, however old."""
+    """No forgetting: every sample has the same weight."""
 
     name: ClassVar[str] = "none"
     scalar: ClassVar[bool] = True
@@ -68,7 +67,7 @@ class NoForgetting:
 
 @dataclass(frozen=True)
 class Exponential:
-    """P divided by `factor` once a sample (Ardiani, eq. 4.10). Without excitation P grows without bound."""
+    """P divided by `factor` at each sample (Ardiani, eq. 4.10). Without excitation P grows without bound."""
 
     factor: float = 0.999
     name: ClassVar[str] = "exponential"
@@ -105,9 +104,9 @@ class StartUp:
 
 @dataclass(frozen=True)
 class VectorForgetting:
-    """A factor for each base parameter, P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12): `others` for all but
-    those in `factors`, by the name of a base parameter or of a joint's number. The factor acts on both sides: all
-    alike, it is Exponential(factor ** 2). As text: "vector:0.9995,1=0.999,Fc2=0.99"."""
+    """A factor for each base parameter, P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12): `factors` by the name
+    of a base parameter or number of a joint, `others` for the rest. The factor acts on both sides: equal factors are
+    Exponential(factor ** 2). As text: "vector:0.9995,1=0.999,Fc2=0.99"."""
 
     factors: Mapping[str, float] | None = None
     others: float = 0.9995
@@ -152,8 +151,8 @@ class Directional:
 
 @dataclass(frozen=True)
 class Variable:
-    """lambda = 1 - e^2 / ((1 + x P x') memory noise^2), never below `least` (Fortescue and others 1981): a sample that
-    is foreseen forgets nothing. memory: samples."""
+    """lambda = 1 - e^2 / ((1 + x P x') memory noise^2), at least `least` (Fortescue and others 1981). A well
+    predicted sample causes no forgetting. memory: samples."""
 
     memory: float = 1000.0
     least: float = 0.98
@@ -171,8 +170,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Exponential forgetting that rests while a deviation is above `limit` times what it was allowed at the start: the
-    prior's, or what the parameter could explain alone."""
+    """Exponential forgetting that is suspended while a standard error is above `limit` times its initial scale: that
+    of the prior, or the value that alone would explain the torques."""
 
     factor: float = 0.999
     limit: float = 1.0
@@ -190,12 +189,12 @@ class Bounded:
 
 @dataclass(frozen=True)
 class TowardsPrior:
-    """Nothing is forgotten while innovations are as they were; where they are not, a restart: what was known becomes a
-    prior around the present estimate, whose covariance is larger by a change of the size that the innovations show,
-    and never weaker than values and deviations that were given as a prior (an estimate is data, and fades as such).
+    """No forgetting while the innovations are stationary; after a change, a restart from a prior around the present
+    estimate, with a covariance increased by a change of the size of the innovations, but never weaker than a given
+    prior.
 
-    The test: the mean squared normalised innovation over `window` samples, in units of its own long mean, above
-    `threshold`, and above what its own spread explains.
+    The test: the mean squared normalised innovation over `window` samples relative to its long-term mean is above
+    `threshold` and above its own variation.
     """
 
     window: int = 25
@@ -214,11 +213,10 @@ class TowardsPrior:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The memory under which the recent data were the most probable before they came, among `memories` (samples).
+    """The memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
 
-    A factor is carried for each; at the end of every block the evidence of the block under each is added up, older
-    blocks fading with `recent` blocks, and the estimate is that of the longest memory that is not clearly worse than
-    the best.
+    A factor is updated for each; after every block its evidence under each is summed, with older blocks fading over
+    `recent` blocks. The longest memory that is not clearly worse than the best is used.
     """
 
     memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
@@ -241,8 +239,8 @@ DEFAULT = TowardsPrior()
 
 
 def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
-    """A way to forget from what users give: one of the classes, None, a factor, or a name with numbers behind a colon
-    in the order of its fields: "exponential:0.9995", "start-up:0.999,0.95". Factors of single joints or base
+    """Return the form of forgetting from user input: one of the classes, None, a factor, or a name with numbers after
+    a colon in the order of its fields: "exponential:0.9995", "start-up:0.999,0.95". Factors of single joints or base
     parameters are NAME=FACTOR: "vector:0.9995,1=0.999,Fc2=0.99"."""
     if given is None:
         return NoForgetting()
@@ -279,7 +277,7 @@ def to_table(way: Forgetting) -> dict[str, Any]:
 
 
 def from_table(table: Mapping[str, Any]) -> Forgetting:
-    """The way to forget that `to_table` described."""
+    """Return the form of forgetting from its `to_table` description."""
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k != "name"}
     chosen: Forgetting = _WAYS[table["name"]](**options)
     return chosen

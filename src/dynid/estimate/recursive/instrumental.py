@@ -1,7 +1,7 @@
-"""Recursive instrumental variables: rows [Z Y tau] on the same core, solved when asked.
+"""Recursive instrumental variables: rows [Z Y tau] in the same recursion, solved on demand.
 
-riv (Ardiani, eq. 3.1) and civ (eq. 4.7-4.9) are the same sums Z'Y and Z'tau; P of their equations is not the covariance
-of the estimate, which is G Z' C Z G' with G = (Z'Y)^-1 and C the covariance of the noise.
+riv (Ardiani, eq. 3.1) and civ (eq. 4.7-4.9) are the same sums Z'Y and Z'tau; P of their equations is not the
+covariance of the estimate, which is G Z' C Z G' with G = (Z'Y)^-1 and C the covariance of the noise.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> 
 
 
 def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
-    """The live estimate of instrumental variables with its covariance, refused where instruments and regressor hardly
-    go together: then tracking was too poor for references to stand for the motion."""
+    """Return the current instrumental-variable estimate with its covariance. Refuses instruments that are nearly
+    uncorrelated with the regressor."""
     recursion.solve()
     b, base, beta = len(recursion.beta), recursion.layout.base, recursion.beta.copy()
     excited = np.diag(recursion.r)[:b] > 1e-8 * np.linalg.norm(recursion.r[:b, :b], axis=0)
@@ -84,8 +84,8 @@ def _without_instruments(factor: Factor, b: int) -> Factor:
 
 
 def _middle(doubled: Regression, recursion: Recursion, beta: Array, gain: Array) -> tuple[Array, Any, float]:
-    """Z' C Z (base, base): from what each block of time does to the estimate, or of independent rows where there are
-    too few blocks."""
+    """Return Z' C Z (base, base) from a jackknife over blocks of time, or for independent rows if there are too few
+    blocks."""
     b, blocks = len(beta), [block for block in doubled.blocks if block.rows]
     enough = len(blocks) >= FEWEST_BLOCKS
     middle = np.zeros((b, b))

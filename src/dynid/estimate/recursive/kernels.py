@@ -1,9 +1,9 @@
-"""Samples rotated into a triangular factor: the fold of a stream, in square-root form.
+"""Recursive update of a triangular factor by plane rotations (square-root form).
 
 r (width, stride) is, up to padding (`rotation`), the upper triangular factor of [Y tau], or of [Z Y tau] with
-instruments, its diagonal never negative. A row x is eliminated column by column with plane rotations; the product of
-their cosines is 1 / sqrt(1 + x P x'), P = (R'R)^-1 before the row, and what is left of its torque is the normalised
-innovation. So the covariance form's k, d and P never appear, and P cannot lose its sign.
+instruments, with a non-negative diagonal. A row x is eliminated column by column; the product of the cosines is 1 /
+sqrt(1 + x P x'), P = (R'R)^-1 before the row, and the remaining torque is the normalised innovation. The covariance
+form is never computed, so P stays positive definite.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def fade(r: Array, norms: Array, factor: float) -> None:
 
 @njit(**INNER_BORROWING)
 def fade_by_innovation(r: Array, norms: Array, factors: Array, power: float) -> None:
-    """Fades by lambda = 1 - e^2 / (1 + x P x') / (memory noise^2) (Fortescue, Kershenbaum, Ydstie 1981), and follows
+    """Forget by lambda = 1 - e^2 / (1 + x P x') / (memory noise^2) (Fortescue, Kershenbaum, Ydstie 1981), and update
     the noise; power: mean squared normalised innovation of a sample. factors: least lambda, memory, noise^2."""
     mean = factors[2]
     if mean > 0.0:
@@ -42,7 +42,7 @@ def fade_by_innovation(r: Array, norms: Array, factors: Array, power: float) -> 
 
 @njit(**INNER_BORROWING)
 def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
-    """R := R diag(vector) with the estimate left where it is: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
+    """R := R diag(vector) with the estimate unchanged: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
     b, last, mean = len(beta), len(r) - 1, 0.0
     for i in range(b):
         rho = 0.0
@@ -66,7 +66,7 @@ def turn(r: Array, i: int, c: float, s: float, first: int) -> None:
 
 @njit(**INNER_BORROWING)
 def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
-    """R'R less (1 - factor) H x x'H / x'H x, H = R'R: only what is known along the row x is forgotten.
+    """Forget only along the row x: R'R minus (1 - factor) H x x'H / x'H x, H = R'R.
 
     With u = R x / |R x| that is R := (I - (1 - sqrt(factor)) u u') R. Rotations from below turn u into the first
     axis, its row is scaled, and rotations from above make R triangular again.
@@ -103,8 +103,7 @@ def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
 
 @njit(**INNER_BORROWING)
 def gained(r: Array, x: Array, w: Array, first: int) -> float:
-    """x P x' of a row, what it adds to what is known; infinite where it shows something for the first time. w (b,):
-    working space."""
+    """Return x P x' of a row, its information gain; infinite if it excites a new direction. w (b,): work space."""
     b, total = len(w), 0.0
     for k in range(first, b):
         w[k] = x[k]
@@ -122,7 +121,7 @@ def gained(r: Array, x: Array, w: Array, first: int) -> float:
 
 @njit(**INNER_BORROWING)
 def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: float) -> float:
-    """The root of Huber's weight of a row by its innovation, whose deviation is followed."""
+    """Return the root of Huber's weight of a row by its innovation, whose standard deviation is tracked."""
     b = len(beta)
     error = x[width - 1]
     for k in range(b):
@@ -139,7 +138,7 @@ def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: floa
 
 @njit(**INNER_BORROWING)
 def load(x: Array, entries: Array, t: int, columns: Ints, start: int, stop: int, scale: float) -> None:
-    """A joint's row of sample t, times scale, where it goes in the factor: x (stride,)."""
+    """Copy a joint's row of sample t, times scale, to its columns in x (stride,)."""
     for k in range(len(x)):
         x[k] = 0.0
     given, places = entries[start:stop, t], columns[start:stop]
@@ -170,17 +169,17 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
            keep: Bools, columns: Ints, starts: Ints, scale: Array, start: int, stop: int, mode: int, factors: Array,
            adds: float, robust: float, spread: Array, history: Array, ring: Array, place: int, tally: Array,
            factor: Array, squares: Array, counts: Array, shares: Array) -> None:
-    """Every kept row of samples start..stop into the factor r, joint by joint from the last one (Ardiani, eq. 3.13),
-    and into its joint's own factor of this stretch of time (`fold_rows`).
+    """Add every valid row of samples start..stop to the factor r, joint by joint from the last one (Ardiani, eq.
+    3.13), and to its joint's factor of this interval (`fold_rows`).
 
-    entries (rows, m): each joint's columns and then its torque, starts[j] to starts[j + 1]; columns (rows,): where
-    each goes in r. keep (m, dof). scale (dof,): rows are multiplied by it. factors: of forgetting, one a sample (NONE:
-    of the whole, DIRECTIONAL: along each row), one a column (VECTOR), or the least factor, the memory and the mean
-    squared innovation so far (VARIABLE). adds: rows with x P x' below it are left out, and marked so in `keep`. spread
-    (2, dof): deviation of innovations and how many were seen, for rows beyond `robust` times it to count less, in
-    `entries` too; 0 for never. history (m or 0, b): the estimate after each sample. ring (n, dof): normalised
-    innovations, from row `place` on. tally (3, dof): sums of their squares, of rows, and of log(1 + x P x') / 2.
-    x, u, space, which: working space.
+    entries (rows, m): each joint's columns and then its torque, starts[j] to starts[j + 1]; columns (rows,): their
+    columns in r. keep (m, dof). scale (dof,): factors on the rows. factors: of forgetting, one per sample (NONE: of
+    the whole, DIRECTIONAL: along each row), one per column (VECTOR), or the least factor, the memory and the mean
+    squared innovation so far (VARIABLE). adds: rows with x P x' below it are excluded, also in `keep`. spread (2,
+    dof): standard deviation and number of innovations, for the down-weighting of rows beyond `robust` times it, also
+    in `entries`; 0 for never. history (m or 0, b): the estimate after each sample. ring (n, dof): normalised
+    innovations, from row `place` on. tally (3, dof): sums of their squares, of rows, and of log(1 + x P x') / 2. x,
+    u, space, which: work space.
     """
     width, b, dof = len(r), len(beta), len(starts) - 1
     owners = which[len(which) // 2:]
@@ -230,8 +229,8 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
 @njit(**BORROWING)
 def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: Array, which: Ints, entries: Array,
                keep: Bools, columns: Ints, starts: Ints, scale: Array, owner: Ints) -> None:
-    """All samples of the last joint, then of the one before it, and so on, into the factor r; each joint's rows move
-    only its own parameters, with the gain of all of them (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each."""
+    """Add all samples of the last joint, then of the one before it, and so on, to the factor r; each joint's rows
+    update only its own parameters, with the gain of all of them (Ardiani, S-IDIM-RLS-B). owner (b,): joint of each."""
     width, b = len(r), len(beta)
     for j in range(len(starts) - 2, -1, -1):
         for t in range(len(keep)):
@@ -264,9 +263,9 @@ def update_own(r: Array, beta: Array, x: Array, row: Array, gain: Array, space: 
 def update_in_turn(r: Array, norms: Array, beta: Array, x: Array, space: Array, which: Ints, entries: Array,
                    keep: Bools, columns: Ints, starts: Ints, scale: Array, ring: Array, place: int, stages: Array
                    ) -> None:
-    """All samples of the last joint, then of the one before it, and so on, into the factor r (Ardiani, eq. 3.15).
+    """Add all samples of the last joint, then of the one before it, and so on, to the factor r (Ardiani, eq. 3.15).
 
-    stages (dof, b): gets the estimate after all samples of a joint and of those behind it. Others as in `update`.
+    stages (dof, b): receives the estimate after the samples of each joint. Others as in `update`.
     """
     width, b = len(r), len(beta)
     for j in range(len(starts) - 2, -1, -1):

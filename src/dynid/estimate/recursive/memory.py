@@ -1,11 +1,10 @@
-"""Memory: what a stream said, stretch by stretch, in triangular factors that fade.
+"""Blocks of a stream as triangular factors with forgetting.
 
-A stream is folded sample by sample into one factor a joint, and into new ones after every chunk of samples. Some thirty
-blocks of time are kept apart, neighbours being joined, those that say least first; so memory does not grow, and the
-deviations of an estimate can be found by leaving blocks out (`dynid.estimate.covariance`), however long the stream and
-whatever was forgotten. What a block says is the share it has of all squares of a column, the mean over the columns: ten
-minutes at rest become one block, a few seconds of motion before them stay many. What there is to do with a full chunk
-is done in small steps, one a sample, so that no sample takes much longer than another.
+A stream is compressed sample by sample into one factor per joint, with new ones after every chunk of samples. About
+thirty blocks of time are kept; neighbours with the least information are merged, so memory does not grow and a
+jackknife over blocks remains possible (`dynid.estimate.covariance`). The information of a block is its mean share of
+the squared norm of each column: ten minutes at rest become one block. A full chunk is processed in small steps, one
+per sample, so that no sample takes much longer than another.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def factor_width(layout: Layout) -> int:
 
 
 class _Stored(NamedTuple):
-    """A block: the sum of log factors at its end, its first sample and the one behind its last, its factors, and the
+    """A block: the sum of log factors at its end, its first sample and the end of its range, its factors, and the
     squared norm of every column."""
 
     log: float
@@ -43,10 +42,10 @@ class _Stored(NamedTuple):
 
 
 class Memory:
-    """Blocks of a stream. layout: of the rows. chunk: samples folded at a time; grows with the data unless given. last:
-    factors of the last chunk. weight: how many samples of now all that is remembered is worth.
+    """Blocks of a stream. layout: of the rows. chunk: samples per chunk; grows with the data unless given. last:
+    factors of the last chunk. weight: effective number of samples.
 
-    factor, squares, counts: those of the chunk at hand, as `fold_rows` makes them, in units of its first sample's time.
+    factor, squares, counts: those of the current chunk, as in `fold_rows`, in units of its first sample's time.
     """
 
     def __init__(self, layout: Layout, chunk: int | None = None) -> None:
@@ -73,11 +72,11 @@ class Memory:
         return self.size - self.filled
 
     def shares(self, factors: Array) -> Array:
-        """What the next samples are multiplied by in this chunk when each made all before it fade by factors (m,)."""
+        """Return the factors on the next samples of this chunk if each makes all earlier ones fade by factors (m,)."""
         return np.asarray(np.exp(0.5 * (self.begun - self.log - np.cumsum(np.log(factors)))))
 
     def took(self, count: int, factors: Array | None) -> None:
-        """So many samples were folded into the chunk, by what each made all before it fade (count,)."""
+        """Record that `count` samples were added to the chunk, with their forgetting factors (count,)."""
         if factors is None:
             self.weight += count
         else:
@@ -89,7 +88,7 @@ class Memory:
             self.flush()
 
     def add(self, entries: Array, keep: Bools) -> None:
-        """Samples (rows, m) and what counts of them (m, dof); nothing fades."""
+        """Add samples (rows, m) with their valid rows (m, dof), without forgetting."""
         at, m, x = 0, entries.shape[1], np.zeros((GROUP, self.factor.shape[1]))
         while at < m:
             count = min(m - at, self.room)
@@ -100,7 +99,7 @@ class Memory:
         self.settle()
 
     def clear(self) -> None:
-        """Nothing is remembered but how many samples there were."""
+        """Remove all data except the number of samples."""
         self.settle()
         self.blocks, self.log, self.weight = [], 0.0, 0.0
         self.factor[:] = 0.0
@@ -113,14 +112,14 @@ class Memory:
         self.filled, self.begun = 0, self.log
 
     def fade_by_age(self, log: float) -> None:
-        """What is known counts exp(log) times as much for each sample that came after it, whatever was said before."""
+        """Change the weights of all data by exp(log) per later sample, replacing earlier forgetting."""
         self.settle()
         self.log = self.begun = 0.0
         self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]
         self.weight = self.filled + sum((one.stop - one.start) * math.exp(-one.log) for one in self.blocks)
 
     def flush(self) -> None:
-        """The rows at hand are to become a block."""
+        """Convert the current rows to a block."""
         if self.filled:
             self.settle()
             block = _Stored(self.log, self.done - self.filled, self.done, (), self._squares())
@@ -132,21 +131,22 @@ class Memory:
                 self.size = min(max(2 ** int(math.log2(wanted)), SMALLEST), LARGEST)
 
     def step(self) -> None:
-        """A little of what is to be done with the last chunk."""
+        """Process a small part of the last chunk."""
         next(self._steps, None)
 
     def settle(self) -> None:
-        """All of what is to be done with the last chunk."""
+        """Process all of the last chunk."""
         for _ in self._steps:
             pass
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies: steps that have begun cannot be copied, so they are done."""
+        """Complete the pending steps, which cannot be copied."""
         self.settle()
         return {**self.__dict__, "_steps": iter(())}
 
     def _store(self, block: _Stored, share: float, counts: Array) -> Iterator[None]:
-        """The full chunk among the blocks, of which the two neighbours that say least become one if they are many."""
+        """Store the full chunk as a block, and merge the two neighbours with the least information if there are too
+        many."""
         found: list[Factor] = []
         for j in range(len(self.layout.columns)):
             found.append(self._factor(self._full, j, share, counts))
@@ -168,25 +168,25 @@ class Memory:
                                         math.exp(log) * one.squares + two.squares)]
 
     def _factor(self, factor: Array, j: int, share: float, counts: Array) -> Factor:
-        """Joint j's part of a chunk's factor, which counts `share` times as much."""
+        """Return joint j's part of a chunk's factor, weighted by `share`."""
         columns = self.layout.columns[j]
         part = factor[self.layout.joint(j), :len(columns) + 1]
         return Factor(columns, math.sqrt(share) * part, int(counts[0, j]), share * float(counts[1, j]))
 
     def _squares(self) -> Array:
-        """Squared norms of the columns in the rows at hand, faded to now."""
+        """Return squared norms of the columns of the current rows, with forgetting."""
         found = np.bincount(self.columns, weights=self.squares, minlength=self.columns[-1] + 1)[:-1]
         return math.exp(self.log - self.begun) * np.asarray(found, dtype=float)
 
     def _least(self, squares: Array) -> int:
-        """The block that says least together with the one after it."""
+        """Return the block that has the least information together with its successor."""
         squares = np.exp([self.blocks[-1].log - block.log for block in self.blocks])[:, None] * squares
         total = squares.sum(axis=0)
         says = (squares / np.where(total > 0.0, total, 1.0)).sum(axis=1)
         return int(np.argmin(says[:-1] + says[1:]))
 
     def _merged(self, one: Factor, two: Factor) -> Factor:
-        """The sum of two factors of a joint."""
+        """Return the sum of two factors of a joint."""
         n = len(two.r)
         both = np.zeros((2, n, stride(n)))
         both[0, :, :n], both[1, :, :n] = two.r, one.r
@@ -195,7 +195,7 @@ class Memory:
 
     def regression(self, base: BaseParameters, joints: tuple[str, ...], sources: Sequence[str] = ("stream",)
                    ) -> Regression:
-        """All that is remembered as a fold in blocks, faded to now; its rows are how many of now it is worth."""
+        """Return all blocks as a regression, with forgetting; its rows are the effective number."""
         self.settle()
         blocks = list(self.blocks)
         if self.filled:
@@ -238,6 +238,6 @@ class Memory:
 
 
 def _faded(factor: Factor, log: float) -> Factor:
-    """The same factor when it counts exp(log) times as much."""
+    """Return the factor weighted by exp(log)."""
     share = math.exp(log)
     return Factor(factor.columns, math.sqrt(share) * factor.r, round(share * factor.rows), share * factor.power)

@@ -29,12 +29,12 @@ References = Literal["reference", "transfer"]
 @method("rls", "recursive least squares", needs={"data"})
 def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
         start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
-    """Sample after sample, all joints' rows at once (Ardiani, eq. 1.55, 4.10).
+    """Recursive least squares, all joints' rows of a sample at once (Ardiani, eq. 1.55, 4.10).
 
-    forgetting: a factor, or a way by name with numbers ("start-up:0.999"). deviation: of the start, the root of P's
-    diagonal; without it there is no prior. start: its values. noise: of the torques, by which joints are weighted; by
-    default learnt, as `wls` does; 1 is the document's form. robust: deviations beyond which a row counts less, 0 for
-    never.
+    forgetting: a factor, or a name with numbers ("start-up:0.999"). deviation: initial standard deviation, the root
+    of P's diagonal; without it there is no prior. start: initial values. noise: of the torques, the weights of the
+    joints; by default estimated as in `wls`; 1 is the document's form. robust: standard deviations beyond which a row
+    is down-weighted, 0 for never.
     """
     return _over_logs(problem, "rls", _options(problem, forgetting, deviation, start, noise, robust))
 
@@ -42,46 +42,45 @@ def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: f
 @method("cls", "coupled recursive least squares, joint by joint in every sample", needs={"data"})
 def cls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
         start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
-    """Row after row from the last joint of each sample, no matrix inverted (Ardiani, eq. 3.13-3.14); the estimate is
-    that of `rls`. Options as there."""
+    """Coupled recursive least squares, row by row from the last joint of each sample (Ardiani, eq. 3.13-3.14); the
+    estimate equals that of `rls`. Options as there."""
     return _over_logs(problem, "cls", _options(problem, forgetting, deviation, start, noise, robust))
 
 
 @method("s-rls", "sequential recursive least squares, all samples of a joint before the next", needs={"data"})
 def s_rls(problem: Problem, *, deviation: float | None = None, start: Start = "zero",
           noise: float | str = "learn") -> Estimate:
-    """All samples of the last joint, then of the one before it, with P handed on (Ardiani, eq. 3.15-3.16); the estimate
-    is that of `rls`, and `joint_estimates` (joints, base) in the diagnostics are those after each joint. Options as
-    there; there is no forgetting, since rows of one time come at different times."""
+    """Sequential recursive least squares: all samples of the last joint, then of the one before it, with P passed on
+    (Ardiani, eq. 3.15-3.16). The estimate equals that of `rls`; `joint_estimates` (joints, base) in the diagnostics
+    are those after each joint. Options as there, without forgetting."""
     return _over_logs(problem, "s-rls", _options(problem, None, deviation, start, noise, 0.0))
 
 
 @method("s-rls-b", "sequential recursive least squares, each joint updating only its own parameters",
         needs={"data", "joints", "rigid"}, depends_on={"order", "prior"})
 def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = "zero") -> Estimate:
-    """As `s-rls`, but a joint's rows move only its own parameters (Ardiani, s. 3.4.4), for comparison. The deviations
-    are those of least squares. deviation: by default 10."""
+    """As `s-rls`, but a joint's rows update only its own parameters (Ardiani, s. 3.4.4), for comparison. The standard
+    errors are those of least squares. deviation: by default 10."""
     return _over_logs(problem, "s-rls-b", _options(problem, None, deviation, start, 1.0, 0.0))
 
 
 @method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
         needs={"data", "exact", "joints", "rigid"}, depends_on={"order"})
 def by_lines(problem: Problem) -> Estimate:
-    """Each joint's own parameters from its own rows, those found before taken as known (de Wit and Aubin 1990), for
-    comparison. The deviations are those of least squares."""
+    """Each joint's own parameters from its own rows, with those of later joints taken as known (de Wit and Aubin
+    1990), for comparison. The standard errors are those of least squares."""
     return _over_logs(problem, "line-by-line", StreamOptions(forgetting=None, noise=1.0))
 
 
 @method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"},
         depends_on={"order"})
 def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero", limits: Any = None) -> Estimate:
-    """Least squares in the parameters that the data tell apart, the others at their start (Lomakin and Deutscher,
+    """Least squares in the parameters that the data distinguish, the others at their start (Lomakin and Deutscher,
     fig. 1).
 
-    wanted: deviation, in its unit, that a parameter must at least be found with; by default the value with which it
-    would make all the torque alone. start: values of those that are not. limits: of standard parameters by name,
-    carried to base parameters by interval arithmetic (s. VI); or "loose", "normal" or "tight" for those of the robot's
-    file; or a bounds file.
+    wanted: required standard error of a parameter, in its unit; by default the value that alone would explain the
+    torque. start: values of the others. limits: of standard parameters by name, converted to base parameters by
+    interval arithmetic (s. VI); or "loose", "normal" or "tight" for those of the robot file; or a bounds file.
     """
     chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
     return _over_logs(problem, "mrls", replace(chosen, wanted=wanted,
@@ -92,10 +91,10 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
         depends_on={"order"})
 def riv(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         deviation: float | None = None, start: Start = "zero") -> Estimate:
-    """Sample after sample with the regressor along the references as instruments (Ardiani, eq. 3.1).
+    """Recursive instrumental variables with the regressor along the references as instruments (Ardiani, eq. 3.1).
 
-    references: as they are, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Others as those of
-    `rls`. Refused where references and motion hardly go together.
+    references: unchanged, or filtered by each joint's identified loop ("transfer", eq. 3.5-3.8). Others as those of
+    `rls`. Refuses references that are nearly uncorrelated with the motion.
     """
     return _with_references(problem, "riv", _options(problem, forgetting, deviation, start, 1.0, 0.0), references)
 
@@ -110,7 +109,8 @@ def civ(problem: Problem, *, references: References = "reference", forgetting: f
 
 def _options(problem: Problem, forgetting: float | str | None, deviation: float | None, start: Start,
              noise: float | str, robust: float) -> StreamOptions:
-    """Options of a stream from those of a method; what is known with a deviation is part of the prior."""
+    """Return options of a stream from those of a method; known values with a standard deviation are part of the
+    prior."""
     if deviation is not None and not deviation > 0.0:
         raise ModelError(f"the standard deviation of a start must be above zero, got {deviation}")
     b, known = len(problem.base), problem.regression.prior
@@ -124,7 +124,7 @@ def _options(problem: Problem, forgetting: float | str | None, deviation: float 
 
 
 def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
-    """A method over the rows of all logs in turn."""
+    """Run a method over the rows of all logs in turn."""
     equations = problem.equations
     stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
     whole: list[Rows] = []
@@ -141,7 +141,7 @@ def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
 
 
 def _from_data(problem: Problem, stream: Stream) -> Estimate:
-    """The live estimate where nothing was forgotten, with deviations from the data, which are at hand."""
+    """Return the current estimate without forgetting, with standard errors computed from the data."""
     recursion = stream.recursion
     recursion.settle_noise()
     regression = replace(problem.regression, prior=recursion.prior)

@@ -1,7 +1,7 @@
-"""Recursion: the fold of a stream, sample by sample, with its estimate at any time.
+"""Recursive compression of a stream with an estimate at any time.
 
-The live factor is the fold of all joints' weighted rows, kept triangular by rotations (`kernels`); `Memory` keeps the
-same rows joint by joint in blocks of time, from which deviations, weights and diagnostics come as from any fold.
+The live factor contains all joints' weighted rows (`kernels`); `Memory` keeps the same rows joint by joint in blocks
+of time, for standard errors, weights and diagnostics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_SEGMENTS = 20  # between restarts that are kept
 
 @dataclass(frozen=True, eq=False)
 class RestartSegment:
-    """The data between one restart and the next: samples start..stop, their fold, and the estimate (base,) before."""
+    """Data between two restarts: samples start..stop, their regression, and the estimate (base,) before."""
 
     start: int
     stop: int
@@ -43,13 +43,13 @@ class RestartSegment:
 
 
 class Recursion:
-    """A stream's fold and its live estimate beta (base,).
+    """Compressed stream and its current estimate beta (base,).
 
-    layout: of the rows; joints: their names. prior: rows beside the data, after a restart what was known before it.
-    outside: what is known from elsewhere than data, and always. scale (dof,): 1 / noise of each joint's
-    torque; learn: it is learnt from the data, and the live factor made anew, whenever their number doubles. adds: what
-    a row must at least add to what is known, x P x', to count. robust: deviations of innovations beyond which a row
-    counts less, 0 for never. restarts: samples after which the past was let go.
+    layout: of the rows; joints: their names. prior: prior rows, after a restart the earlier information. outside:
+    prior information from other sources, always valid. scale (dof,): 1 / noise of each joint's torque; learn: whether
+    it is estimated, and the live factor recomputed, whenever the number of samples doubles. adds: smallest
+    information gain x P x' of a valid row. robust: normalised innovation beyond which a row is down-weighted, 0 for
+    never. restarts: samples after which the past was discarded.
     """
 
     def __init__(self, layout: Layout, joints: tuple[str, ...], forgetting: Forgetting, *, prior: Prior | None = None,
@@ -78,7 +78,7 @@ class Recursion:
 
     @property
     def done(self) -> int:
-        """Samples so far."""
+        """Number of samples so far."""
         return self.memory.done
 
     @property
@@ -88,7 +88,7 @@ class Recursion:
 
     @property
     def instrumented(self) -> bool:
-        """Whether rows carry instruments in front of their columns."""
+        """Whether rows include instruments."""
         return self.width > len(self.beta) + 1
 
     # -- data ------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Recursion:
             memory.settle()
 
     def _until_next_look(self) -> int:
-        """Samples until something is looked at between two calls of the kernel."""
+        """Return the number of samples until the next operation between two calls of the kernel."""
         count = RING
         if self.watcher is not None:
             count = self.watcher.every - self.done % self.watcher.every
@@ -148,20 +148,20 @@ class Recursion:
 
     @property
     def forgetting_window(self) -> int:
-        """Samples between two looks of the watcher."""
+        """Number of samples between two calls of the watcher."""
         return 1 if self.watcher is None else self.watcher.every
 
     # -- what watchers do ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
-        """Rows matrix (k, base) beta = values (k,), each with deviation one, beside the data; with instruments they
-        are their own."""
+        """Add rows matrix (k, base) beta = values (k,), each with a standard deviation of one; with instruments they
+        are their own instruments."""
         front = matrix if self.instrumented else np.zeros((len(matrix), 0))
         self.r[:] = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
         self.norms += np.sum(matrix ** 2, axis=0)
         self.solve()
 
     def begin_anew(self, prior: Prior) -> None:
-        """All that is known becomes this prior; the data since then are a new stream."""
+        """Replace all information by this prior and start a new stream."""
         self.stretches = self.since_restarts()[-_MAX_SEGMENTS:]
         self.prior, self.before = prior, self.beta.copy()
         self.restarts.append(self.done)
@@ -174,7 +174,7 @@ class Recursion:
         self.solve()
 
     def take(self, r: Array) -> None:
-        """Another factor in place of the live one."""
+        """Replace the live factor."""
         b = len(self.beta)
         self.r[:] = r
         self.norms = np.sum(self.r[:, :b] ** 2, axis=0)
@@ -193,14 +193,14 @@ class Recursion:
         self.beta[:] = np.linalg.lstsq(y / size, tau, rcond=1e-12)[0] / size
 
     def settle_noise(self) -> None:
-        """Weights from all that is remembered, for an estimate that is asked for; where memories are compared they stay
-        as they are until the next doubling, since all of them would have to be made anew."""
+        """Update the weights from the stored blocks before an estimate; with several memory lengths they stay until
+        the next doubling, since all factors would have to be recomputed."""
         if self.learn and not isinstance(self.watcher, MemoryChoice):
             self.learn_noise()
 
     def learn_noise(self) -> None:
-        """Weights from what is remembered, and the live factor made anew with them; not where the factor is not that of
-        what is remembered, nor before there is enough of it."""
+        """Update the weights from the stored blocks and recompute the live factor, if it corresponds to them and
+        there are enough."""
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return
@@ -226,7 +226,7 @@ class Recursion:
 
     # -- what it says ----------------------------------------------------------------------------
     def regression(self) -> Regression:
-        """The fold of what is remembered, joint by joint and block by block, with the prior as it has faded."""
+        """Return the stored blocks as a regression, joint by joint, with the faded prior."""
         found = self.memory.regression(self.layout.base, self.joints)
         if self.prior is None:
             return found
@@ -241,8 +241,8 @@ class Recursion:
         return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """The live factor as a least-squares problem, with the ridge of parameters that have one (see
-        `Regression.pull`); with instruments, that of the torques on the instruments."""
+        """Return the live factor as a least-squares problem, with ridge penalties (see `Regression.pull`); with
+        instruments, that of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
         own = self.r[:, [*range(b), -1]]
@@ -251,8 +251,7 @@ class Recursion:
         return Stacked(own[:b, :b], own[:b, b], float(np.sum(own[b:, b] ** 2)), rows)
 
     def innovations(self) -> Array:
-        """The last normalised innovations (samples, dof), the oldest first, in units of the noise; zero where a row
-        did not count."""
+        """Return the last normalised innovations (samples, dof), the oldest first; zero for excluded rows."""
         if self.done < RING:
             return self.ring[:self.done].copy()
         return np.roll(self.ring, -(self.done % RING), axis=0)

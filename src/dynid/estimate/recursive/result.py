@@ -1,4 +1,4 @@
-"""A recursion's estimate with an honest covariance."""
+"""Estimate of a recursion with a covariance that accounts for autocorrelation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM = 1.0, 40.0  # of what the parameters
 
 
 def estimate_of(recursion: Recursion, method: str) -> Estimate:
-    """The live estimate of least squares, with the deviations that correlated innovations leave it."""
+    """Return the current least-squares estimate, with standard errors under autocorrelated innovations."""
     regression = recursion.regression()
     if recursion.done == 0 and recursion.prior is None:
         raise NotPossibleError("the data contain no samples")
@@ -51,14 +51,14 @@ def estimate_of(recursion: Recursion, method: str) -> Estimate:
 
 
 def stream_facts(recursion: Recursion) -> dict[str, Any]:
-    """What a stream adds to diagnostics: how long it was, what it is worth now, how it forgets, where it restarted."""
+    """Return diagnostics of a stream: length, effective samples, forgetting and restarts."""
     return {"samples": recursion.done, "effective_samples": recursion.memory.weight,
             "forgetting": recursion.forgetting.name, "restarts": list(recursion.restarts)}
 
 
 def stream_noise(recursion: Recursion, regression: Regression, solution: Solution) -> ScoreNoise:
-    """What correlated noise does to the estimate: from blocks of time where all that was known fades alike, else from
-    the power of the innovations at low frequencies."""
+    """Return the noise of the estimate: from blocks of time if all information fades equally, otherwise from the
+    low-frequency power of the innovations."""
     blocks = sum(block.rows > 0 for block in regression.blocks)
     if recursion.forgetting.scalar and blocks >= FEWEST_MODERATED_BLOCKS:
         found = block_noise(regression, solution, recursion.scale)
@@ -75,14 +75,14 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
 def moderated(naive: Array, variances: Array, freedom: float, identified: Bools) -> tuple[Array, float]:
     """Return variances (base,) between their own and those of all parameters together, and their degrees of freedom.
 
-    Few blocks of time show little of one parameter, but how much autocorrelated noise enlarges the naive variances is
-    alike for all of them. So ratios to the naive variances have a common distribution, a scaled inverse chi-square,
-    whose mean and degrees of freedom are those that their spread shows (Smyth 2004, "moderated t").
+    Few blocks of time determine a single variance poorly, but the factor by which autocorrelation enlarges the naive
+    variances is similar for all. Ratios to the naive variances have a common scaled inverse chi-square distribution,
+    whose mean and degrees of freedom are estimated from their spread (Smyth 2004, "moderated t").
 
     Args:
         naive: (base,), variances of independent rows.
         variances: (base,), from blocks of time.
-        freedom: Degrees of freedom of `variances`.
+        freedom: degrees of freedom of `variances`.
         identified: (base,), parameters that count.
     """
     from scipy.special import digamma, polygamma
@@ -101,10 +101,9 @@ def moderated(naive: Array, variances: Array, freedom: float, identified: Bools)
 
 
 def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
-    """A covariance (base, base) with the correlations of the naive one and these variances (base,).
+    """Return a covariance (base, base) with the correlations of the naive one and these variances (base,).
 
-    Thirty blocks say how large the deviations of sixty parameters are, but not how they hang together: their own
-    covariance lacks rank, and as a prior it would be certain of what nobody knows.
+    The covariance from thirty blocks lacks full rank and would be overconfident as a prior.
     """
     known = identified & (np.diag(naive) > 0.0)
     scale = np.sqrt(np.where(known, variances / np.where(known, np.diag(naive), 1.0), 0.0))
@@ -112,7 +111,7 @@ def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
 
 
 def prior_noise(regression: Regression) -> Array:
-    """What the deviations of the prior's rows add to the noise (base, base)."""
+    """Return the noise (base, base) of the prior's rows."""
     if regression.prior is None:
         return np.zeros((len(regression.base), len(regression.base)))
     return regression.prior.matrix.T @ regression.prior.matrix

@@ -1,9 +1,8 @@
-"""Rows rotated into triangular factors, several at a time.
+"""Elimination of several rows at a time into triangular factors by plane rotations.
 
-Plane rotations eliminate rows column by column. Those of different rows at one column do not wait for one another, so
-the roots and divisions of all rows are made together; the numbers are those of one row after the other. Factors and
-rows are padded to whole vectors of LANES numbers: what is done to zeros in front of a column and behind the last costs
-less than a loop that ends anywhere.
+Rotations of different rows at one column are independent, so their roots and divisions are computed together; the
+result equals that of one row after the other. Factors and rows are padded to vectors of LANES numbers, which is
+faster than loops of variable length.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ SUMMING = {**BORROWING, "fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 
 def stride(width: int) -> int:
-    """Numbers in a row of a padded factor."""
+    """Return the number of entries in a row of a padded factor."""
     return -(-width // LANES) * LANES
 
 
 def working_space(count: int) -> tuple[Array, Ints]:
-    """Space for `rotate` of up to `count` rows: numbers (5, count + 1) and which rows are turned (count,)."""
+    """Return work space for `rotate` of up to `count` rows: numbers (5, count + 1) and row indices (count,)."""
     return np.zeros((5, count + 1)), np.zeros(count, dtype=np.int64)
 
 
 @njit(**INNER_BORROWING)
 def rotate(r: Array, x: Array, count: int, first: int, width: int, space: Array, which: Ints) -> None:
-    """Eliminates rows x[0], x[1], .. x[count - 1] from column `first` on, all but their last entry, into r.
+    """Eliminate rows x[0] .. x[count - 1] from column `first` on, except their last entry, into r.
 
-    r (width, stride) and x (count or more, stride or more) are zero behind `width`, r below its diagonal. space[0]
-    gets the product of each row's cosines, 1 / sqrt(1 + x P x').
+    r (width, stride) and x (count or more, stride or more) are zero beyond `width`, r below its diagonal. space[0]
+    receives the product of each row's cosines, 1 / sqrt(1 + x P x').
     """
     products, values, sizes, cosines, sines = space[0], space[1], space[2], space[3], space[4]
     stop = (width + LANES - 1) // LANES * LANES
@@ -87,17 +86,14 @@ def rotate(r: Array, x: Array, count: int, first: int, width: int, space: Array,
 
 @njit(**INNER_BORROWING)
 def add_rest(r: Array, width: int, rest: float) -> None:
-    """What is left of a row's torque, into the last diagonal entry."""
+    """Add the remaining torque of a row to the last diagonal entry."""
     r[width - 1, width - 1] = math.sqrt(r[width - 1, width - 1] ** 2 + rest * rest)
 
 
 @njit(**SUMMING)
 def solve(r: Array, norms: Array, beta: Array, last: int) -> None:
-    """beta (b,) with R beta = rho, R the leading rows of r and rho its column `last`; zero where a column adds nothing
-    to those before it. norms (b,): squared norms of the columns.
-
-    Eight rows at a time: their sums over what is known already do not wait for one another.
-    """
+    """Solve R beta = rho for beta (b,), R the leading rows of r and rho its column `last`; zero for dependent
+    columns. norms (b,): squared norms of the columns. Eight rows are processed at a time."""
     b = len(beta)
     for high in range(b, 0, -LANES):
         low = max(high - LANES, 0)
@@ -117,8 +113,8 @@ def solve(r: Array, norms: Array, beta: Array, last: int) -> None:
 
 @njit(**INNER_BORROWING)
 def rotate_each(factor: Array, x: Array, starts: Ints, low: int, high: int, space: Array, which: Ints) -> None:
-    """Rows x[j - low] of joints low..high, each into its own factor, rows starts[j] to starts[j + 1] of `factor`, all
-    but their last entry; column by column, since no joint waits for another."""
+    """Eliminate rows x[j - low] of joints low..high, each into its own factor, rows starts[j] to starts[j + 1] of
+    `factor`, except their last entry."""
     values, sizes, cosines, sines = space[1], space[2], space[3], space[4]
     widest = 0
     for j in range(low, high):
@@ -151,10 +147,11 @@ def rotate_each(factor: Array, x: Array, starts: Ints, low: int, high: int, spac
 @njit(**BORROWING)
 def fold_rows(factor: Array, squares: Array, counts: Array, x: Array, space: Array, which: Ints, entries: Array,
               keep: Bools, starts: Ints, start: int, stop: int, shares: Array) -> None:
-    """Every kept row of samples start..stop into its joint's own factor, rows starts[j] to starts[j + 1] of `factor`.
+    """Add every valid row of samples start..stop to its joint's own factor, rows starts[j] to starts[j + 1] of
+    `factor`.
 
-    entries (rows, m), keep and starts as in `kernels.update`. shares: what each sample is multiplied by (m,), empty for
-    one. squares (rows,): sums of squared entries. counts (2, dof): rows, and squared torques.
+    entries (rows, m), keep and starts as in `kernels.update`. shares: factor on each sample (m,), empty for one.
+    squares (rows,): sums of squared entries. counts (2, dof): rows, and squared torques.
     """
     dof = len(starts) - 1
     for t in range(start, stop):
@@ -181,7 +178,7 @@ def fold_rows(factor: Array, squares: Array, counts: Array, x: Array, space: Arr
 
 @njit(**BORROWING)
 def merge(r: Array, other: Array, space: Array, which: Ints) -> None:
-    """Another factor (width, stride), which is used up, into r (width, stride)."""
+    """Add another factor (width, stride), which is overwritten, to r (width, stride)."""
     width = len(r)
     for first in range(0, width, GROUP):
         count = min(GROUP, width - first)

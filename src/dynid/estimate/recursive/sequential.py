@@ -1,8 +1,8 @@
-"""Joint after joint from the last one: the sequential methods of Ardiani's table 3.3.
+"""Sequential methods of Ardiani's table 3.3, joint after joint from the last one.
 
-In S-IDIM-RLS (`add_in_turn`) each joint's rows move all parameters, and the estimate is that of least squares. In the
-two others, which are for comparison, each joint has its own parameters only: what a joint found is taken as known by
-those before it, so errors add up.
+In S-IDIM-RLS (`add_in_turn`) each joint's rows update all parameters, and the estimate is that of least squares. The
+two others, for comparison, update only a joint's own parameters and take later joints' parameters as known, so errors
+accumulate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynid.regression import BaseParameters, Regression
 
 
 def owners(base: BaseParameters) -> Ints:
-    """The joint (from 0) that each base parameter belongs to (base,)."""
+    """Return the joint (from 0) of each base parameter (base,)."""
     return np.array([base.parameters.items[c].owner for c in base.independent], dtype=np.int64)
 
 
@@ -48,8 +48,8 @@ def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
 
 
 def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> None:
-    """Samples (layout.rows, m) into a recursion by S-IDIM-RLS-B: beta (base,) moves joint by joint, the factor as that
-    of least squares. The prior must know something of every parameter."""
+    """Add samples (layout.rows, m) by S-IDIM-RLS-B: beta (base,) is updated joint by joint, the factor as in least
+    squares. The prior must include every parameter."""
     b = len(beta)
     if np.any(np.diag(recursion.r)[:b] <= 0.0):
         raise ModelError("method 's-rls-b' needs a prior with a standard deviation for every base parameter")
@@ -61,8 +61,8 @@ def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> N
 
 
 def line_by_line(regression: Regression) -> Array:
-    """Base values (base,) by least squares of each joint's own parameters on its own rows, from the last joint to the
-    first, with those found before taken as known (de Wit and Aubin 1990)."""
+    """Return base values (base,) by least squares of each joint's own parameters on its own rows, from the last joint
+    to the first, with later parameters taken as known (de Wit and Aubin 1990)."""
     beta, owner = np.zeros(len(regression.base)), owners(regression.base)
     for j in range(regression.dof - 1, -1, -1):
         factor = regression.factors[j]

@@ -1,4 +1,4 @@
-"""What a recursion starts from: a prior on base parameters, and the noise of each joint's torque."""
+"""Initialisation of a recursion: a prior on base parameters, and the noise of each joint's torque."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PriorLike = Prior | Estimate | Mapping[str, Any] | tuple[ArrayLike, ArrayLike]
 
 
 def base_given(base: BaseParameters, prior: PriorLike | None) -> tuple[BaseParameters, Prior | None]:
-    """Base parameters without those whose values a prior gives as exact, and the prior as rows (Prior)."""
+    """Return base parameters without exactly known ones, and the prior as rows (Prior)."""
     if isinstance(prior, Mapping):
         facts = check_known(base, prior)
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
@@ -61,10 +61,10 @@ def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
 
 
 def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = FILE_SHARE) -> Prior:
-    """What a robot's file says of base parameters: nothing of those that any number it lacks has a part in.
+    """Return a prior on base parameters from the robot file, without those that involve a missing value.
 
-    Each of its numbers is known to `share` of its size, independently: that of a mass or a joint's number is its value,
-    that of an inertia the body's largest moment, that of a first moment the body's largest.
+    Each value has an independent standard deviation of `share` of its scale: the value itself for a mass or joint
+    parameter, the body's largest moment for an inertia or first moment.
     """
     if parameters.names != base.parameters.names:
         raise ModelError("the robot of the prior has other parameters than the observed one")
@@ -82,7 +82,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
 
 
 def _from_deviations(base: BaseParameters, given: Any) -> Prior:
-    """Rows of values and deviations, one number or one a base parameter."""
+    """Return prior rows from values and standard deviations, one number or one per base parameter."""
     if not (isinstance(given, tuple | list) and len(given) == 2):
         raise ModelError("a prior must be an estimate, standard parameters by name, or (values, standard deviations) "
                          f"of the base parameters, got {type(given).__name__}")
@@ -99,8 +99,8 @@ def _from_deviations(base: BaseParameters, given: Any) -> Prior:
 
 
 def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
-    """One-sigma noise of each joint's torque (dof,) to start with: as given; where it is to be learnt, that of a prior
-    estimate's residuals, or one."""
+    """Return the initial standard deviation of each joint's torque noise (dof,): as given, or if it is to be
+    estimated that of a prior estimate's residuals, or one."""
     if isinstance(noise, str):
         if noise != "learn":
             raise ModelError(f"noise must be a number, one for each joint, or 'learn', got '{noise}'")

@@ -31,12 +31,12 @@ _FIRST_DEVIATION = 10.0  # of a start that nothing is known of (Ardiani, s. 3.3.
 
 @dataclass(frozen=True, eq=False)
 class StreamOptions:
-    """What a stream is told beside its model.
+    """Options of a stream.
 
-    prior: see `PriorLike`. forgetting: a way, its name or a factor. noise: one-sigma torque noise, one number or one a
-    joint, or "learn". robust: deviations beyond which a row counts less,
-    0 for never. wanted: of mrls, the deviation a parameter must be found with, in its unit. limits: of mrls, of
-    standard parameters by name.
+    prior: see `PriorLike`. forgetting: a form, its name or a factor. noise: standard deviation of the torque noise,
+    one number or one per joint, or "learn". robust: standard deviations beyond which a row is down-weighted, 0 for
+    never. wanted: for mrls, required standard error of a parameter, in its unit. limits: for mrls, of standard
+    parameters by name.
     """
 
     prior: PriorLike | None = None
@@ -49,7 +49,7 @@ class StreamOptions:
 
 
 class Stream:
-    """The rows of a stream under one method: `add` them, ask for `values` or an `estimate` at any time."""
+    """Rows of a stream under one method: `add` rows, and query `values` or an `estimate` at any time."""
 
     def __init__(self, base: BaseParameters, layout_of: Any, joints: tuple[str, ...], method: str,
                  options: StreamOptions) -> None:
@@ -81,15 +81,15 @@ class Stream:
         self.joint_estimates = np.zeros((0, len(self.base)))  # of s-rls, (dof, base): after each joint's last samples
 
     def _initial(self) -> Array:
-        """Base values (base,) to start from: the prior's, zero where it says nothing."""
+        """Return initial base values (base,): the prior's, zero without one."""
         if self.prior is None:
             return np.zeros(len(self.base))
         return np.asarray(np.linalg.lstsq(self.prior.matrix, self.prior.values, rcond=1e-12)[0], dtype=float)
 
     def add(self, entries: Array, keep: Bools, instruments: Array | None = None, history: Array | None = None) -> None:
-        """Rows (layout.rows, m) of the plain layout, which count (m, dof), and those along the instruments' motion.
+        """Add rows (layout.rows, m) with their mask (m, dof), and those along the instruments' motion.
 
-        history (m, base): gets the estimate after each sample; of s-rls, that after the whole block.
+        history (m, base): receives the estimate after each sample; for s-rls, that after the whole block.
         """
         if self.method in INSTRUMENTAL:
             if instruments is None:
@@ -106,7 +106,7 @@ class Stream:
             self.recursion.add(entries, keep, history)
 
     def judged(self) -> Judged:
-        """Verdicts of mrls on what is known now."""
+        """Return the status of the parameters by mrls."""
         stacked = self.recursion.live()
         return judge(stacked, self.initial, default_threshold(stacked, self.options.wanted), self._box)
 
@@ -138,7 +138,7 @@ class Stream:
         return self._with_values(found, self.values)
 
     def _with_values(self, found: Estimate, values: Array) -> Estimate:
-        """The same with other values, and what the fit is with them."""
+        """Return the estimate with other values and the diagnostics of their fit."""
         regression = self.recursion.regression()
         rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         facts = {"relative_error": regression.relative_error(values),

@@ -1,9 +1,8 @@
-"""Verdicts of the modified recursive least squares (Lomakin and Deutscher, fig. 1), read off a triangular factor.
+"""Parameter status of the modified recursive least squares (Lomakin and Deutscher, fig. 1), from a triangular factor.
 
-Their <v_i, v_i>, what a column adds to those kept before it, is the squared diagonal of the factor of the kept columns,
-and their K_ii the squared norm of the column. A parameter whose column adds too little keeps its initial value; unlike
-eq. 41, which keeps what it learnt while it was frozen, the fold has all the data and the others are least squares given
-it.
+Their <v_i, v_i>, the part of a column independent of those kept before it, is the squared diagonal of the factor of
+the kept columns, and K_ii the squared norm of the column. A parameter with too small an independent part keeps its
+initial value; unlike in eq. 41, the others are least squares given it, on all data.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of the document
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """values (base,); status (base,): 1 identified, 0 not excited, -1 dependent. added, norms (base,): squared share
-    of each column that is its own, and its squared norm."""
+    """values (base,); status (base,): 1 identified, 0 not excited, -1 dependent. added, norms (base,): squared norm
+    of the independent part of each column, and its squared norm."""
 
     values: Array
     status: Ints
@@ -34,8 +33,8 @@ class Judged:
 
 
 def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Judged:
-    """Least squares in the parameters whose columns add more than `threshold` (base,), the others at `initial`
-    (base,), inside a box (lower and upper limits, base each) where one is given."""
+    """Return least squares in the parameters whose columns add more than `threshold` (base,), the others at `initial`
+    (base,), within a box (lower and upper limits, base each) if given."""
     b = len(initial)
     work, norms = stacked.r.copy(), np.sum(stacked.r ** 2, axis=0)
     status, added, kept = np.zeros(b, dtype=np.int64), np.zeros(b), []
@@ -58,8 +57,8 @@ def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, 
 
 
 def default_threshold(stacked: Stacked, wanted: float | None) -> Array:
-    """(noise / wanted deviation)^2 (base,): wanted in each parameter's unit; without it the value with which the
-    parameter would make all the torque alone, as a worse deviation says nothing."""
+    """Return (noise / wanted standard error)^2 (base,), wanted in each parameter's unit; by default the value that
+    alone would explain the torque."""
     noise = stacked.rest / max(stacked.rows - len(stacked.r), 1)
     if wanted is not None:
         return np.full(len(stacked.r), noise / wanted ** 2)
@@ -97,8 +96,8 @@ def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float,
 
 
 def base_limits(base: BaseParameters, limits: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
-    """Lower and upper limits (base,) of base parameters from those of standard ones by interval arithmetic (Lomakin
-    and Deutscher, s. VI); infinite where one that takes part has none."""
+    """Return lower and upper limits (base,) of base parameters from those of standard ones by interval arithmetic
+    (Lomakin and Deutscher, s. VI); infinite if a standard parameter has none."""
     low, high = np.full((2, len(base.parameters)), np.inf)
     low = -low
     for name, (lower, upper) in limits.items():

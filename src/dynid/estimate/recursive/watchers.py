@@ -1,4 +1,4 @@
-"""Watchers: what some ways to forget do now and then, between two calls of the kernel."""
+"""Periodic operations of some forms of forgetting, between two calls of the kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DRIFT, _ENOUGH = 1.5, 12.0  # spreads that are taken off at every window, and w
 
 
 class Watcher(Protocol):
-    """Looks at a recursion after every so many samples."""
+    """An operation on a recursion after every `every` samples."""
 
     every: int
 
@@ -40,7 +40,7 @@ class Watcher(Protocol):
 
 
 def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
-    """The watcher that a way to forget needs, None for none."""
+    """Return the watcher of a form of forgetting, or None."""
     if isinstance(forgetting, TowardsPrior):
         return InnovationTest(forgetting, dof, base)
     if isinstance(forgetting, Bounded):
@@ -51,12 +51,12 @@ def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
 
 
 class InnovationTest:
-    """Restarts a recursion whose innovations are no longer what they were.
+    """Restarts a recursion whose innovations have changed.
 
-    The mean squared innovation of a window over its long mean is 1 as long as nothing changes, with a spread that
-    follows from how long the noise remembers; both are learnt. Excesses over 1.5 spreads are summed up (CUSUM), and a
-    sum of twelve, with the mean above the threshold, is a change. usual (dof,): long mean of each joint. seen (dof,):
-    windows it is of. spread: mean square of the ratio less one. total: the sum.
+    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes, with a
+    variation that depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM),
+    and a sum of twelve, with the mean above the threshold, is a change. usual (dof,): long-term mean of each joint.
+    seen (dof,): number of windows. spread: mean square of the ratio minus one. total: the sum.
     """
 
     def __init__(self, forgetting: TowardsPrior, dof: int, base: int) -> None:
@@ -89,15 +89,15 @@ class InnovationTest:
         self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG_MEAN_WINDOWS)
 
     def _follow(self, power: list[float], rows: list[float]) -> None:
-        """The long mean: of all windows at first, then of the last hundred or so."""
+        """Update the long-term mean, of all windows at first, then of about the last hundred."""
         for j, (p, n) in enumerate(zip(power, rows, strict=True)):
             if n > 0:
                 self.seen[j] += 1
                 self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG_MEAN_WINDOWS)
 
     def restart(self, recursion: Recursion) -> None:
-        """A change adds to the covariance what the innovations ask for, around the present estimate; the data before it
-        become a prior."""
+        """Increase the covariance around the present estimate according to the innovations; earlier data become a
+        prior."""
         matrix = after_change(recursion)
         if recursion.outside is not None:
             matrix = np.vstack([matrix, recursion.outside.matrix])
@@ -118,11 +118,11 @@ class InnovationTest:
 
 
 def after_change(recursion: Recursion) -> Array:
-    """Rows (base, base) of a prior, each with deviation one, for parameters of which some have just changed.
+    """Return rows (base, base) of a prior, each with a standard deviation of one, for parameters that may just have
+    changed.
 
-    Their covariance is P, times the power of the noise at low frequencies, and a change of every parameter in
-    proportion to the value with which it would make all the torque alone; so large that torques change as much as the
-    last innovations say.
+    Their covariance is P times the low-frequency power of the noise, plus a change of every parameter in proportion
+    to the value that alone would explain the torque, scaled to the change of the last innovations.
     """
     b, dof = len(recursion.beta), len(recursion.joints)
     r, norms = recursion.r, np.where(recursion.norms > 0.0, recursion.norms, np.inf)
@@ -141,7 +141,7 @@ def after_change(recursion: Recursion) -> Array:
 
 
 class BoundCheck:
-    """Lets forgetting rest while a deviation is larger than what was allowed at the start."""
+    """Suspends forgetting while a standard error exceeds its initial limit."""
 
     every = _BEAT
 
@@ -181,12 +181,11 @@ class BoundCheck:
 
 
 class MemoryChoice:
-    """Chooses among memories by the evidence of each block of samples before it was known.
+    """Chooses among memory lengths by the predictive evidence of each block of samples.
 
-    factors: one live factor a memory. score: log of the evidence of recent blocks under each. chosen: the best. before:
-    the last block. power: of the noise at the rhythm of blocks, from how far neighbours are apart: what they lose when
-    they share their parameters, over the number of these. It is the unit of the misfit; the power of single rows would
-    take slow noise for change.
+    factors: one live factor per memory. score: log evidence of recent blocks under each. chosen: the best. before:
+    the last block. power: noise power at the rate of blocks, from the increase of the residual when neighbours share
+    parameters, per parameter. The power of single rows would mistake slow noise for a change.
     """
 
     every = _BEAT
@@ -215,7 +214,7 @@ class MemoryChoice:
         recursion.take(self.factors[self.chosen].copy())
 
     def _follow(self, block: Array) -> None:
-        """The power from one more pair of neighbours: the mean logarithm, which few changes hardly move."""
+        """Update the power by one more pair of neighbours: the mean logarithm, which is robust to few changes."""
         if len(self.before):
             both = triangular(np.vstack([self.before, block]))
             lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
@@ -228,7 +227,7 @@ class MemoryChoice:
         self.factors, self.before, self.pairs = [], np.zeros((0, 0)), 0
 
     def _share(self, memory: float) -> float:
-        """What a block leaves of all before it."""
+        """Return the share of earlier information that remains after a block."""
         return math.exp(-self.every / memory)
 
     @staticmethod
@@ -253,10 +252,11 @@ class MemoryChoice:
 
 
 def forget_what_comes(r: Array, block: Array, share: float) -> Array:
-    """A live factor (base + 1, base + 1) faded to `share`, but in no direction by more than a block of rows brings.
+    """Return a live factor (base + 1, base + 1) multiplied by `share`, but in no direction by more than a block of
+    rows adds.
 
-    With R_block R^-1 = U S V', the factor is V'R with row i times sqrt(max(share, 1 - S_i^2)): where motion excites as
-    it used to, that is exponential forgetting; where it does not, nothing is lost.
+    With R_block R^-1 = U S V', the factor is V'R with row i times sqrt(max(share, 1 - S_i^2)): exponential forgetting
+    where the motion excites, none where it does not.
     """
     b = len(r) - 1
     diagonal = np.diag(r)[:b]
@@ -273,10 +273,10 @@ def forget_what_comes(r: Array, block: Array, share: float) -> Array:
 
 
 def log_evidence(old: Array, new: Array, power: float) -> float:
-    """Log of the probability of the rows that lead from one live factor to another, before they came, up to what all
-    memories share; power: of the noise at low frequencies, in units of the rows.
+    """Return the log predictive probability of the rows between two live factors, up to a common constant; power:
+    low-frequency noise power, in units of the rows.
 
-    -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii): both stand in the factors.
+    -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), both from the factors.
     """
     low, high = (np.diag(r)[:-1] for r in (old, new))
     known = (low > 1e-9 * np.linalg.norm(old[:, :-1], axis=0)) & (high > 0.0)
@@ -285,7 +285,7 @@ def log_evidence(old: Array, new: Array, power: float) -> float:
 
 
 def low_power(innovations: Array) -> float:
-    """Power of innovations (samples, dof) at low frequencies, where parameters live, the mean over the joints; their
-    variance where they are white."""
+    """Return the low-frequency power of innovations (samples, dof), the mean over the joints; their variance if they
+    are white."""
     found = [2.0 * c.sum() - c[0] for c in (autocovariance(x, x != 0.0) for x in innovations.T) if c[0] > 0.0]
     return float(np.mean(found)) if found else 1.0

@@ -47,9 +47,9 @@ _STEPPED = 0.95  # of a position's changes are whole numbers of its encoder's st
 class Spectrum:
     """Power spectral densities of the positions, and noise floor and cut-off of each joint.
 
-    f (bins,) Hz; psd (bins, joints) rad^2 / Hz. floor (joints,): noise density, nan where none is reached.
-    cutoff (joints,): Hz, nan for a joint that does not tell. common: the one to use, Hz. band: Hz, of the motion, in
-    the median over the joints that move.
+    f (bins,) Hz; psd (bins, joints) rad^2 / Hz. floor (joints,): noise density, nan if none is reached. cutoff
+    (joints,): Hz, nan if undetermined. common: the one to use, Hz. band: of the motion, Hz, median over the moving
+    joints.
     """
 
     f: Array
@@ -91,10 +91,10 @@ def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, 
 
 
 def motion_bands(q: Array, rate: float) -> Array:
-    """Frequencies (joints,), Hz, below which 99 % of the velocity's power lies that is motion and not noise.
+    """Return frequencies (joints,), Hz, below which 99 % of the velocity's power of the motion lies.
 
-    By octaves, the power of a motion's velocity falls and that of any noise that reaches the acceleration rises: motion
-    ends where it is least. Long windows, since slow motion is to be resolved.
+    By octaves, the velocity power of a motion decreases and that of noise increases: the motion ends at the minimum.
+    Long windows resolve slow motion.
     """
     f, psd = power_density(q, rate, min(len(q), int(_BAND_WINDOW * rate)))
     f, psd = f[1:], psd[1:]
@@ -111,7 +111,7 @@ def motion_bands(q: Array, rate: float) -> Array:
 
 
 def encoder_step(q: Array) -> float:
-    """The step that all changes of a position (samples,) are whole numbers of, as an encoder counts; 0 where there is
+    """Return the step of which all changes of a position (samples,) are multiples, as with an encoder; 0 if there is
     none."""
     def changes() -> Iterator[Array]:
         for start in range(0, len(q) - 1, _AT_ONCE):

@@ -20,20 +20,22 @@ _ROWS_LEFT = 400  # at least, however long the window
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
-    """Signals for the rows that the options ask for; None where these are torques.
+    """Return signals for filtered rows; None for torque equations.
 
-    moving (joints,): a joint that does not move has no velocity.
+    moving (joints,): a joint at rest has zero velocity.
     """
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None
-    if kind != "kernel" and recording.unmeasured:
+    if kind in ("power", "energy") and recording.unmeasured:
         raise NotPossibleError(f"{recording.source}: the {kind} of the whole robot needs the torques of all joints, "
                                f"but that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
                                "'torque'")
     window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
     filter_ = RowFilter.of(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
     q, dq = (filter_.motion.applied(grid.q, grid.rate, segments, derivative) for derivative in (0, 1))
+    if kind == "products":
+        q = np.asarray(grid.q).copy()
     q, dq, _ = selection.held_still(q, dq, dq, moving)
     inside = selection.inside_borders(segments, len(grid.q), filter_.motion.border(grid.rate)) & grid.measured
     whole = like(grid.q, grid.q.shape, bool)
@@ -50,7 +52,7 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
 
 
 def check_window(chosen: Preparation, rate: float, source: str) -> None:
-    """Refuses a window that is given and holds too few samples at `rate` Hz, or a period of what it is to suppress."""
+    """Refuse a given window with too few samples at `rate` Hz, or shorter than a period to be suppressed."""
     if chosen.filtered is None or chosen.kernel_window is None:
         return
     try:
@@ -60,8 +62,7 @@ def check_window(chosen: Preparation, rate: float, source: str) -> None:
 
 
 def torque_limits(recording: Recording, chosen: Preparation) -> tuple[Array, Array]:
-    """Lower and upper limits of the torques (joints,), as the options give them or as the log shows; infinite where
-    there are none."""
+    """Return lower and upper limits of the torques (joints,), given or found in the log; infinite if there are none."""
     if chosen.saturation == "auto":
         return selection.found_limits(recording.tau, chosen.saturated_samples)
     limits = np.full(recording.dof, np.inf) if chosen.saturation == "none" else per_joint(

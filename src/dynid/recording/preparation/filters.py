@@ -1,7 +1,6 @@
-"""Filters without delay: Butterworth run both ways, central differences, Savitzky-Golay.
+"""Zero-phase filters: Butterworth forward and backward, central differences, Savitzky-Golay.
 
-All take x (samples, joints) at `rate` Hz and work on each segment by itself, one joint after the other, so that
-besides the result only a column or two are in memory.
+All take x (samples, joints) at `rate` Hz and process each segment and joint separately, with little memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Preparation: the options from a log to samples, as Python arguments or the [prepare] table of a run file."""
+"""Options of the preparation of a log, as Python arguments or the [prepare] table of a run file."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Preparation(BaseModel):
         decimate_order: order of the Butterworth filter of decimation in one direction.
         decimate_share: cut-off of decimation as a share of the Nyquist frequency after one stage.
         equations: "torque" (inverse dynamics in every row) or, without accelerations, "kernel" (momentum and force of
-            each joint through a polynomial kernel), "power" or "energy" (of the whole robot, through a kernel or a
-            window).
+            each joint through a polynomial kernel), "products" (products of signals through kernels), "power" or
+            "energy" (of the whole robot, through a kernel or a window).
         kernel_window: length T of the kernel or of the window, s. Default: gain 1/2 at the cut-off.
         kernel_order: order N of the kernel.
         kernel_alpha, kernel_beta: exponents of the weight of the kernel.
         kernel_delay: delay of the kernel, s. Default: the latest zero of the next polynomial.
-        product_order: order N* of the kernel that gives velocities.
+        product_order: order N* of products, or of the kernel that gives velocities.
         suppress: frequencies that the kernel suppresses, Hz, one or several.
     """
 
@@ -145,8 +145,8 @@ class Preparation(BaseModel):
         return self.with_changes(cutoff=float(f"{self.kernel_options.cutoff(self.filtered, self.kernel_window):.6g}"))
 
     def elsewhere(self) -> Preparation:
-        """The same filter and selection for another log: what is of one log alone (its rate and gaps, whether its
-        velocity is good and how late) is chosen anew there."""
+        """Return the same filter and selection for another log; properties of one log (rate, gaps, quality and delay
+        of the velocity) are chosen again."""
         def anew(velocity: Velocity) -> Velocity:
             return "differentiate" if velocity == "differentiate" else "auto"
 
@@ -155,7 +155,7 @@ class Preparation(BaseModel):
                                  velocity=anew(own) if isinstance(own, str) else tuple(map(anew, own)))
 
     def keeping_slow(self, joints: Collection[int], dof: int) -> Preparation:
-        """The same with rows in slow motion kept for these joints (from 0) of a robot with `dof`, unless `slow` is
+        """Return the options with slow rows kept for these joints (from 0) of a robot with `dof`, unless `slow` is
         given."""
         if self.slow is not None or not joints:
             return self

@@ -21,10 +21,9 @@ _COMPARED = 0.05  # of the rate: cut-off for judging a velocity when nothing is 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Filters of one log. cutoff: Hz, of position and velocity; with method "none" only what the velocity is judged by.
-    torque: its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border: rows.
-    decimate, share: parallel decimation of one stage, one row in so many, and its cut-off as a share of the Nyquist
-    frequency that is left."""
+    """Filters of one log. cutoff: Hz, of position and velocity; with method "none" only for testing the velocity.
+    torque: its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border:
+    rows. decimate, share: decimation factor of one stage, and its cut-off relative to the new Nyquist frequency."""
 
     method: Method
     cutoff: float
@@ -56,8 +55,8 @@ class Plan:
 
 
 def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | None, source: str) -> Plan:
-    """The plan with every None of the options `chosen` decided, for a log of so many rows at `rate` Hz with this
-    spectrum."""
+    """Return the plan with every None of the options `chosen` resolved, for a log of `rows` rows at `rate` Hz with
+    this spectrum."""
     method, steps = chosen.method, []
     cutoff, window = chosen.cutoff, 0
     if method == "savitzky-golay" and chosen.window is not None:
@@ -95,8 +94,8 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
 
 
 def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> tuple[int, float]:
-    """One row in so many and the share of the low-pass: as asked, or low-passed at the cut-off and thinned as far as
-    that allows and enough rows are left to learn from."""
+    """Return the decimation factor and relative cut-off: as given, or the largest that the cut-off and the number of
+    rows allow."""
     if chosen.decimate is not None:
         return chosen.decimate, chosen.decimate_share
     if chosen.method == "none" or chosen.thin > 1 or chosen.torque_cutoff is not None:

@@ -1,8 +1,8 @@
-"""Resampling: a log on a uniform grid, segment by segment, from its time stamps.
+"""Resampling of a log to a uniform grid, segment by segment.
 
-A log that is uniform and has no bad row is passed on untouched. A row that repeats the one before it while the
-robot moves was not measured anew (a logger faster than its source, a sensor that hangs); it is left out and the
-grid is filled from the rows around it, and rows far from any measurement are marked.
+A uniform log without bad rows is unchanged. A row that repeats the previous one while the robot moves is not a new
+measurement (a logger faster than its source, a stuck sensor); it is replaced by interpolation, and rows far from any
+measurement are marked.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MAX_REFINEMENT = 20  # a grid so many times finer than the log holds nothing mo
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
-    """The signals of a recording on a uniform grid: t (samples,), q, tau, dq (samples, joints).
+    """Signals of a recording on a uniform grid: t (samples,), q, tau, dq (samples, joints).
 
-    measured: (samples,) rows that stand on or close to a measurement. segments (k, 2): gap-free row ranges.
-    gap: the longest interval bridged, s. steps: what was found and done.
+    measured: (samples,) rows on or close to a measurement. segments (k, 2): row ranges without gaps. gap: longest
+    interpolated interval, s. steps: processing steps.
     """
 
     t: Array
@@ -50,7 +50,7 @@ class Uniform:
     steps: tuple[str, ...]
 
     def averaged(self, times: int) -> Uniform:
-        """Return the same log with the means of so many neighbouring rows in their place, segment by segment."""
+        """Return the log averaged over `times` neighbouring rows, segment by segment."""
         if times < 2:
             return self
         counts = (self.segments[:, 1] - self.segments[:, 0]) // times
@@ -62,10 +62,9 @@ class Uniform:
 
 def to_uniform(recording: Recording, rate: float | None = None, gap: float | None = None, stuck: bool = True
                ) -> Uniform:
-    """The recording on a uniform grid. rate: Hz, by default the log's own. gap: the longest interval bridged by
-    interpolation, s.
+    """Return the recording on a uniform grid. rate: Hz, default the log's. gap: longest interpolated interval, s.
 
-    stuck: leave out rows that repeat while the robot moves.
+    stuck: exclude rows that repeat while the robot moves.
     """
     t = recording.t
     intervals = np.diff(t)
@@ -127,8 +126,8 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
 
 
 def means(x: Array | Rows, times: int, segments: Segments) -> Array:
-    """Return the means of `times` neighbouring rows of x (samples, ...), segment by segment; rows that are left over at
-    the end of a segment are dropped. A mean does the same to motion and torques."""
+    """Return the means of `times` neighbouring rows of x (samples, ...), segment by segment; remaining rows are
+    dropped."""
     parts = [np.asarray(x[start:start + (stop - start) // times * times], dtype=float) for start, stop in segments]
     return np.concatenate([part.reshape(-1, times, *x.shape[1:]).mean(axis=1) for part in parts])
 
@@ -145,10 +144,10 @@ def timing_sentence(intervals: Array, widest: float) -> str:
 
 
 def repeated_rows(x: Array, likely: bool) -> Rows:
-    """(samples,) rows equal to the one before in every column.
+    """Return rows (samples,) equal to the previous one in every column.
 
-    likely: equal neighbours are nothing strange (a coarse torque), so none is reported unless there are ten
-    times as many as chance would give if the columns knew nothing of each other.
+    likely: equal neighbours are common (a coarse torque), so they are reported only if they are ten times as frequent
+    as by chance.
     """
     same = np.ones(len(x), dtype=bool)
     same[0] = False
@@ -161,9 +160,9 @@ def repeated_rows(x: Array, likely: bool) -> Rows:
 
 
 def stale_rows(q: Array, same: Rows) -> Rows:
-    """(samples,) of the rows `same` that repeat, those that were not measured anew.
+    """Return which of the repeating rows `same` (samples,) are not new measurements.
 
-    Where most repeats fall into steady motion, the others do too, but for long ones: the robot stood still.
+    If most repeats occur in steady motion, all do except long ones, where the robot was at rest.
     """
     stale = advancing(q, same)
     if np.sum(stale) <= _FEW_REPEATS * len(q):
@@ -172,11 +171,10 @@ def stale_rows(q: Array, same: Rows) -> Rows:
 
 
 def advancing(q: Array, same: Rows) -> Rows:
-    """(samples,) of the rows `same`, those about which some joint moves on steadily, so that it cannot have stood
-    still.
+    """Return which of the rows `same` (samples,) lie within steady motion of some joint.
 
-    Steadily: in the ten rows before and after, those that do not repeat all step the same way, and not by
-    one and the same amount, as a joint does that needs more than a row for one encoder count.
+    Steady: the non-repeating rows among the ten before and after all step in the same direction, by different
+    amounts.
     """
     out = np.zeros(len(q), dtype=bool)
     for j in range(q.shape[1]):
@@ -192,11 +190,11 @@ def advancing(q: Array, same: Rows) -> Rows:
 
 
 def frozen_positions(q: Array, rows: Rows) -> Rows:
-    """(samples, joints) of some rows (samples,) those where one joint's position hangs: three or more equal, then a
-    jump.
+    """Return which of some rows (samples,) have a stuck position of one joint (samples, joints): three or more equal,
+    then a jump.
 
-    A jump is five encoder counts or more, at least twice the largest step of the five rows before and after,
-    and at least half of what the joint's speed around would have made of the time it hung.
+    A jump is at least five encoder counts, twice the largest step of the five rows before and after, and half of what
+    the joint's speed would have caused in that time.
     """
     frozen = np.zeros(q.shape, dtype=bool)
     for j in range(q.shape[1]):

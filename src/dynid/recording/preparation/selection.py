@@ -1,4 +1,4 @@
-"""Selection of the rows used for each joint: borders, slow motion, torque at its limit, joints at rest."""
+"""Selection of the rows of each joint: borders, slow motion, saturated torque, joints at rest."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def least_ranges(q: Array) -> Array:
 def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
     """Return the row ranges in which some joint of q (samples, joints) moves, half-open and in order.
 
-    An interval of `rows` rows moves if the range of a joint within it does. A rest of up to about two such stretches
-    between two motions, and one before and after a motion, belong to it: a filter needs them, and static torques are
-    information. Everything is one range where no stretch shows motion.
+    An interval of `rows` rows moves if the range of a joint within it does. Rests of up to about two intervals
+    between motions, and one before and after, are included, since filters need them and static torques are
+    informative. Without motion everything is one range.
     """
     starts = np.arange(0, len(q), max(rows, 1))
     active = np.any(np.maximum.reduceat(q, starts, axis=0) - np.minimum.reduceat(q, starts, axis=0)
@@ -53,8 +53,8 @@ def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
 
 
 def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:
-    """The same motion (samples, joints) with every joint that does not move at its mean position, without velocity and
-    acceleration: what is left of these is flicker of its encoder, which excites nothing and has no sign."""
+    """Return the motion (samples, joints) with every joint at rest at its mean position, without velocity and
+    acceleration."""
     if np.all(moving):
         return q, dq, ddq
     out = tuple(like(x) for x in (q, dq, ddq))
@@ -95,11 +95,11 @@ def widened(mask: Mask, rows: int, segments: Segments) -> Mask:
 
 
 def found_limits(tau: Array, rows: int) -> tuple[Array, Array]:
-    """Lower and upper torque at which the signal is cut off (joints,), minus and plus infinity where it is not.
+    """Return the lower and upper saturation torques (joints,), infinite if there are none.
 
-    A torque that runs into a limit stays at one and the same extreme value: at least `rows` samples in a row and
-    ten in all, and three times as many as at any of the three values next to it. A peak of a coarse signal
-    stays longest at its top too, but only 2.4 times as long as one step below.
+    A saturated torque stays at one extreme value for at least `rows` consecutive samples and ten in all, and three
+    times as often as at any of the three neighbouring values. A peak of a coarse signal also stays longest at its
+    top, but only 2.4 times as long as one step below.
     """
     lower, upper = np.full(tau.shape[1], -np.inf), np.full(tau.shape[1], np.inf)
     for j in range(tau.shape[1]):
@@ -130,8 +130,8 @@ def at_limit(tau: Array, lower: Array, upper: Array, rows: int) -> Mask:
 
 def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int, margin: int, segments: Segments,
                    names: tuple[str, ...]) -> list[str]:
-    """Take rows of torque at its limit, and `margin` rows around them, out of keep (samples, joints); the steps in
-    words."""
+    """Exclude rows with a saturated torque, and `margin` rows around them, from keep (samples, joints); return the
+    steps."""
     steps = []
     hit = at_limit(tau, lower, upper, rows)
     for j in np.flatnonzero(np.any(hit, axis=0)):
@@ -144,9 +144,9 @@ def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int
 
 
 def moving_speeds(dq: Array, keep: Mask) -> Array:
-    """(joints,) 1 % of the top speed of each joint, above which a row counts as moving, whether it is kept or not.
+    """Return 1 % of the top speed of each joint (joints,), above which a row counts as moving.
 
-    The top is that of the rows kept, where there are any: at borders a filter may overshoot.
+    The top speed is that of the kept rows, if any, since a filter may overshoot at borders.
     """
     out = np.zeros(dq.shape[1])
     for j in range(dq.shape[1]):
@@ -162,8 +162,8 @@ def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
 
 
 def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...], all_joints: bool = False) -> list[str]:
-    """Take a joint's own rows below its speed `slow` (joints,), where friction is between its two signs, out of keep
-    (samples, joints); the steps in words. all_joints: the rows of all joints go where any of them is slow."""
+    """Exclude a joint's own rows below its speed `slow` (joints,) from keep (samples, joints); return the steps.
+    all_joints: exclude the rows of all joints if one is slow."""
     before = keep.sum(axis=0)
     fast = np.abs(dq) >= slow
     keep &= np.all(fast, axis=1, keepdims=True) if all_joints else fast

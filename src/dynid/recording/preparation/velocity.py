@@ -18,12 +18,11 @@ _NO_SHIFT = 0.05  # delays below this part of a sample are left
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Measured velocity = scale * derivative of position, `delay` s later, and a rest.
+    """Comparison of a measured velocity with the derivative of the position: scale, delay and remainder.
 
-    scale, rest, noise, own_noise: (joints,), nan for joints that do not move. rest: relative to the velocity.
-    noise: variance of the measured velocity above the cut-off; own_noise: of the differentiated position;
-    position_noise: (joints,) variance of the position above the cut-off. delay: median over the good joints, s. good:
-    (joints,) whose velocity to use.
+    scale, rest, noise, own_noise: (joints,), nan for joints at rest. rest: relative to the velocity. noise: variance
+    of the measured velocity above the cut-off; own_noise: of the differentiated position; position_noise: (joints,)
+    of the position. delay: median over the good joints, s. good: (joints,) whose velocity to use.
     """
 
     scale: Array
@@ -83,8 +82,7 @@ def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple
 
 def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, cutoff: float, moving: Bools,
              names: tuple[str, ...]) -> tuple[Bools, float, str]:
-    """Which joints' velocity is good (joints,), how late it is, s, and why in words; joint by joint, since one sensor
-    may fail alone. A joint at rest goes with the others."""
+    """Return which joints' velocity is good (joints,), its delay, s, and the reasons; joints at rest count as good."""
     good, why = np.zeros(len(names), dtype=bool), list[str]()
     louder = np.sqrt(noise / np.maximum(own, 1e-300))
     for j in np.flatnonzero(moving):

@@ -10,7 +10,7 @@ from dynid.excitation.search.criteria import CRITERIA
 from dynid.excitation.trajectories.families import FAMILIES
 from dynid.model.registry import FRICTION, KINDS
 from dynid.recording.mapping import SIGNALS
-from dynid.recording.presets import PRESETS
+from dynid.recording.presets import known_presets
 from dynid.robot.robot_files import builtin_names
 from dynid.runs.code_files import ENDINGS
 from dynid.studio.confinement import Confinement
@@ -26,7 +26,7 @@ def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confine
         "terms": [{"name": name, "summary": _summary(term)} for name, term in KINDS.items()],
         "friction": [{"name": name, "summary": _summary(term)} for name, term in FRICTION.items()],
         "presets": [{"name": one.name, "recorder": one.recorder, "minds": list(one.minds), "source": one.source,
-                     "refusal": one.refusal} for one in PRESETS.values()],
+                     "refusal": one.refusal} for one in known_presets().values()],
         "motions": list(FAMILIES), "criteria": list(CRITERIA), "signals": ["time", *SIGNALS],
         "languages": list(ENDINGS)}
 

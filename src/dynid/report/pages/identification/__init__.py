@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from dynid.plugins import usable_plugins
 from dynid.report.pages.identification import (
     consistency,
     covariance,
@@ -30,7 +31,7 @@ from dynid.report.pages.identification import (
     verdict,
 )
 from dynid.report.pages.identification.data import ReportData
-from dynid.report.rendering import write_page
+from dynid.report.rendering import rendered_section, write_page
 from dynid.report.section import Page, Section
 from dynid.report.words import count
 
@@ -68,11 +69,17 @@ def subtitle(data: ReportData) -> str:
 IDENTIFICATION = Page("identification", subtitle, SECTIONS)
 
 
-def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[ReportData]] = SECTIONS) -> Path:
+def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[ReportData]] | None = None) -> Path:
     """Write the report to a file, whole or not at all.
 
-    sections: in order; `(*SECTIONS, own)` adds one of your own, and a shorter list leaves some out.
+    sections: in order; `(*SECTIONS, own)` adds one of your own, and a shorter list leaves some out. Default: SECTIONS,
+    then those of plugins; one of these that fails is replaced by a sentence that states why.
     """
+    if sections is None:
+        names = {section.name for section in SECTIONS}
+        added = (section for section in usable_plugins("dynid.report_sections").values()
+                 if isinstance(section, Section) and section.name not in names)
+        sections = (*SECTIONS, *(rendered_section(section, data) for section in added))
     return write_page(replace(IDENTIFICATION, sections=tuple(sections)), data, path)
 
 

@@ -1,0 +1,53 @@
+"""`dynid plugins`: what other installed packages add to dynid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.cli.output import Json, console, print_json, progress, table
+
+if TYPE_CHECKING:
+    from dynid.plugins import Plugin
+
+
+def command(
+    check: Annotated[bool, typer.Option("--check", help="Run dynid's contract checks on each of them.")] = False,
+    json: Json = False,
+) -> None:
+    """List robots, terms, methods, presets, laws and report sections of other packages; exit code 1 if one fails."""
+    from dynid.plugins import list_plugins
+
+    found = list_plugins()
+    problems = {(one.group, one.name): one.problem for one in found}
+    if check:
+        with progress("plugins") as tell:
+            for one in found:
+                tell(f"{one.group} {one.name}")
+                if one.problem is None:
+                    problems[one.group, one.name] = _failure(one)
+    if json:
+        print_json({"plugins": [{"group": one.group, "name": one.name, "package": one.package,
+                                 "reference": one.reference, "checked": check,
+                                 "problem": problems[one.group, one.name]} for one in found]})
+    elif not found:
+        console().print("No installed package declares a plugin; docs/howto/plugin.md shows how to write one.")
+    else:
+        passed = "passes the checks" if check else "loads"
+        console().print(table(["group", "name", "package", "state"], [
+            (one.group, one.name, one.package, problems[one.group, one.name] or passed) for one in found]))
+    if any(problem is not None for problem in problems.values()):
+        raise typer.Exit(1)
+
+
+def _failure(plugin: Plugin) -> str | None:
+    """Why a plugin fails the contract of its group; None where it passes."""
+    from dynid.errors import DynidError
+    from dynid.validate.contract.plugin_checks import check_plugin
+
+    try:
+        check_plugin(plugin.group, plugin.name)
+    except DynidError as problem:
+        return str(problem)
+    return None
