@@ -78,7 +78,8 @@ def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str],
         raise ModelError("a custom model has no robot that could be written to a file")
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
-                               "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge")
+                               "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge",
+                               code="base-parameters-only")
     inertias, following = body_inertias(model, theta, with_payload, tell), model.robot.followers
     if following is not None:
         places, whole = model.parameters.bodies, model.body_numbers(theta)[model.robot.dof:]

@@ -93,7 +93,7 @@ def export_result(folder: str | Path, output: Path, options: ExportOptions, *, t
     drives = _drives(options.drives)
     samples, notes = _samples(estimate, settings, options, tell)
     tell("writing")
-    found = export(estimate, output, options.target, samples=samples, drives=drives, source=options.source,
+    found = export(estimate, output, options.target, samples=samples, drives=drives, source=_source(options, settings),
                    with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction)
     return replace(found, notes=(*found.notes, *notes))
 
@@ -112,13 +112,20 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     for path in paths:
         save_draws(draws, path, motion)
     if options.target:
-        drives, width = _drives(options.drives), len(str(count))
+        drives, source, width = _drives(options.drives), _source(options, settings), len(str(count))
         for k, one in enumerate(draws):
             tell(f"writing model {k + 1} of {count}")
             path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
-            paths += export(one, path, options.target, samples=samples, drives=drives, source=options.source,
+            paths += export(one, path, options.target, samples=samples, drives=drives, source=source,
                             with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
     return DrawnFiles(draws, _spread(Path(folder), estimate, draws), tuple(paths))
+
+
+def _source(options: ExportOptions, settings: RunSettings) -> Path | None:
+    """The file to write into: the one that is named, or the MJCF of the result for a target that is MJCF."""
+    robot = Path(settings.robot)
+    is_mjcf = options.target in ("mjcf", "mjlab") and robot.suffix in (".xml", ".mjcf") and robot.is_file()
+    return options.source or (robot if is_mjcf else None)
 
 
 def _spread(folder: Path, estimate: Estimate, draws: Draws) -> TorqueSpread | None:

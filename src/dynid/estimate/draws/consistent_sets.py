@@ -1,10 +1,12 @@
 """Many parameter vectors moved into the consistent set at once, base values kept where that is possible.
 
-A draw with base values b becomes the consistent x with least |W (A x - b)|^2 + weight |x - drawn|^2: W whitens by the
-posterior, A maps to base values. As the second weight is small, x moves in the null space of A first, which costs
-nothing, and leaves b only where no consistent robot has these base values. All draws share one matrix, so a step of the
-alternating direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4
-eigenvalue problems.
+Where the point nearest to the estimate with base values b is consistent, the rest of the draw is sampled from the prior
+cut off at the border of the set, along moves that keep b: by elliptical slice sampling (Murray, Adams and MacKay 2010).
+
+Elsewhere a draw becomes the consistent x with least |W (A x - b)|^2 + weight |x - drawn|^2: W whitens by the posterior,
+A maps to base values. As the second weight is small, x moves in the null space of A first, which costs nothing, and
+leaves b only where no consistent robot has these base values. All draws share one matrix, so a step of the alternating
+direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4 eigenvalue problems.
 
 Where many draws leave b, their moments shrink. Alternately the set of draws is mapped linearly to the posterior's mean
 and covariance, by the map nearest to the identity, and brought back into the consistent set. This is a projection in
@@ -26,7 +28,9 @@ _RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
 _NULL_WEIGHT = 1e-4  # of the distance from the drawn point, beside squared standard errors
 _FIRST_STEPS = 60  # of the splitting; on real logs the distance is then within 0.3 standard errors of the smallest one
 _ROUND_STEPS = 10  # of the splitting after each matching of moments
-_MOMENT_ROUNDS = 20  # more change the spread of torques by less than 1 %
+_MOMENT_ROUNDS = 18  # more change the spread of torques by less than 1 %
+_SLICE_STEPS = 12  # of elliptical slice sampling, from the middle of the prior
+_MAX_SHRINKS = 60  # of an ellipse's bracket: it is then shorter than rounding
 _SAME_BASE = 1e-6  # standard errors below which base values count as kept
 _MAX_STRETCH = 30.0  # of one direction in one matching of moments, where draws have nearly no spread
 
@@ -44,6 +48,10 @@ class BaseMap:
     rows: Array
     centre: Array
     spread: int
+
+    def null_part(self, x: Array) -> Array:
+        """Return the part of moves x (draws, parameters) that leaves the combinations as they are."""
+        return x - (x @ self.rows.T) @ self._right_inverse.T
 
     def onto(self, x: Array, targets: Array) -> Array:
         """Return x (draws, parameters) moved by the shortest way to whitened values `targets` (draws, combinations)."""
@@ -73,25 +81,58 @@ class ConsistentDraws:
     rounds: int = 0
 
 
-def made_consistent(scaling: BodyScaling, base: BaseMap, drawn: Array, targets: Array) -> ConsistentDraws:
-    """Return consistent draws near given ones, base values kept where a consistent robot has them.
+def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: Array, targets: Array,
+                    rng: np.random.Generator) -> ConsistentDraws:
+    """Return consistent draws, base values kept where a consistent robot has them.
 
     Args:
         scaling: coordinates.
         base: the determined combinations.
-        drawn: (draws, parameters), with base values `targets`.
-        targets: (draws, combinations), whitened.
+        centre: (parameters,), the estimate.
+        prior: (draws, parameters), draws of the prior as moves from the centre.
+        targets: (draws, combinations), whitened base values that were drawn.
+        rng: for the prior inside the set.
     """
-    inside = scaling.is_consistent(drawn)
-    x = drawn.copy()
-    distance = np.zeros(len(x))
-    if not inside.all():
-        outside = ~inside
+    middle = base.onto(np.tile(centre, (len(prior), 1)), targets)
+    # The shortest way from a draw of the prior to the base values is a draw of the prior given them.
+    drawn = middle + base.null_part(prior)
+    as_drawn, reachable = scaling.is_consistent(drawn), scaling.is_consistent(middle)
+    x, distance = drawn.copy(), np.zeros(len(drawn))
+    sliced = reachable & ~as_drawn
+    if sliced.any():
+        size = float(np.sqrt(np.mean(prior ** 2)))
+        x[sliced] = _sampled_inside(scaling, base, middle[sliced], size, rng)
+    outside = ~reachable & ~as_drawn
+    if outside.any():
         splitting = _Splitting.at(scaling, base, drawn[outside], scaling.projected(drawn[outside]))
-        splitting = splitting.after(targets[outside], _FIRST_STEPS)
-        x[outside] = _with_base_kept(scaling, base, splitting.inside, targets[outside])
+        found = splitting.after(targets[outside], _FIRST_STEPS).inside
+        x[outside] = _with_base_kept(scaling, base, found, targets[outside])
         distance[outside] = np.linalg.norm(x[outside] @ base.rows.T - targets[outside], axis=1)
-    return ConsistentDraws(x, inside, distance <= _SAME_BASE, distance)
+    return ConsistentDraws(x, as_drawn, distance <= _SAME_BASE, distance)
+
+
+def _sampled_inside(scaling: BodyScaling, base: BaseMap, middle: Array, size: float, rng: np.random.Generator) -> Array:
+    """Draws (draws, parameters) of a normal of deviation `size` about consistent points, inside the set, along moves
+    that keep the base values: elliptical slice sampling."""
+    away = np.zeros_like(middle)
+    for _ in range(_SLICE_STEPS):
+        other = base.null_part(size * rng.standard_normal(middle.shape))
+        angle = rng.uniform(0.0, 2.0 * np.pi, len(middle))
+        low, high = angle - 2.0 * np.pi, angle.copy()
+        open_ = np.arange(len(middle))
+        moved = away.copy()
+        for _ in range(_MAX_SHRINKS):
+            tried = away[open_] * np.cos(angle[open_])[:, None] + other[open_] * np.sin(angle[open_])[:, None]
+            inside = scaling.is_consistent(middle[open_] + tried)
+            moved[open_[inside]] = tried[inside]
+            open_ = open_[~inside]
+            if not len(open_):
+                break
+            below = angle[open_] < 0.0
+            low[open_[below]], high[open_[~below]] = angle[open_[below]], angle[open_[~below]]
+            angle[open_] = rng.uniform(low[open_], high[open_])
+        away = moved
+    return middle + away
 
 
 def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentDraws, targets: Array
@@ -101,8 +142,10 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
     targets: (draws, combinations), the whitened values that were drawn.
     """
     splitting = _Splitting.at(scaling, base, found.x, found.x)
-    for _ in range(_MOMENT_ROUNDS):
-        splitting = splitting.after(_matched(splitting.inside @ base.rows.T, base), _ROUND_STEPS)
+    for k in range(_MOMENT_ROUNDS):
+        is_last = k == _MOMENT_ROUNDS - 1
+        splitting = splitting.after(_matched(splitting.inside @ base.rows.T, base),
+                                    _FIRST_STEPS if is_last else _ROUND_STEPS)
     distance = np.linalg.norm(splitting.inside @ base.rows.T - targets, axis=1)
     return replace(found, x=splitting.inside, distance=distance, kept_base=distance <= _SAME_BASE,
                    rounds=_MOMENT_ROUNDS)

@@ -21,7 +21,7 @@ from dynid.threads import one_blas_thread
 PRIOR_SPREAD = 0.2  # relative standard deviation of links in what the data do not determine
 MAX_DRAWS = 1_000_000
 _KNOWN_STD = 1e-7  # of known values, relative: a draw keeps them, and the last digits are put in place at the end
-_SMALLEST_STD = 1e-7  # of a base parameter, relative: below, whitening would lose all digits
+_SMALLEST_STD = 1e-12  # of a base parameter, relative: one without any spread can then be whitened too
 _FEW_MOVED = 0.01  # share of draws without their base values above which moments are matched
 _DRAWS_PER_PARAMETER = 4  # draws per base parameter below which a sample covariance cannot be matched
 _OTHER_SCALE = 1e-3  # of parameters that are zero everywhere: N m, N m s/rad or kg m^2
@@ -150,7 +150,7 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array) -> tuple[B
     smallest = _SMALLEST_STD * np.maximum(np.abs(values), 1e-3)
     widened = covariance + np.diag(smallest ** 2)
     size = np.sqrt(np.diag(widened))
-    factor = np.linalg.cholesky(widened / np.outer(size, size) + 1e-12 * np.eye(len(size))) * size[:, None]
+    factor = np.linalg.cholesky(widened / np.outer(size, size) + 1e-13 * np.eye(len(size))) * size[:, None]
     scaling = BodyScaling.around(consistency, inside, _other_scales(estimate, inside, size))
     rows = np.linalg.solve(factor, determined)
     fixed = np.zeros((len(known), len(items)))
@@ -193,6 +193,5 @@ def _drawn(scaling: BodyScaling, base: BaseMap, centre: Array, count: int, seed:
     rng = np.random.default_rng(seed)
     targets = np.tile(base.centre, (count, 1))
     targets[:, :base.spread] += rng.standard_normal((count, base.spread))
-    # A draw of prior and base values apart, then the shortest way to these base values: the prior given them.
-    prior = centre + spread * rng.standard_normal((count, len(centre)))
-    return made_consistent(scaling, base, base.onto(prior, targets), targets), targets
+    prior = spread * rng.standard_normal((count, len(centre)))
+    return made_consistent(scaling, base, centre, prior, targets, rng), targets

@@ -1,0 +1,76 @@
+"""`dynid export`: files for simulators and draws at the command line."""
+
+from __future__ import annotations
+
+import json
+
+import mujoco
+import numpy as np
+import pytest
+from motions import arm, motion
+
+from dynid.robot import Robot
+
+
+@pytest.fixture
+def result(tmp_path, monkeypatch, dynid):
+    """A result folder of the 3R arm, identified from a virtual log."""
+    monkeypatch.chdir(tmp_path)
+    model, theta = arm()
+    samples = motion(model, theta, 0.01 * np.random.default_rng(0).normal(size=(2000, 3)), seconds=10.0)
+    names = Robot.builtin("arm3r").joint_names
+    head = ["t", *(f"q_{n}" for n in names), *(f"tau_{n}" for n in names)]
+    rows = np.column_stack([samples.t, samples.q, samples.tau])
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(head), comments="")
+    columns = {"position": [f"q_{n}" for n in names], "torque": [f"tau_{n}" for n in names]}
+    sets = [f"log.{key}={json.dumps(value)}" for key, value in columns.items()]
+    shown = dynid("identify", "arm3r", "log.csv", "--set", "log.time=t", "--set", sets[0], "--set", sets[1],
+                  "--friction", "viscous,coulomb,offset", "--method", "pc-wls", "--no-simulation", "-o", "out")
+    assert (tmp_path / "out" / "estimate.npz").exists(), shown.err
+    return tmp_path
+
+
+def test_a_result_becomes_files_and_draws(dynid, result):
+    (result / "drives.toml").write_text("[joint1]\nstiffness = 50.0\nkd = 2.0\n")
+    shown = dynid("export", "out", "--for", "mjcf", "--drives", "drives.toml", "-o", "arm.xml", "--json")
+    assert shown.code == 0, shown.err
+    facts = json.loads(shown.out)
+    assert facts["loss_along"] == "log" and facts["loss"]["joint1"]["approximated"] == ["Fo1"]
+    assert mujoco.MjModel.from_xml_path(str(result / "arm.xml")).nactuator == 1
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "arm.xml")
+    assert shown.code == 2 and "arm.xml exists already" in shown.err
+    shown = dynid("export", "out", "--draws", "3", "--for", "mjcf", "-o", "drawn", "--json")
+    assert shown.code == 0, shown.err
+    facts = json.loads(shown.out)
+    assert facts["draws"] == 3 and len(facts["files"]) == 5 and set(facts["torque_spread"]["ratio"]) == {
+        "joint1", "joint2", "joint3"}
+    table = np.load(result / "drawn" / "draws.npz")
+    for k in range(3):
+        model = mujoco.MjModel.from_xml_path(str(result / "drawn" / f"draw_{k + 1}.xml"))
+        for b, name in enumerate(table["bodies"]):
+            body = model.body(str(name)).id
+            np.testing.assert_allclose(model.body_mass[body], table["mass"][k, b], rtol=1e-12)
+            np.testing.assert_allclose(model.body_ipos[body], table["com"][k, b], atol=1e-12)
+            ours, theirs = (_matrix(quat, values) for quat, values in (
+                (table["iquat"][k, b], table["diaginertia"][k, b]), (model.body_iquat[body], model.body_inertia[body])))
+            np.testing.assert_allclose(ours, theirs, atol=1e-9)
+        np.testing.assert_allclose(model.dof_damping, table["damping"][k], rtol=1e-6)
+    written = np.loadtxt(result / "drawn" / "draws.csv", delimiter=",", skiprows=1)
+    assert np.array_equal(written, table["theta"])
+
+
+def _matrix(quat, values):
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, quat)
+    return turn.reshape(3, 3) @ np.diag(values) @ turn.reshape(3, 3).T
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ((), "--draws N"), (("--draws", "-1"), "above 0"), (("--for", "mjcf", "--drives", "none.toml"), "none.toml"),
+    (("--for", "mjcf", "--drives", "bad.toml"), "bad.toml"), (("--draws", "3", "--spread", "7"), "at most 1"),
+    (("--for", "urdf", "--source", "bad.toml"), "bad.toml")])
+def test_bad_calls_are_sentences(dynid, result, arguments, words):
+    (result / "bad.toml").write_text("joint1 = 3\n")
+    shown = dynid("export", "out", "-o", "new", *arguments)
+    assert shown.code != 0 and words in shown.err and "Traceback" not in shown.err
+    assert not (result / "new").exists() or not any((result / "new").iterdir())
