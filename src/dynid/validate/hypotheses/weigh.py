@@ -139,7 +139,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
         return Balance(best, rivals, weighed, gravity)
-    return Balance(_gap(problem, logs, noise, null, clues), (), weighed, gravity)
+    gap = _gap(problem, logs, noise, null, clues) if before < REMAINING_MISFIT * own else None
+    return Balance(gap, (), weighed, gravity)
 
 
 @dataclass(frozen=True, eq=False)

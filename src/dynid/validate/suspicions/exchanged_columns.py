@@ -11,13 +11,15 @@ import numpy as np
 from dynid.arrays import Ints
 from dynid.findings import Finding
 from dynid.recording.decimate import decimated
-from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.hypotheses.hypothesis import Hypothesis, scaled_torques
 from dynid.validate.hypotheses.motions import swapped_positions
 from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.swaps import swapped_torques
+from dynid.validate.hypotheses.trial import own_score
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, relative_left
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.suspicions.cause_findings import positions_swapped
+from dynid.validate.thresholds import UNEXPLAINED_MISFIT
 from dynid.validate.words import joint_label, joints_listed, listed
 
 MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of some joint
@@ -79,9 +81,16 @@ def _two_columns(case: Case) -> Hypothesis | None:
         return None
     screen, same = HypothesisScreen.of(problem, problem.data, null.noise()), Hypothesis("")
     # Exchanged torques first: the screen shares the columns of the motion between them.
-    kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2)],
+    # They are found here where joints contradict each other in the fit, not only on blocks that it does not predict.
+    noise, rows = null.noise(), float(null.rows.sum())
+    contradict = float(np.sum(null.inside / noise ** 2)) > UNEXPLAINED_MISFIT * own_score(null, noise) * rows
+    kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2) if contradict],
              [swapped_positions(j, k, dof) for j, k in combinations(rough, 2)])
-    wanted = screen.relative_left(same) - 0.5 * SWAP_GAIN / dof
+    signs = [scaled_torques(np.where(np.isin(range(dof), some), -1.0, 1.0))
+             for count in (1, 2) for some in combinations(range(dof), count)]
+    # A wrong sign lets an exchange look likely as well, and explains more.
+    wanted = min(screen.relative_left(same) - 0.5 * SWAP_GAIN / dof,
+                 *(screen.relative_left(Hypothesis("torque-sign", (), change)) for change in signs))
     hopes = [min(((screen.relative_left(one), one) for one in kind), key=lambda pair: pair[0])
              for kind in kinds if kind]
     likely = [(_left(case, one), one) for hope, one in hopes if hope < wanted]

@@ -16,7 +16,6 @@ from dynid.validate.words import joints_listed, listed, span
 
 _LOW_R2 = 0.8
 _MATERIAL_RESIDUAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
-_MIN_DELAY_SHARE = 0.6  # share of its residual that a delay of fewer joints than DELAYED_JOINTS has to explain
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -26,7 +25,7 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
     for joint in case.tests.joints:
         if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
-            if cause.candidate == "delay" and cause.left_out < _MIN_DELAY_SHARE and _delayed(case) < DELAYED_JOINTS:
+            if cause.candidate == "delay" and _delayed(case) < DELAYED_JOINTS:
                 continue
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():

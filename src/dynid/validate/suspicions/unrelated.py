@@ -19,9 +19,11 @@ def is_unrelated(case: Case) -> bool:
     moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
     if not case.problem.data or not moving.any():
         return False
-    mean = np.array([abs(float(np.mean(np.concatenate(case.torques(j))))) for j in range(len(moving))])
-    variation = np.maximum(trial.power - trial.rows * mean ** 2, 1e-12 * trial.power)
-    return float(np.median((trial.typical / np.where(variation > 0, variation, 1.0))[moving])) > UNRELATED_SHARE
+    # Shares are of each torque's variation about its mean; rows of the fit are some of the log's.
+    torques = [np.concatenate(case.torques(int(j))) for j in np.flatnonzero(moving)]
+    about_mean = [float(np.var(tau)) / max(float(np.mean(tau ** 2)), 1e-300) for tau in torques]
+    variation = trial.power[moving] * np.asarray(about_mean)
+    return float(np.median(trial.typical[moving] / np.maximum(variation, 1e-300))) > UNRELATED_SHARE
 
 
 def unrelated_torques(case: Case) -> Finding:
