@@ -38,7 +38,8 @@ def halves(whole: Recording) -> tuple[Recording, Recording]:
                        dq=None if whole.dq is None else whole.dq[rows], source=f"{whole.source}, {name} half",
                        **{name: value[rows] for name in ("reference", "reference_velocity", "wrench", "temperature",
                                                          "motor_position", "sensed_torque", "target_torque",
-                                                         "target_current", "external_torque")
+                                                         "target_current", "external_torque", "current",
+                                                         "voltage", "duty")
                           if (value := getattr(whole, name)) is not None})
 
     return part(slice(0, middle), "first"), part(slice(middle, None), "second")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from dynid.estimate import Problem, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
-from dynid.regression import base_parameters
+from dynid.regression import base_parameters, fold
+from dynid.regression.filtered import ProductEquations, equations_of
 from dynid.robot import Robot
 
 STEP, SAMPLES, NOISE = 4e-3, 2_500, 2e-5  # s; an eighth of the document's samples; rad, of the positions
@@ -31,6 +33,10 @@ SETTINGS: Mapping[str, Mapping[str, float]] = {
     "T 80 ms, N 0": {"kernel_window": 0.08, "kernel_order": 0},
     "T 120 ms, N 1": {"kernel_window": 0.12, "kernel_order": 1},
 }
+# One number of the document's setting changed at a time; delays in s, the largest one in the middle of the window.
+VARIED: Mapping[str, tuple[float, ...]] = {"kernel_delay": (0.008, 0.012, 0.018, 0.022), "kernel_order": (0, 2),
+                                           "kernel_alpha": (4.0, 5.0), "kernel_beta": (4.0, 5.0)}
+FORMS = ("kernel", "products")  # by momentum, and by eq. 21-27
 LIMIT, SAME = 3.0, 1e-8  # percent of the truth; relative, of two methods
 HORIZON, WINDOWS = 0.4, 60  # s of each simulated stretch, and how many
 
@@ -46,6 +52,11 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         progress(name)
         samples = prepare(recording, equations="kernel", **options)
         found[name] = {method: _values(model, samples, method) for method in ("ols", "wls", "mrls")}
+    progress("momentum and products, one number of the kernel changed at a time")
+    forms = {form: _varied(model, recording, form) for form in FORMS}
+    apart_forms = max(abs(forms["kernel"][name][one] / forms["products"][name][one] - 1.0)
+                      for name in forms["kernel"] for one in PRINTED)
+    composed = _composed(model, recording)
     progress("Savitzky-Golay of 11 samples, second order")
     filtered = prepare(recording, method="savitzky-golay", window=11 * STEP, order=2, torque_cutoff="none")
     savitzky = _values(model, filtered, "ols")
@@ -74,15 +85,23 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         f"{max(max(one.values()) for one in worst.values()):.2f} %":
             all(value <= LIMIT for one in worst.values() for value in one.values()),
         f"Savitzky-Golay is not: {_off(savitzky):.1f} %": _off(savitzky) > LIMIT,
+        "products by eq. 21-27 and the momentum form agree at the document's setting and ten beside it: "
+        f"{100.0 * apart_forms:.2f} %": 100.0 * apart_forms <= LIMIT,
+        f"the sign of a velocity is not Lipschitz: composed by eq. 21, friction is off by {_off(composed):.0f} %":
+            _off(composed) > LIMIT,
     }
     checks = {
+        **{f"{name} hardly matters ({form}): parameters vary by {most:.2f} % at {len(values) + 1} values":
+            most <= LIMIT for form in FORMS for name, values in VARIED.items()
+            for most in [_variation(forms[form], name)]},
         f"mrls is least squares of the same weights where all is excited: {unlike:.1e}": unlike < SAME,
         "Savitzky-Golay moves friction as printed: less dry, more viscous":
             all((pattern[name] > 0) == (ours[name] > 0) for name in PRINTED if name.startswith("F")),
         f"simulated positions are nearer: {1e3 * errors['kernel']:.3f} against {1e3 * errors['savitzky_golay']:.3f} "
         "mrad": errors["kernel"] < errors["savitzky_golay"],
     }
-    return {"counts": counts, "kernels": found, "savitzky_golay": savitzky, "worst_percent": worst,
+    return {"counts": counts, "kernels": found, "forms": forms, "composed_signs": composed,
+            "savitzky_golay": savitzky, "worst_percent": worst,
             "simulation_rms_rad": errors, "printed_change_percent": pattern, "our_change_percent": ours,
             "curves": curves, "printed": [compared.summary()], "checks": checks, "demonstrations": shown}
 
@@ -151,6 +170,32 @@ def _values(model: Model, samples: Samples, method: str) -> dict[str, float]:
     return {name: float(value) for name, value in zip(found.names, found.values, strict=True) if name in PRINTED}
 
 
+def _varied(model: Model, recording: Recording, form: str) -> dict[str, dict[str, float]]:
+    """Least squares on rows of a form at the document's setting, and with one number changed at a time."""
+    settings = {"as printed": PAPER} | {f"{name} {value:g}": {**PAPER, name: value}
+                                        for name, values in VARIED.items() for value in values}
+    return {text: _values(model, prepare(recording, equations=form, **options), "ols")
+            for text, options in settings.items()}
+
+
+def _variation(found: Mapping[str, Mapping[str, float]], name: str) -> float:
+    """Largest less smallest value of the parameter that varies most with one number of the kernel, percent."""
+    some = [one for text, one in found.items() if text == "as printed" or text.startswith(f"{name} ")]
+    return max(100.0 * float(np.ptp([one[key] for one in some])) / new for key, (_, new) in PRINTED.items())
+
+
+def _composed(model: Model, recording: Recording) -> dict[str, float]:
+    """Least squares on products with friction at the approximated velocity, eq. 21."""
+    samples = prepare(recording, equations="products", **PAPER)
+    known = {name: 0.0 for name in model.parameters.names if name not in PRINTED}
+    base, *_ = base_parameters(model).given(known)
+    rows = equations_of(model, samples, base)
+    assert isinstance(rows, ProductEquations)
+    composed = replace(rows, products=replace(rows.products, is_friction_composed=True))
+    found = identify(Problem(model, fold(composed)), method="ols")
+    return {name: float(value) for name, value in zip(found.names, found.values, strict=True) if name in PRINTED}
+
+
 def _off(values: Mapping[str, float]) -> float:
     """How far the worst parameter is from the truth, percent."""
     return max(100.0 * abs(values[name] / new - 1.0) for name, (_, new) in PRINTED.items())
@@ -197,4 +242,6 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
                      f"{first['ols'][name]:.4f}", f"{first['mrls'][name]:.4f}"))
     rows += [(name, "", "", "", f"worst {one['ols']:.2f} %", f"worst {one['mrls']:.2f} %")
              for name, one in result["worst_percent"].items()]
+    rows += [(f"{text}: momentum, products", "", "", "", *(f"worst {_off(result['forms'][form][text]):.2f} %"
+                                                           for form in FORMS)) for text in result["forms"]["kernel"]]
     return rows

@@ -37,7 +37,8 @@ TABLE_5_1 = np.array([
 def run(progress: Callable[[str], None], repetitions: int = REPETITIONS) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     found: dict[str, Any] = {"repetitions": repetitions, "checks": {}}
-    for name, trajectories in (("arm3r", TABLE_5_1), ("kuka-lwr4", rng.uniform(-0.5, 0.5, (6, 7, 11)))):
+    seven = series_inside_limits(Robot.builtin("kuka-lwr4"), 6, rng)
+    for name, trajectories in (("arm3r", TABLE_5_1), ("kuka-lwr4", seven)):
         progress(f"{name}: folding {len(trajectories)} trajectories")
         result = found[name] = _study(name, trajectories, repetitions, progress)
         checks = found["checks"]
@@ -45,6 +46,22 @@ def run(progress: Callable[[str], None], repetitions: int = REPETITIONS) -> dict
             result["largest_error"] < 1e-9
         checks[f"{name}: 99 % inside three stated deviations: {100 * result['inside']:.2f} %"] = \
             result["inside"] >= 0.99
+    return found
+
+
+def series_inside_limits(robot: Robot, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Coefficients (count, joints, 11) of Fourier series as table 5.1 has them, inside a robot's limits of position,
+    speed and acceleration: those of a joint are drawn again until they are."""
+    t, found = np.arange(0.0, 20.0, 0.01), np.zeros((count, robot.dof, 11))
+    limits = np.array([robot.limit(name) for name in ("upper", "velocity", "acceleration")])
+    for k in range(count):
+        for j in range(robot.dof):
+            while True:
+                c = found[k, j] = rng.uniform(-0.5, 0.5, 11)
+                motion = FourierSeries(c[None, :5], c[None, 5:10], c[10:], PERIOD, 1.5).at(t)
+                if all(np.abs(one).max() < most for one, most in zip((motion.q, motion.dq, motion.ddq), limits[:, j],
+                                                                     strict=True)):
+                    break
     return found
 
 

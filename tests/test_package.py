@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 import dynid
+from dynid.errors import DynidError, optional_package
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -83,3 +86,9 @@ def test_every_dependency_is_pinned():
     pinned = {re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in lines}
     names = {re.match(r"[A-Za-z0-9_-]+", one).group().lower().replace("_", "-") for one in wanted} - {"dynid"}
     assert names <= pinned
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with refused(DynidError, "missing-package", "plotly", "dynid[plot]"):
+        optional_package("plotly.subplots", "plot")

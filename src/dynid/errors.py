@@ -1,5 +1,8 @@
 """Errors a user can meet. Each message is one sentence: what was given, where, what to do."""
 
+from importlib import import_module
+from typing import Any
+
 MAX_REASON_LENGTH = 2000  # characters of a reason: what was given may be of any length
 
 
@@ -49,3 +52,16 @@ class NotPossibleError(DynidError):
 
     exit_code = 1
     code = "not-possible"
+
+
+def optional_package(name: str, extra: str) -> Any:
+    """A module of a package that dynid uses only where it is installed.
+
+    Raises:
+        DynidError: it is not installed (code "missing-package"); the sentence says which extra of dynid brings it.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise DynidError(f"this needs the package {name.partition('.')[0]}, which is not installed",
+                         f"run pip install 'dynid[{extra}]'", code="missing-package") from None

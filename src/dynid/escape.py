@@ -55,6 +55,13 @@ def julia_text(text: str) -> str:
     return _escaped(_encodable(text), {**_QUOTED, "$": "\\$"}, shortest="u")
 
 
+def rust_string(text: str) -> str:
+    """Return a Rust string literal."""
+    plain = (c if c.isascii() and c.isprintable() and c not in '"\\' else f"\\u{{{ord(c):x}}}"
+             for c in _encodable(text))
+    return f'"{"".join(plain)}"'
+
+
 def toml_string(text: str) -> str:
     """Return a TOML basic string."""
     return f'"{_escaped(_encodable(text), _QUOTED, shortest="u")}"'
@@ -76,6 +83,11 @@ def xml_attribute(text: str) -> str:
     """Return the text as a quoted XML attribute; a character that XML does not have becomes U+FFFD."""
     known = text if text.isascii() and text.isprintable() else re.sub(_NOT_IN_XML, _REPLACEMENT, text)
     return f'"{escape(known, quote=False).translate(_CODES_IN_XML)}"'
+
+
+def xml_text(text: str) -> str:
+    """Return the text for the inside of an XML element."""
+    return xml_attribute(text)[1:-1]
 
 
 def _encodable(text: str) -> str:

@@ -66,6 +66,9 @@ def oracle(consistency: Consistency, matrix: np.ndarray, rho: np.ndarray) -> flo
     for limit in consistency.masses:
         mass = sum(theta[int(consistency.bodies[body][9])] for body in limit.bodies or consistency.bodies)
         conditions += [mass == limit.low] if limit.equal else [mass <= limit.high]
+    conditions += [rows @ theta >= 0 for rows in consistency.dissipating.values()]
+    for name, high in consistency.largest.items():
+        conditions.append(cp.abs(theta[consistency.parameters.index(name)]) <= high)
     problem = cp.Problem(cp.Minimize(cp.sum_squares((matrix @ theta - rho) / size)), conditions)
     problem.solve(solver=cp.CLARABEL, static_regularization_constant=1e-12, tol_gap_abs=1e-9, tol_gap_rel=1e-9,
                   tol_feas=1e-9)

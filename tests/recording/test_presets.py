@@ -225,4 +225,6 @@ def test_every_preset_is_a_mapping_or_a_refusal() -> None:
         assert one.source and (one.minds or one.refusal)
         if one.refusal is None:
             gain = {"drive_gain": 1.0} if "current" in one.settings else {}
-            assert Mapping.of({"preset": name, **gain}).position is not None
+            assert set(one.needs) <= {"unit"}
+            unit = {"unit": "deg"} if "unit" in one.needs else {}
+            assert Mapping.of({"preset": name, **gain, **unit}).position is not None

@@ -34,11 +34,18 @@ def by_arrows(page: Any, name: str) -> None:
 
 
 def choose_file(page: Any, selector: str, file: Path) -> None:
-    """Open the file dialog of an input by the space bar."""
-    by_tab(page, selector)
-    with page.expect_file_chooser() as chooser:
+    """Open the file dialog of an input by the space bar, again where the page was drawn anew in between."""
+    chosen: list[Any] = []
+    page.once("filechooser", lambda chooser: chosen.append(chooser))
+    for _ in range(5):
+        by_tab(page, selector)
         page.keyboard.press("Space")
-    chooser.value.set_files(str(file))
+        for _ in range(50):
+            if chosen:
+                chosen[0].set_files(str(file))
+                return
+            page.wait_for_timeout(100)
+    raise AssertionError(f"the space bar opens no file dialog at {selector}")
 
 
 def test_whole_run_by_keys_alone(page: Any, two_joints: tuple[Path, Path]) -> None:

@@ -128,7 +128,7 @@ def test_a_report_is_shut_in(client: Client, opened: Opened) -> None:
     assert file.headers["content-type"] == "application/octet-stream"
 
 
-def test_plotly_comes_from_the_installed_package(client: Client) -> None:
+def test_the_script_of_the_figures_is_served(client: Client) -> None:
     answer = client.get("/plotly.js")
     assert answer.status_code == 200 and len(answer.content) > 1_000_000
 

@@ -24,7 +24,7 @@ from dynid.validate.hypotheses.plausible import reach_of
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
-from dynid.validate.hypotheses.trial import score, try_out
+from dynid.validate.hypotheses.trial import mean_score, score, try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 
 
@@ -254,12 +254,13 @@ def test_left_out_score_is_that_of_fits_without_each_block(simulate):
     noise = trial.noise()
     s, base = problem.data[0], problem.base
     y = problem.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent] / noise[None, :, None]
-    tau, total = s.tau / noise, 0.0
+    tau, blocks = s.tau / noise, []
     for rows in np.array_split(np.arange(len(s)), 4):
         kept = np.setdiff1d(np.arange(len(s)), rows)
         beta = np.linalg.lstsq(y[kept].reshape(-1, len(base)), tau[kept].ravel(), rcond=None)[0]
-        total += float(np.sum((tau[rows] - y[rows] @ beta) ** 2))
-    assert score(trial, noise) == pytest.approx(total / tau.size, rel=1e-6)
+        blocks.append(np.sum((tau[rows] - y[rows] @ beta) ** 2, axis=0))
+    assert mean_score(trial, noise) == pytest.approx(np.sum(blocks) / tau.size, rel=1e-6)
+    assert score(trial, noise) == pytest.approx(4.0 * np.median(blocks, axis=0).sum() / tau.size, rel=1e-6)
 
 
 def test_a_delay_within_two_sample_periods_has_to_explain_more(simulate):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import Lock, Only, Trust, numbers, words
-from dynid.cli.output import Json, print_json, progress, typed_command
+from dynid.cli.options import Lock, Only, Trust, named_numbers, numbers, words
+from dynid.cli.output import Json, console, print_json, progress, table, typed_command
+from dynid.errors import DynidError
+
+if TYPE_CHECKING:
+    from dynid.robot import Robot
+    from dynid.runs.actuator_experiment import ExperimentRequest
 
 BUDGET = 30.0
+MAX_SHOWN_NAMES = 8  # names in one sentence
+MAX_SHOWN_PARAMETERS = 16  # lines of the table; the plan has all
 
 
 class FamilyName(StrEnum):
@@ -34,14 +41,15 @@ class CriterionName(StrEnum):
 def command(
     robot: motion_output.RobotName,
     output: motion_output.MotionFile,
-    duration: Annotated[float, typer.Option(help="Duration of the exciting part, s.")] = 20.0,
+    duration: Annotated[float | None, typer.Option(help="Duration of the exciting part, s; with --actuator, of all "
+                                                        "parts.", show_default="20; 60 with --actuator")] = None,
     harmonics: Annotated[int, typer.Option(min=1, help="Number of harmonics of the Fourier series.")] = 5,
     kind: Annotated[FamilyName, typer.Option(help="Family of trajectories.")] = FamilyName.fourier,
     criterion: Annotated[CriterionName | None, typer.Option(
         help="Optimisation criterion.", show_default="condition; largest with --improve")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms of every joint, comma-separated: viscous, "
-                                               "coulomb, offset, ...")] = "",
+                                               "coulomb, offset, ...; with --actuator a model, m1 to m6.")] = "",
     rotor: motion_output.Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
                                       help="Start and end posture; the approach is not part of the duration.")] = "",
@@ -71,12 +79,45 @@ def command(
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Result folder of `dynid identify -o` whose largest "
                                                       "standard errors are to be reduced.")] = None,
+    actuator: Annotated[str, typer.Option(metavar="LAW", show_default=False,
+                                          help="Design recordings for `dynid actuators` instead of one motion: drive "
+                                               "law pd, pid, cascade, voltage or current. ROBOT may be `pendulum`; "
+                                               "the output is a folder.")] = "",
+    gain: Annotated[list[str] | None, typer.Option(metavar="NAME=X[,X...]", show_default=False,
+                                                   help="With --actuator: known parameter of the law, or several "
+                                                        "values that can be set, such as kp=8,16,32.")] = None,
+    value: Annotated[list[str] | None, typer.Option(metavar="NAME=X", show_default=False,
+                                                    help="With --actuator: assumed value of an unknown parameter, such "
+                                                         "as armature=0.01.")] = None,
+    mass: Annotated[str, typer.Option(metavar="KG,...", show_default=False,
+                                      help="With --actuator: masses to mount on the pendulum.")] = "",
+    length: Annotated[float | None, typer.Option(metavar="M", show_default=False,
+                                                 help="With --actuator: length of the pendulum.")] = None,
+    arm_mass: Annotated[float, typer.Option(metavar="KG", help="With --actuator: mass of the pendulum's arm.")] = 0.0,
+    part: Annotated[float, typer.Option(metavar="S", help="With --actuator: duration of one recording, s.")] = 10.0,
     report: motion_output.MotionPage = None,
     force: motion_output.Force = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
+    if actuator:
+        from dynid.robot import Robot
+        from dynid.runs.actuator_experiment import PENDULUM, ExperimentRequest
+        from dynid.runs.arguments import lock_table
+        from dynid.runs.models import part_of
+        from dynid.runs.safe_motion import Safety
+
+        machine = None if robot == PENDULUM else part_of(Robot.load(robot), words(only), lock_table(lock or []))
+        _actuators(ExperimentRequest(
+            robot, actuator, named_numbers(gain or [], "--gain"),
+            {name: given[0] for name, given in named_numbers(value or [], "--value").items()}, friction or "m4",
+            numbers(mass, "--mass") or (), length, arm_mass, limits, margin,
+            Safety(speed=speed, full_range=full_range), numbers(home, "--home"),
+            60.0 if duration is None else duration, part, rate, seed), machine, output, force, json)
+        return
+    if gain or value or mass or length is not None:
+        raise DynidError("--gain, --value, --mass and --length need --actuator LAW")
     motion_output.check_outputs(output, report, force)
     posture, noises, corners = numbers(home, "--home"), numbers(noise, "--noise"), numbers(box, "--box")
     space_box = None if corners is None else tuple(corners)
@@ -97,10 +138,44 @@ def command(
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
             home=posture, rate=rate,
             criterion=criterion.value if criterion else None, search=search,
-            family=family_named(kind.value, duration, harmonics), command=typed_command(), trust=trust,
+            family=family_named(kind.value, 20.0 if duration is None else duration, harmonics),
+            command=typed_command(), trust=trust,
             safety=Safety(space_box, floor, radius, speed, full_range)), tell)
         written = motion_output.write_outputs(data, output, report, tell)
     if json:
         print_json({**motion_facts(data), "outputs": written})
     else:
         motion_output.show(data, written)
+
+
+def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, force: bool, json: bool) -> None:
+    """Design recordings for actuators, write them into a folder, and show what they are for."""
+    from dynid.files import try_folder
+    from dynid.runs.actuator_experiment import design_experiment, experiment_facts, write_experiment
+
+    if output.suffix.lower() in motion_output.SUFFIXES:
+        raise DynidError(f"{output} looks like a file; with --actuator the output is a folder of several recordings")
+    try_folder(output)
+    with progress("excite") as tell:
+        plan = design_experiment(request, machine, tell)
+        written = write_experiment(plan, output, force)
+    if json:
+        print_json({**experiment_facts(plan), "outputs": written})
+        return
+    to = console()
+    to.print(f"{len(plan.parts)} recordings for {', '.join(plan.joints)}. Collisions are not checked: watch the first "
+             "run, hand on the stop.", markup=False)
+    to.print(table(["part", "without it, standard errors grow"], [
+        (part.title, ", ".join(f"{name} {factor:.2g} times" for name, factor in part.separates.items()) or "-")
+        for part in plan.parts]))
+    to.print(table(["parameter", "assumed", "standard error", "unit"], [
+        (name, f"{value:.3g}", f"{std:.2g}", unit) for name, value, std, unit in
+        list(zip(plan.parameters, plan.values, plan.std, plan.units, strict=True))[:MAX_SHOWN_PARAMETERS]],
+        numbers=["assumed", "standard error"], title="Expected with residuals of real servos"))
+    for note in plan.notes:
+        to.print(f"Note: {note}.", markup=False)
+    if plan.not_identified:
+        more = len(plan.not_identified) - MAX_SHOWN_NAMES
+        to.print(f"Not determined by this experiment: {', '.join(plan.not_identified[:MAX_SHOWN_NAMES])}"
+                 + (f" and {more} more." if more > 0 else "."), markup=False)
+    to.print(f"plan: {written['plan']}", markup=False)

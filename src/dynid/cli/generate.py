@@ -35,13 +35,14 @@ def command(
                                               "robot.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
-                                          help="c, python, python-plain, julia, latex.")] = "c",
+                                          help="c, python, python-plain, julia, latex, cuda, jax, torch, "
+                                               "rust.")] = "c",
     what: Annotated[str, typer.Option(metavar="FUNCTION,...",
                                       show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
                                                    "forward_dynamics",
                                       help="inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, "
-                                           "friction, forward_dynamics, momentum, energy, step, following, kinematics, "
-                                           "jacobian, online."
+                                           "friction, forward_dynamics, momentum, energy, wrenches, step, following, "
+                                           "kinematics, jacobian, online, observer."
                                       )] = "",
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "
@@ -59,7 +60,8 @@ def command(
     following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved "
                                                      "(in closed form), or auto (solved where a "
                                                      "closed form exists).")] = Followed.auto,
-    real: Annotated[Real, typer.Option(help="Number type in C.")] = Real.double,
+    real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch take that of "
+                                            "their inputs.")] = Real.double,
     batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples per call in C.")] = 1,
     name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
                                       help="Name of files and functions.")] = "",
@@ -69,15 +71,15 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Write a robot's dynamics as source code for a controller, an optimiser or a paper."""
+    """Write a robot's dynamics as source code for a controller, an optimiser, an accelerator or a paper."""
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
-    from dynid.runs.code_files import CodeOptions, code_paths, write_code
+    from dynid.runs.code_files import CodeOptions, code_paths, with_companions, write_code
     from dynid.runs.generated_code import code_facts, make_program
     from dynid.runs.models import part_of
 
-    options = CodeOptions(words(what), words(language), parameters.value, real.value, batch, frame, name,
-                          following.value)
+    options = CodeOptions(words(what), with_companions(words(language)), parameters.value, real.value, batch, frame,
+                          name, following.value)
     machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
     with progress("generate") as tell:

@@ -52,7 +52,7 @@ def command(
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
                                                  show_default=False)] = None,
-    equations: Annotated[str, typer.Option(help="Equations: torque; or kernel, power, "
+    equations: Annotated[str, typer.Option(help="Equations: torque; or kernel, products, power, "
                                                 "energy (without accelerations).", show_default="torque")] = "",
     known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
                                                     help="Known standard parameter, such as M3=1.2 or "
@@ -76,7 +76,7 @@ def command(
                                                 help="Folder for the results. Default: write nothing.")] = None,
     code: Annotated[str, typer.Option(metavar="LANGUAGE,...", show_default=False,
                                       help="Also write the identified model as functions for a controller: c, "
-                                           "python, python-plain, julia, latex.")] = "",
+                                           "python, python-plain, julia, latex, cuda, jax, torch, rust.")] = "",
     workers: Annotated[int | None, typer.Option(min=1, show_default=False,
                                                 help="Processes that read and compress the logs. The result "
                                                      "does not depend on it.")] = None,

@@ -50,6 +50,7 @@ COMMANDS = {
     "compare": "dynid.cli.compare",
     "fleet": "dynid.cli.fleet",
     "generate": "dynid.cli.generate",
+    "export": "dynid.cli.export",
     "methods": "dynid.cli.methods",
     "presets": "dynid.cli.presets",
     "plugins": "dynid.cli.plugins",

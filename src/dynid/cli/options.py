@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +61,18 @@ def numbers(text: str, option: str) -> list[float] | None:
         return [finite_number(part) for part in text.split(",")]
     except ValueError:
         raise DynidError(f"{option} takes comma-separated numbers, such as 0.1,0.2, got '{text}'") from None
+
+
+def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]:
+    """Numbers by name from entries NAME=X or NAME=X1,X2."""
+    found: dict[str, list[float]] = {}
+    for entry in entries:
+        name, sign, text = entry.partition("=")
+        values = numbers(text, option) if sign else None
+        if not name.strip() or not values:
+            raise DynidError(f"{option} needs NAME=NUMBER, got '{entry[:80]}'")
+        found[name.strip()] = values
+    return found
 
 
 def deviating(text: str, option: str) -> float | tuple[float, float] | None:

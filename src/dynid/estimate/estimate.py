@@ -23,6 +23,8 @@ from dynid.regression.residuals import Residuals, residuals, torque_sums
 
 if TYPE_CHECKING:
     from dynid.estimate.block_cross_validation import BlockCrossValidation
+    from dynid.estimate.draws.posterior import Draws
+    from dynid.estimate.simulators.exports import Exported
 
 # Percent: a parameter with a larger standard error is not identified, only estimated. At 50 % a value is twice its
 # standard error, so that its sign is certain at a level of 95 %.
@@ -232,3 +234,19 @@ class Estimate:
         """Write the robot with these values as MJCF for MuJoCo; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_mjcf
         return write_mjcf(self, path, with_payload=with_payload, unchecked=unchecked)
+
+    def export(self, path: str | Path, target: str, **options: Any) -> Exported:
+        """Write the robot with these values for a simulator; see `dynid.estimate.simulators.exports.export`."""
+        from dynid.estimate.simulators.exports import export
+        return export(self, path, target, **options)
+
+    def draws(self, count: int, seed: int = 0, *, spread: float | None = None) -> Draws:
+        """Return physically consistent models drawn from the posterior, for domain randomisation.
+
+        Args:
+            count: number of draws.
+            seed: of the random numbers.
+            spread: relative standard deviation of what the data do not determine, by default 0.2.
+        """
+        from dynid.estimate.draws.posterior import PRIOR_SPREAD, posterior_draws
+        return posterior_draws(self, count, seed, spread=PRIOR_SPREAD if spread is None else spread)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.files import write_whole
 from dynid.model import Model, Payload
 from dynid.robot.plain_urdf import plain_urdf
-from dynid.robot.robot import JointFields
+from dynid.robot.robot import JointFields, Robot
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_urdf import encoding_of, urdf_with_inertias
@@ -28,31 +28,41 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
     write bodies that are not physically consistent.
     """
     notes: list[str] = []
-    model, inertias = _robot_of(estimate, with_payload, notes.append)
-    text = (model.robot.text or plain_urdf(model.robot)) if source is None else read_urdf(source).text
-    if text is None:
-        raise RobotError(f"robot '{model.robot.name}' does not come from a URDF ({model.robot.source}); give one of "
-                         "the same links and joints as `source`, or write MJCF")
+    model, inertias = robot_inertias(estimate, with_payload, notes.append)
     fields = {one.name: (one.owner, one.kind.urdf) for one in model.parameters if one.kind.urdf}
     values = _values(estimate, model, fields, "a URDF", notes.append)
-    made: str | bytes  # one call for each, since text comes back as what it was given as
-    if isinstance(text, str):
-        made = urdf_with_inertias(text, model.robot, inertias, values, fields=fields, unchecked=unchecked,
-                                  tell=notes.append)
-        made = made.encode(encoding_of(made), "xmlcharrefreplace")
-    else:
-        made = urdf_with_inertias(text, model.robot, inertias, values, fields=fields, unchecked=unchecked,
-                                  tell=notes.append)
+    made = urdf_bytes(model.robot, inertias, values, fields, source, unchecked=unchecked, tell=notes.append)
     with write_whole(Path(path), "wb") as file:
         file.write(made)
     return tuple(notes)
+
+
+def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], fields: JointFields,
+               source: str | Path | None = None, *, unchecked: bool = False,
+               tell: Callable[[str], object] = lambda note: None) -> bytes:
+    """Return the robot's URDF, or another one of the same robot, with inertias (dof, 10) and joint values in place.
+
+    Raises:
+        RobotError: if the robot has no URDF and cannot be described by one.
+    """
+    text = (robot.text or plain_urdf(robot)) if source is None else read_urdf(source).text
+    if text is None and robot.followers is not None and robot.followers.loops is not None:
+        raise RobotError(f"robot '{robot.name}' has a closed chain, which a URDF cannot describe",
+                         "write MJCF with --for mjcf", code="closed-chain")
+    if text is None:
+        raise RobotError(f"robot '{robot.name}' does not come from a URDF ({robot.source}); give one of "
+                         "the same links and joints as `source`, or write MJCF")
+    if isinstance(text, bytes):  # one call for each, since text comes back as what it was given as
+        return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
+    made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
+    return made.encode(encoding_of(made), "xmlcharrefreplace")
 
 
 def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = False,
                unchecked: bool = False) -> tuple[str, ...]:
     """Write the robot with the estimate's inertias, rotors and friction as MJCF; return notes."""
     notes: list[str] = []
-    model, inertias = _robot_of(estimate, with_payload, notes.append)
+    model, inertias = robot_inertias(estimate, with_payload, notes.append)
     fields = {one.name: (one.owner, one.kind.mjcf) for one in model.parameters if one.kind.mjcf}
     values = _values(estimate, model, fields, "MJCF", notes.append)
     text = to_mjcf(model.robot, inertias, values, fields=fields, unchecked=unchecked, tell=notes.append)
@@ -61,8 +71,8 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
     return tuple(notes)
 
 
-def _robot_of(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
-    """Return the model and the ten parameters of every body (dof, 10), followed by bodies on mimic joints."""
+def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
+    """The model and the ten numbers of every body (dof, 10), those of bodies on mimic joints behind them."""
     model, theta = estimate.model, estimate.theta
     if not isinstance(model, Model):
         raise ModelError("a custom model has no robot that could be written to a file")

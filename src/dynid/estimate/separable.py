@@ -14,23 +14,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.estimate.covariance import LinearFit, naive_covariance, noise
+from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.shape_models import Assembled, ShapeDependence, Slopes
 from dynid.estimate.uncertainty import OnDemand
 from dynid.findings import Note
+from dynid.lapack import solve_triangular
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.recording.excerpt import excerpt
-from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, base_parameters, fold
 from dynid.regression.equations import unmeasured_joints
 
 _GRID_POINTS = 24  # values of a shape parameter on the grid
@@ -55,18 +56,49 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
     errors of zero, its standard error is infinite.
     """
+    found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
+    return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
+        found.free.uncertainty(None, covariance=found.covariance)))
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableFit:
+    """A fit with the shape that was found.
+
+    Attributes:
+        free: least squares at that shape; its facts state the shape parameters.
+        weights: (dof,) of the joints.
+        regression: the equations at that shape.
+        covariance: (base, base), with the uncertainty of the shape included.
+        noise: with which the solution of `free` has that covariance.
+    """
+
+    free: LinearFit
+    weights: Array
+    regression: Regression
+    covariance: Array
+    noise: ScoreNoise
+
+
+def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: float,
+                  inside: Inside | None = None) -> SeparableFit:
+    """Find the shape parameters and fit all others at their values. Arguments as of `separable_least_squares`.
+
+    inside: the best base parameters (base,) that some conditions allow; None for plain least squares.
+    """
     model: Any = problem.model
+    name = "sls" if inside is None else "pc-sls"
     if not complete(model).shape_names:
-        raise ModelError("method 'sls' needs a model with free shape parameters, e.g. Stribeck friction with "
+        raise ModelError(f"method '{name}' needs a model with free shape parameters, e.g. Stribeck friction with "
                          "free = ['delta', 'alpha']")
     if not span > 1:
-        raise ModelError(f"the span of method 'sls' must be above one, got {span}")
+        raise ModelError(f"the span of method '{name}' must be above one, got {span}")
     dependence = ShapeDependence.of(model)
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
     log_shape = _search(problem, dependence, center, np.log(span))
     base = _base(problem.base, dependence, np.exp(log_shape), unmeasured_joints(problem.data))
-    best, steps = _descend(problem, dependence, base, log_shape, limits, iterations, tolerance)
+    best, steps = _descend(Descent(problem, dependence, base, inside), log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
     whole = replace(problem, model=best.model, regression=best.regression, data=_without_known(problem))
@@ -75,7 +107,7 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     naive = naive_covariance(best.regression, best.solution, best.weights)[:b, :b]
     plain = replace(problem, model=model.with_shape(shape), regression=best.plain)
     solution = replace(best.plain_solution, identified=best.plain_solution.identified & best.solution.identified[:b])
-    significant = np.abs(solution.beta) > _SIGNIFICANT_STD * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
+    significant = np.abs(best.beta) > _SIGNIFICANT_STD * np.sqrt(np.maximum(np.diag(covariance)[:b], 0.0))
     shaped = np.array([np.isin(base.independent, dependence.columns[varies]) for varies in dependence.varies])
     known = best.solution.identified[b:] & np.any(shaped & significant & solution.identified, axis=1)
     deviations = np.where(known, shape * np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)), np.inf)
@@ -84,11 +116,12 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
                    for i, name in enumerate(model.shape_names)}
     untold = [name for name, one in found_shape.items() if one["at_limit"] or not np.isfinite(one["std"])]
     # The shape's standard errors are among the diagnostics, so that the covariance is known already.
-    fit = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
-                    {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
-                     "notes": _not_told(untold)})
-    return replace(fit.estimate("sls"), uncertainty_of=OnDemand.known(
-        fit.uncertainty(None, covariance=covariance[:b, :b])))
+    free = LinearFit(plain, solution, best.weights, lambda cov_type: found, lambda found: naive,
+                     {"shape": found_shape, "iterations": steps, "converged": steps < iterations,
+                      "notes": _not_told(untold)})
+    normal = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
+    return SeparableFit(free, best.weights, best.plain, covariance[:b, :b],
+                        replace(found, middle=normal @ covariance[:b, :b] @ normal))
 
 
 def _not_told(names: Sequence[str]) -> tuple[Note, ...]:
@@ -240,10 +273,21 @@ def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Ar
 
 
 # -- Gauss-Newton, all joints together -------------------------------------------------------------
+class Inside(Protocol):
+    """Best base parameters (base,) of weighted equations among those that conditions allow."""
+
+    def __call__(self, problem: Problem, stacked: Stacked) -> Array:
+        """problem: with the model and the equations of one shape. stacked: the weighted equations to fit."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
-    """An accepted shape: the regression there and its solution, and the regression on columns and derivatives and its
-    solution."""
+    """A shape that was accepted: the plain fold there and its solution, and the fold on columns and slopes and its.
+
+    beta (base,): the best parameters for the shape, those of the solution where there are no conditions. step
+    (shapes,): of Gauss-Newton, in log s.
+    """
 
     log_shape: Array
     plain: Regression
@@ -252,57 +296,92 @@ class Point:
     regression: Regression
     solution: Solution
     weights: Array
+    beta: Array
+    step: Array
 
     @property
     def misfit(self) -> float:
-        return self.plain.stack(self.weights).misfit(self.plain_solution.beta)
-
-    @property
-    def step(self) -> Array:
-        """Step of Gauss-Newton (shapes,), in log s."""
-        return np.clip(self.solution.beta[len(self.plain.base):], -_LARGEST_STEP, _LARGEST_STEP)
+        return self.plain.stack(self.weights).misfit(self.beta)
 
 
-def _descend(problem: Problem, dependence: ShapeDependence, base: BaseParameters, log_shape: Array,
-             limits: tuple[Array, Array], iterations: int, tolerance: float) -> tuple[Point, int]:
-    """Repeat Gauss-Newton steps until convergence; a step that increases the loss is halved."""
-    plain = _plain(problem, dependence, base, log_shape)
-    best = _point(problem, dependence, log_shape, plain, joint_weights(plain))
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """What a search for the shape does not change: the problem, its base parameters, and the conditions if any."""
+
+    problem: Problem
+    dependence: ShapeDependence
+    base: BaseParameters
+    inside: Inside | None
+
+    def plain(self, log_shape: Array) -> Regression:
+        """Fold of the model with a given shape."""
+        shaped = self.dependence.model.with_shape(np.exp(log_shape))
+        return fold(TorqueEquations.of(shaped, self.problem.data, self.base), blocks=1, threads=self.problem.threads)
+
+    def best(self, log_shape: Array, plain: Regression, stacked: Stacked, solution: Solution) -> Array:
+        """Base parameters (base,) of the best fit of weighted equations that the conditions allow at a shape, whose
+        free solution is given."""
+        if self.inside is None:
+            return solution.beta
+        shaped: Any = self.dependence.model.with_shape(np.exp(log_shape))
+        return self.inside(replace(self.problem, model=shaped, regression=plain), stacked)
+
+    def point(self, log_shape: Array, plain: Regression, weights: Array) -> Point:
+        """The folds and solutions at a shape, its slopes taken with the parameters that are best for it."""
+        base, dependence, count = self.base, self.dependence, len(log_shape)
+        b = len(base)
+        stacked = stack_enough(plain, weights)
+        plain_solution = solve(plain, stacked)
+        beta = self.best(log_shape, plain, stacked, plain_solution)
+        slopes = Slopes(dependence, log_shape, base.expand(beta)[dependence.columns])
+        items = [replace(base.parameters.items[c], name=name)
+                 for c, name in zip(base.independent, base.names, strict=True)]
+        model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
+            (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
+            (slopes, np.arange(count), np.arange(b, b + count))))
+        regression = fold(TorqueEquations.of(model, _without_known(self.problem), model.base), blocks=1,
+                          threads=self.problem.threads)
+        both = regression.stack(weights)
+        solution = solve(regression, both)
+        step = solution.beta[b:]
+        if self.inside is not None:
+            step = self._step_inside(log_shape, plain, both, solution)
+        return Point(log_shape, plain, plain_solution, model, regression, solution, weights, beta,
+                     np.clip(step, -_LARGEST_STEP, _LARGEST_STEP))
+
+    def _step_inside(self, log_shape: Array, plain: Regression, both: Stacked, solution: Solution) -> Array:
+        """Step (shapes,) of Gauss-Newton where the parameters, which move with it, stay inside the conditions."""
+        b = len(self.base)
+        moved = b + np.flatnonzero(solution.excited[b:])
+        order = np.concatenate([moved, np.arange(b)])
+        q, r = np.linalg.qr(both.r[:, order])
+        rho, k = q.T @ both.rho, len(moved)
+        rest = both.rest + float(both.rho @ both.rho - rho @ rho)
+        beta = self.best(log_shape, plain, replace(both, r=r[k:, k:], rho=rho[k:], rest=rest), solution)
+        step = np.zeros(len(log_shape))
+        step[moved - b] = solve_triangular(r[:k, :k], rho[:k] - r[:k, k:] @ beta)
+        return step
+
+
+def _descend(descent: Descent, log_shape: Array, limits: tuple[Array, Array], iterations: int,
+             tolerance: float) -> tuple[Point, int]:
+    """Steps of Gauss-Newton until none is worth taking; one that makes things worse is halved."""
+    plain = descent.plain(log_shape)
+    best = descent.point(log_shape, plain, joint_weights(plain))
     # The noise of a joint is what is left when its shape may move as well.
-    best = _point(problem, dependence, log_shape, plain, joint_weights(best.regression))
+    best = descent.point(log_shape, plain, joint_weights(best.regression))
     step = best.step
     for count in range(1, iterations + 1):
         target = np.clip(best.log_shape + step, *limits)
         step = target - best.log_shape
-        unit = np.sqrt(np.diag(best.solution.inverse)[len(base):])
+        unit = np.sqrt(np.diag(best.solution.inverse)[len(descent.base):])
         if np.all(np.abs(step) <= np.maximum(tolerance * unit, _SMALLEST_STEP)) or count == iterations:
             return best, count
-        plain = _plain(problem, dependence, base, target)
+        plain = descent.plain(target)
         stacked = plain.stack(best.weights)
-        if stacked.misfit(solve(plain, stacked).beta) < best.misfit:
-            best = _point(problem, dependence, target, plain, best.weights)
+        if stacked.misfit(descent.best(target, plain, stacked, solve(plain, stacked))) < best.misfit:
+            best = descent.point(target, plain, best.weights)
             step = best.step
         else:
             step = step / 2.0
-    raise ModelError(f"method 'sls' needs at least one iteration, got {iterations}")
-
-
-def _plain(problem: Problem, dependence: ShapeDependence, base: BaseParameters, log_shape: Array) -> Regression:
-    """Return the regression of the model with a given shape."""
-    shaped = dependence.model.with_shape(np.exp(log_shape))
-    return fold(TorqueEquations.of(shaped, problem.data, base), blocks=1, threads=problem.threads)
-
-
-def _point(problem: Problem, dependence: ShapeDependence, log_shape: Array, plain: Regression, weights: Array) -> Point:
-    """Return regressions and solutions at a shape, with derivatives at its best parameters."""
-    base, count = plain.base, len(log_shape)
-    b = len(base)
-    plain_solution = solve(plain, stack_enough(plain, weights))
-    slopes = Slopes(dependence, log_shape, base.expand(plain_solution.beta)[dependence.columns])
-    items = [replace(base.parameters.items[c], name=name) for c, name in zip(base.independent, base.names, strict=True)]
-    model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
-        (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
-        (slopes, np.arange(count), np.arange(b, b + count))))
-    regression = fold(TorqueEquations.of(model, _without_known(problem), model.base), blocks=1, threads=problem.threads)
-    return Point(log_shape, plain, plain_solution, model, regression, solve(regression, regression.stack(weights)),
-                 weights)
+    raise ModelError(f"separable least squares needs at least one iteration, got {iterations}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.errors import optional_package
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
@@ -84,9 +85,8 @@ def plot(estimate: Estimate) -> Any:
 
     Parameters of one unit share a row. Poorly determined ones are grey.
     """
-    from plotly.graph_objects import Scatter
-    from plotly.subplots import make_subplots
-
+    scatter = optional_package("plotly.graph_objects", "plot").Scatter
+    make_subplots = optional_package("plotly.subplots", "plot").make_subplots
     units = list(dict.fromkeys(estimate.base.units))
     low, high = estimate.conf_int().T
     made = make_subplots(rows=len(units), cols=1, vertical_spacing=0.25 / max(len(units), 2))
@@ -94,7 +94,7 @@ def plot(estimate: Estimate) -> Any:
         for chosen, label, colour in ((estimate.well_determined, "well determined", "#0072b2"),
                                       (estimate.poorly_determined, "poorly determined", "#999999")):
             own = [k for k, one in enumerate(estimate.base.units) if one == unit and chosen[k]]
-            made.add_trace(Scatter(x=[estimate.names[k] for k in own], y=estimate.values[own], mode="markers",
+            made.add_trace(scatter(x=[estimate.names[k] for k in own], y=estimate.values[own], mode="markers",
                                    marker={"color": colour}, name=label, legendgroup=label, showlegend=row == 1,
                                    error_y={"type": "data", "array": (high - estimate.values)[own],
                                             "arrayminus": (estimate.values - low)[own]}), row=row, col=1)

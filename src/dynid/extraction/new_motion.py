@@ -13,11 +13,11 @@ USED_SHARE_OF_LIMITS = 0.8  # of the limits that is used
 _FASTEST, _HARDEST = 2.0, 8.0  # rad/s and rad/s^2, or m: where a robot's file gives no limits
 
 
-def new_motion(robot: Robot, seed: int = 0) -> Samples:
+def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
     """Samples of a motion with velocities A sin(2 pi t / T) about the middle of each joint's range; torques are zero.
 
-    Positions go from q0 to q0 + A T / pi, speeds to A, accelerations to 2 pi A / T: A is the largest that keeps all
-    three limits.
+    rate: of the samples, Hz. Positions go from q0 to q0 + A T / pi, speeds to A, accelerations to 2 pi A / T: A is the
+    largest that keeps all three limits.
     """
     rng = np.random.default_rng(seed)
     period = rng.uniform(*_PERIOD_RANGE, robot.dof)
@@ -29,8 +29,8 @@ def new_motion(robot: Robot, seed: int = 0) -> Samples:
     hard = np.where(np.isfinite(hard), hard, _HARDEST * wide / (np.pi / 2))
     pulsation = 2.0 * np.pi / period
     size = USED_SHARE_OF_LIMITS * np.minimum(np.minimum(speed, hard / pulsation), 0.5 * (high - low) * pulsation)
-    t = np.arange(0.0, SECONDS, 1.0 / RATE)[:, None]
+    t = np.arange(0.0, SECONDS, 1.0 / rate)[:, None]
     middle = 0.5 * (low + high)
     q = middle - size / pulsation * np.cos(pulsation * t)
     return Samples.of(q, size * np.sin(pulsation * t), size * pulsation * np.cos(pulsation * t), np.zeros_like(q),
-                      rate=RATE)
+                      rate=rate)

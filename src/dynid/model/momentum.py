@@ -44,7 +44,7 @@ Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, chan
 
 
 @dataclass(frozen=True, eq=False)
-class _TermShare:
+class TermShare:
     """A term's share: its columns among the model's, channels of memory, how it is filled, and whether it has a
     momentum at all, and one that depends on the posture."""
 
@@ -61,7 +61,7 @@ class MomentumForm:
     """The momentum form of a model, created once and evaluated batch by batch."""
 
     model: LinearModel
-    parts: tuple[_TermShare, ...]
+    parts: tuple[TermShare, ...]
     under_load: tuple[tuple[UnderLoad, Ints], ...] = ()
 
     @staticmethod
@@ -76,7 +76,7 @@ class MomentumForm:
             postures = np.random.default_rng(0).normal(size=(_PROBED_STATES, model.dof))
             whole = _part(complete(model).fill, None, every, slice(0, 0), postures, "the model", symmetric)
             return MomentumForm(model, (whole,))
-        parts, loaded, first = list[_TermShare](), list[tuple[UnderLoad, Ints]](), 0
+        parts, loaded, first = list[TermShare](), list[tuple[UnderLoad, Ints]](), 0
         for term, columns in model.parts:
             count = term.channels(model.robot) if isinstance(term, HasHistory) else 0
             channels, first = slice(first, first + count), first + count
@@ -113,7 +113,7 @@ class MomentumForm:
                 _fill(part, q, dq, own, momentum, force, remembered, 1.0 if changing else 0.5)
 
 
-def _fill(part: _TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
+def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
     """P and r - share D of a term without kernels of its own, into the rows that place names."""
     still, rows = np.zeros_like(q), place[place >= 0]
@@ -134,15 +134,15 @@ def _fill(part: _TermShare, q: Array, dq: Array, place: Ints, momentum: Array, f
         force[rows] -= share * weight / step * (ahead - behind)
 
 
-def _momentum(part: _TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
-    """Return P (rows, samples): the effect of velocities in place of accelerations at rest."""
+def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
+    """P (rows, samples): what velocities in place of accelerations add at rest."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
     part.fill(q, still, still, place, without, memory)
     return with_ - without
 
 
-def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> _TermShare:
+def _term_part(model: Model, term: Term, columns: Ints, channels: slice, symmetric: bool) -> TermShare:
     robot = model.robot
     name = f"term '{getattr(term, 'kind', type(term).__name__)}'"
     if isinstance(term, LoadDependent | Informed):
@@ -178,10 +178,10 @@ def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
 
 def _part(
     fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool
-) -> _TermShare:
+) -> TermShare:
     """A part, tried at postures q (probes, dof): whether it is M(q) ddq + r(q, dq), and whether M depends on q."""
     if own is not None:
-        return _TermShare(columns, channels, fill, own, True, True)
+        return TermShare(columns, channels, fill, own, True, True)
     memory = np.ones((_PROBED_STATES, channels.stop - channels.start)) if channels.stop > channels.start else None
     dof = q.shape[1]
     place = np.arange(dof * len(columns), dtype=np.int64).reshape(dof, len(columns))
@@ -209,7 +209,7 @@ def _part(
                          "'kernel' or 'torque'")
     elsewhere = np.roll(q, 1, axis=0)
     varying = accelerating and differ(entries(elsewhere, still, a) - entries(elsewhere, still, still), by_a)
-    return _TermShare(columns, channels, fill, None, accelerating, varying)
+    return TermShare(columns, channels, fill, None, accelerating, varying)
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:

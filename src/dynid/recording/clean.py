@@ -26,13 +26,14 @@ from dynid.robot import Robot
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
-          "external_torque": 1e9}
+          "external_torque": 1e9, "motor_current": 1e9, "supply_voltage": 1e6, "duty": 1e6}
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
 # Signal -> method of its conversion to joint-side units, where that is not the torque's
 _CONVERSIONS = {"position": "position", "reference": "position", "velocity": "velocity",
                 "reference_velocity": "velocity", "motor_position": "motor_position", "sensed_torque": "sensed_torque",
-                "target_torque": "joint_torque", "external_torque": "joint_torque"}
+                "target_torque": "joint_torque", "external_torque": "joint_torque", "motor_current": "joint_torque",
+                "duty": "joint_torque"}
 MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a window
@@ -42,10 +43,9 @@ _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a windo
 class Cleaned:
     """Usable rows: t (n,) s from the start of the log, signals (n, dof), and notes.
 
-    joints: of the columns, if known. unit_said: whether the unit of positions was given. dropped: number of unusable
-    rows, dropped_rows: the first of them. until: s, end of the log as far as it was read, including rows outside the
-    window. lacking: joints without data, by signal.
-    """
+    joints: of the columns, if known. unit_said: the unit of positions was given, not assumed. dropped: rows that could
+    not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was read, rows outside the
+    window too. lacking: joints, by signal, that it is not logged of. torque_free: the log has no torques."""
 
     t: Array
     signals: dict[str, Array]
@@ -56,6 +56,7 @@ class Cleaned:
     dropped_rows: tuple[DroppedRow, ...] = ()
     until: float = 0.0
     lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
+    torque_free: bool = False
 
 
 @dataclass
@@ -89,13 +90,14 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
                 yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
-                              unit_said=current.unit_said)
+                              unit_said=current.unit_said, torque_free=current.mapping.torque_free)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
             empty = {signal: np.zeros((0, 6 if signal == "wrench" else dof)) for signal in current.columns
                      if signal != "time" and signal not in (clock.absent or ())}
-            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking)
+            yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking,
+                          torque_free=current.mapping.torque_free)
 
 
 def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
@@ -208,7 +210,7 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
         return
     good = np.flatnonzero(_without(faults, len(signals["position"])))
     values = np.hstack([array[good] for signal, array in signals.items()
-                        if signal not in ("wrench", "temperature")])
+                        if signal not in ("wrench", "temperature", "supply_voltage")])
     for row in good[:strays_by_value(values)].tolist():
         faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
@@ -246,7 +248,8 @@ def _values(blocks: Sequence[FileRows], column: Column) -> Values:
 
 
 def _convert(current: LogLayout, signal: str, array: Array) -> Array:
-    if signal == "temperature":
+    array = current.conversion.scaled(signal, array)
+    if signal in ("temperature", "supply_voltage"):
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
     if signal == "wrench":

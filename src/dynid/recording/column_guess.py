@@ -27,8 +27,10 @@ _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states da
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "mm": "mm", "ms": "ms", "us": "us", "ns": "ns"}
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # made of a signal, and none itself
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
+# Keys of `write_npz`.
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
-            "target_torques": "target_torque", "external_torques": "external_torque"}  # keys of `write_npz`
+            "target_torques": "target_torque", "external_torques": "external_torque",
+            "motor_currents": "motor_current", "supply_voltages": "supply_voltage", "duties": "duty"}
 GUESSED = "guessed from their names: "  # how the note begins that states the columns of a signal
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
@@ -111,7 +113,8 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
                 "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
                 "motor_position_": "motor_position", "sensed_torque_": "sensed_torque",
-                "target_torque_": "target_torque", "external_torque_": "external_torque"}
+                "target_torque_": "target_torque", "external_torque_": "external_torque",
+                "motor_current_": "motor_current", "supply_voltage_": "supply_voltage", "duty_": "duty"}
     groups: _Groups = {}
     for name in known:
         for prefix, signal in prefixes.items():
@@ -122,7 +125,7 @@ def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) 
     joints = {signal: [reading.joint for reading, _ in group[()]] for signal, group in groups.items()}
     if joints.get("temperature", joints.get("position")) != joints.get("position"):  # of something else
         del groups["temperature"], joints["temperature"]
-    if "time" not in known or not {"position", "torque"} <= joints.keys() \
+    if "time" not in known or "position" not in joints or not {"torque", "reference"} & joints.keys() \
             or any(names != joints["position"] and not {*names, *joints["position"]} <= joints_of_robot
                    for names in joints.values()):
         return {}

@@ -125,9 +125,11 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
 
 
 def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tuple[dict[str, str], str | None]:
-    """Return the log's names of the wanted joints if they differ only by one prefix, and a note; nothing if a name
-    matches directly, or no prefix fits all. Drivers add a robot's name (robot1/joint_1), and so do descriptions
-    (panda_joint1)."""
+    """Names in the log of the wanted joints, where one prefix on either side, or one ending, is all that distinguishes
+    them, and a note that says so; nothing where a name fits as it is, or no prefix fits all.
+
+    Drivers put a robot's name before its joints (robot1/joint_1), descriptions do so too (panda_joint1), and only the
+    order in a file would be left to go by."""
     if not joints or any(joint in logged for joint in joints):
         return {}, None
     first, known = joints[0], set(logged)
@@ -146,6 +148,13 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
     if len(prefixes) == 1:
         return ({joint: joint.removeprefix(prefixes[0]) for joint in joints},
                 f"the joint names of the log are those of the robot without the prefix '{prefixes[0]}'")
+    plain = {name.lower(): name for name in logged}
+    suffixes = [first[len(name):] for name in plain if name and first.lower().startswith(name)]
+    suffixes = [suffix for suffix in dict.fromkeys(suffixes) if suffix and all(
+        joint.endswith(suffix) and joint.removesuffix(suffix).lower() in plain for joint in joints)]
+    if len(suffixes) == 1:  # descriptions write FL_hip_joint, recorders FL_hip
+        return ({joint: plain[joint.removesuffix(suffixes[0]).lower()] for joint in joints},
+                f"the joint names of the log are those of the robot without the ending '{suffixes[0]}'")
     return {}, None
 
 

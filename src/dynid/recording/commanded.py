@@ -21,5 +21,6 @@ def commanded(recording: Recording) -> Recording:
                              f"{' and '.join(missing)} under [log], or with --set 'log.{missing[0]}=[...]'")
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
                    reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
+                   current=None, voltage=None, duty=None,
                    motor_position=None, sensed_torque=None, gain_deviation=None, unscaled=False, unmeasured=(),
                    notes=(*recording.notes, "commanded positions and torques are used instead of the measured ones"))

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.columns import listed
 from dynid.recording.mapping import OF_ROBOT, SI, Mapping, gears, per_joint
+from dynid.recording.servo_units import position_scales
 from dynid.robot import Robot
 
 
@@ -19,9 +20,10 @@ from dynid.robot import Robot
 class Conversion:
     """Linear map from logged columns (samples, k) to the robot's joints (samples, dof).
 
-    Scales, signs and offset are (k,). inverse: R^-1 for motor-side positions and velocities; gears: R for motor-side
-    torques, tau_joint = R^T tau_motor. order: columns to keep. motor_scale (k,), motor_inverse: units and R^-1 of
-    additional motor positions.
+    Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
+    gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
+    motor_scale (k,), motor_inverse: units and R^-1 of motor positions that are beside those of the links. factors:
+    by signal, what its numbers are multiplied by before all else (k,).
     """
 
     position_scale: Array
@@ -36,6 +38,12 @@ class Conversion:
     joints: tuple[str, ...]
     motor_scale: Array
     motor_inverse: Array | None
+    factors: Dictionary[str, Array]
+
+    def scaled(self, signal: str, raw: Array) -> Array:
+        """Numbers of a signal (samples, k) times its factor; one column for all joints takes that of the first."""
+        factor = self.factors.get(signal)
+        return raw if factor is None else raw * factor[:raw.shape[1]]
 
     def position(self, raw: Array) -> Array:
         scaled = raw * self.position_scale
@@ -83,7 +91,7 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     speeds = per_joint(mapping.velocity_unit, names, count, "velocity_unit", source)
     if "velocity" in guessed and mapping.velocity_unit is None:
         speeds = [guessed["velocity"]] * count
-    scale = np.array([SI[unit] for unit in units])
+    scale, shift = position_scales(units, mapping, names, source)
     numbers = {what: np.array(per_joint(getattr(mapping, what), names, count, what, source, default), dtype=float)
                for what, default in (("sign", 1.0), ("torque_sign", 1.0), ("offset", 0.0))}
     gain = constants.get("drive_gain")
@@ -104,18 +112,22 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     matrix = gears(mapping, names, count, source, ratio) if any(motor.values()) else None
     inverse = None if matrix is None else np.asarray(np.linalg.inv(matrix), dtype=float)
     turning = per_joint(mapping.unit, names, count, "unit", source)  # motors turn, whatever the joint does
-    turns = np.array([SI[unit if unit in ("rad", "deg") else "rad"] for unit in turning])
+    turns = np.array([SI[unit] if unit in ("rad", "deg") else size if unit == "ticks" else 1.0
+                      for unit, size in zip(turning, scale, strict=True)])
     return Conversion(
         position_scale=scale,
-        velocity_scale=np.array([SI[speed or unit] for speed, unit in zip(speeds, units, strict=True)]),
+        velocity_scale=np.array([SI[speed] if speed else size for speed, size in zip(speeds, scale, strict=True)]),
         torque_scale=np.broadcast_to(np.asarray(gain, dtype=float).ravel(), (count,)),
-        sign=numbers["sign"], torque_sign=numbers["sign"] * numbers["torque_sign"], offset=numbers["offset"] * scale,
+        sign=numbers["sign"], torque_sign=numbers["sign"] * numbers["torque_sign"],
+        offset=numbers["offset"] * np.abs(scale) + numbers["sign"] * shift,
         inverse=inverse if motor["position"] else None,
         gears=matrix if motor["torque"] else None,
         order=order,
         joints=robot.joint_names if robot is not None else tuple(names or ()),
         motor_scale=turns if motor["motor"] else scale,
-        motor_inverse=inverse if motor["motor"] else None)
+        motor_inverse=inverse if motor["motor"] else None,
+        factors={signal: np.array(per_joint(given, names, count, f"scale of {signal}", source, 1.0), dtype=float)
+                 for signal, given in (mapping.scale or {}).items()})
 
 
 def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -> Array:

@@ -24,7 +24,7 @@ from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
-             "target_torque", "external_torque")
+             "target_torque", "external_torque", "motor_current", "supply_voltage", "duty")
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,15 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     if robot is not None and robot.measured:
         names = tuple(mapping.joints or robot.joint_names)
         lacking = filled(spread, matches, names, robot)
+    if mapping.torque_free:
+        spread["torque"] = spread["position"]  # stands for columns that do not exist; it is not used
     absent = _unmeasured(path, mapping, spread, names, robot)
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
         rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
         spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
     _check_counts(path, spread)
-    extra = [joint for joint in matches["position"][1].extra if joint in matches["torque"][1].extra]
+    extra = [joint for joint in matches["position"][1].extra
+             if mapping.torque_free or joint in matches["torque"][1].extra]
     if extra:
         notes.append(f"present in the log but not requested for any joint, and not used: {listed(extra)}")
     constants = {name: found for name in ("drive_gain", "ratio")
@@ -194,6 +197,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
 def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],
                 names: Sequence[str] | None, robot: Robot | None) -> tuple[int, ...]:
     """Which of the log's joints have no torque, counted from 0 in the order of its position columns."""
+    if mapping.torque_free:
+        return tuple(range(len(columns["position"])))
     if names is None and robot is not None:
         names = robot.joint_names if len(columns["position"]) == robot.dof else robot.source_joints
     known = list(names or ())
@@ -261,7 +266,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
                 notes: list[str], robot: Robot | None) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
     """Return signals that the mapping omits, from the format or guessed from names, and units from names."""
     wanted = ["position"] if "position" not in said else []
-    wanted += ["torque"] if not {"torque", "current"} & said else []
+    wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & said else []
     wanted += ["time"] if mapping.rate is None and "time" not in said else []
     optional = [] if mapping.names_signals else list(_OPTIONAL)
     if not wanted:
@@ -340,7 +345,7 @@ def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> N
         if signal == "wrench" and len(found) != 6:
             raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}",
                                  where="log.wrench")
-        if signal == "temperature" and len(found) == 1:
+        if signal in ("temperature", "supply_voltage") and len(found) == 1:
             continue
         if signal not in ("time", "wrench") and len(found) != count:
             raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.recording.lerobot import is_dataset
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag", ".mcap")
 _DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
@@ -114,7 +115,7 @@ def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:
 
 def _local(text: str) -> list[str]:
     if os.path.isdir(text):
-        if _is_bag(Path(text)):
+        if _is_bag(Path(text)) or is_dataset(Path(text)):
             return [text]
         return sorted(str(path) for path in Path(text).rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not os.path.exists(text) and _PATTERN.search(text):

@@ -20,6 +20,7 @@ from dynid.recording.layout import shared_file
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
 from dynid.recording.measured import Measuring
 from dynid.recording.recording import SIGNAL_ATTRIBUTES, DroppedRow, Recording
+from dynid.recording.servo_checks import check_commands, check_duty, check_servo_units
 from dynid.robot import Robot
 from dynid.robot.roles import as_logged
 
@@ -66,6 +67,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         if len(part.t):
             new = Extremes.of(part.signals["position"], part.signals["torque"])
             extremes = new if extremes is None else extremes | new
+            if part.torque_free and not part.unit_said:
+                check_servo_units(part.signals["position"], part.joints, str(paths[0]))
             if robot is not None:  # degrees read as radians stop at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     if extremes is None and window_of(rules):
@@ -78,13 +81,20 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         notes.append(f"only rows {window_of(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
     check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
-    notes += content_notes(extremes, part.joints, rules.unmeasured)
+    notes += content_notes(extremes, part.joints, part.joints if part.torque_free else rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
     notes += [] if measuring is None else measuring.notes
-    found = replace(recording_of(t, arrays, part.joints, paths, notes), dropped=dropped, dropped_rows=tuple(listed),
-                    unmeasured=tuple(name for name in rules.unmeasured if name in part.joints),
+    # Joints without names are called by their numbers: which of them have no torque is stated by name.
+    numbered = tuple(str(j + 1) for j in range(arrays["position"].shape[1])) if part.torque_free else ()
+    found = replace(recording_of(t, arrays, part.joints or numbered, paths, notes),
+                    dropped=dropped, dropped_rows=tuple(listed),
+                    unmeasured=part.joints or numbered if part.torque_free else
+                    tuple(name for name in rules.unmeasured if name in part.joints),
                     measured=() if measuring is None else measuring.robot.measured)
+    if part.torque_free:
+        check_commands(found)
+        check_duty(found)
     found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
     if rules.gain_deviation is not None:
         given = rules.gain_deviation

@@ -20,7 +20,7 @@ from dynid.recording.presets import overlaid, preset_of
 
 Names = str | int | list[str | int]
 PerJoint = float | list[float] | dict[str, float]
-Unit = Literal["rad", "deg", "m", "mm"]
+Unit = Literal["rad", "deg", "m", "mm", "ticks", "normalised"]
 VelocityUnit = Literal["rad", "deg", "m", "mm", "rpm"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
 Side = Literal["joint", "motor"]
@@ -29,7 +29,9 @@ Rate = Annotated[float, Field(ge=RATE.low, le=RATE.high, allow_inf_nan=False)]
 SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
-           "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque")
+           "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque", "motor_current",
+           "supply_voltage", "duty")
+UNSCALED_SIGNALS = ("position", "torque", "current", "reference", "wrench")  # those with settings of their own
 FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
 OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
@@ -79,13 +81,22 @@ class Mapping(BaseModel):
         temperature: temperature of each joint; one column is used for all joints.
         target_torque, target_current: torque and current that the controller computes.
         external_torque: external torque that the controller estimates, joint side.
+        motor_current: measured currents, A, for `dynid actuators`. Unlike `current` they do not replace the torques.
+        supply_voltage: supply voltage of each drive, V; one column is used for all joints.
+        duty: PWM duty cycle of each drive, -1 to 1.
+        scale: factors by signal from the numbers of the log, such as {supply_voltage = 0.1} for tenths of a volt.
+        torque_free: whether the log has no torques: positions and commands only, for `dynid actuators`.
         drive_gain: torque per unit of `current`: a number, one per joint, the key of a value in the file, "from-log"
             for an estimate from target_torque and target_current, or "known-load" for logs with and without a known
             load.
         torque_scale: N m (or N) per unit of `torque`, such as 1e-3 for mN m.
         gain_deviation: relative standard deviation of drive gains or torque sensors, for the uncertainty of payloads:
             one number, one per joint, or a covariance as a list of rows.
-        unit, velocity_unit: units of positions and velocities; one for all, or one per joint.
+        unit, velocity_unit: units of positions and velocities; one for all, or one per joint. Positions of servos may
+            also be in "ticks" of their encoders or "normalised" to -100..100 as LeRobot does it.
+        ticks_per_turn: ticks of one turn of the joint. Default: 4096.
+        calibration: range of motion in ticks for "normalised": a JSON file of LeRobot, or a table by joint of
+            [low, high].
         side: "motor" if the log holds motor positions and torques.
         torque_side: the same for torques, if it differs.
         motor_position: encoders of the motors, if `position` holds those of the links; in `unit`.
@@ -109,6 +120,7 @@ class Mapping(BaseModel):
         start, stop: s; only rows with start <= t < stop are used. t is 0 in the first row of the log.
         episode: use only rows whose `episode_column` holds this number.
         episode_column: column that numbers the runs of a file.
+        enabled: column that is zero where the drive is switched off. These rows are left out.
         bad_rows: "drop" leaves out unusable rows and states which; "error" stops at the first.
     """
 
@@ -134,8 +146,15 @@ class Mapping(BaseModel):
     target_torque: Names | SignalPlace | None = None
     target_current: Names | SignalPlace | None = None
     external_torque: Names | SignalPlace | None = None
+    motor_current: Names | SignalPlace | None = None
+    supply_voltage: Names | SignalPlace | None = None
+    duty: Names | SignalPlace | None = None
+    scale: dict[str, PerJoint] | None = None
+    torque_free: bool = False
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
     velocity_unit: VelocityUnit | list[VelocityUnit] | dict[str, VelocityUnit] | None = None
+    ticks_per_turn: PerJoint | None = None
+    calibration: str | dict[str, list[float]] | None = None
     side: Side = "joint"
     torque_side: Side | None = None
     motor_side: Side = "joint"
@@ -157,6 +176,7 @@ class Mapping(BaseModel):
     stop: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     episode: Annotated[int, Field(ge=0)] | None = None
     episode_column: str = "episode_index"
+    enabled: str | None = None
     bad_rows: Literal["error", "drop"] = "error"
     commanded: bool = False
 
@@ -169,7 +189,10 @@ class Mapping(BaseModel):
         if preset.refusal:
             raise ValueError(preset.refusal)
         found = overlaid(preset.settings, given)
-        if found.get("torque") is None and found.get("current") is None:
+        for setting, why in preset.needs.items():
+            if found.get(setting) is None:
+                raise ValueError(why)
+        if found.get("torque") is None and found.get("current") is None and not found.get("torque_free"):
             raise ValueError(f"drive_gain applies to currents, but logs of preset '{preset.name}' contain torques")
         return found
 
@@ -184,6 +207,12 @@ class Mapping(BaseModel):
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
             raise ValueError('drive_gain = "from-log" needs target_torque and target_current, the columns of the '
                              "controller's own torque and current")
+        unknown = [name for name in self.scale or {} if name not in SIGNALS or name in UNSCALED_SIGNALS]
+        if unknown:
+            raise ValueError(f"scale has no signal '{unknown[0]}'; positions have a unit, torques torque_scale and "
+                             "currents drive_gain")
+        if self.torque_free and (self.torque is not None or self.current is not None):
+            raise ValueError("torque_free states that the log has no torques; remove it, or remove torque and current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("drive_gain applies to current, not to torque")
         if self.torque_scale is not None and self.current is not None:

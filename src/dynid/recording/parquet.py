@@ -113,8 +113,15 @@ def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
         return {}
     try:
         features = json.loads(read_small(about))["features"]
-        return {str(name): tuple(map(str, one["names"])) for name, one in features.items()
-                if isinstance(one.get("names"), list)}
+        return {str(name): names for name, one in features.items()
+                if (names := part_names(one.get("names"))) is not None}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise RecordingError(f"{about}: is not a valid dataset description; correct it or move the log elsewhere") \
             from None
+
+
+def part_names(names: Any) -> tuple[str, ...] | None:
+    """Return the names of an array's columns as a feature of a dataset states them: a list, or a table with one."""
+    if isinstance(names, dict) and len(names) == 1:
+        names = next(iter(names.values()))
+    return tuple(map(str, names)) if isinstance(names, list) else None

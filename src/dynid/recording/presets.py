@@ -11,8 +11,8 @@ from typing import Any
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 
 # Settings that say the same thing in two ways: one that is given takes the place of the other.
-_INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("current", "drive_gain")),
-            (("ratio",), ("coupling",)))
+_INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("current", "drive_gain", "torque_free")),
+            (("current", "drive_gain"), ("torque", "torque_scale", "torque_free")), (("ratio",), ("coupling",)))
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Preset:
     """Settings of a `Mapping` for one recorder.
 
     recorder: the program that writes such logs. settings: of the mapping. columns: patterns that must all match for
-    automatic detection; empty if names are not specific. minds: remarks. source: documentation of names and units.
-    refusal: why such a log cannot be used.
+    automatic detection; empty if names are not specific. minds: remarks. needs: settings that the user has to give,
+    each with its message. source: documentation of names and units. refusal: why such a log cannot be used.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Preset:
     settings: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     minds: tuple[str, ...] = ()
+    needs: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     refusal: str | None = None
 
@@ -42,6 +43,9 @@ _RTDE = {"time": "timestamp", "position": "actual_q_{i}", "velocity": "actual_qd
          "reference_velocity": "target_qd_{i}", "temperature": "joint_temperatures_{i}"}
 _RTDE_MINDS = "rows may repeat or skip a timestamp where the writer is not synchronised with the controller"
 _STATE = {"time": "stamp", "position": "position/{joint}", "velocity": "velocity/{joint}"}
+_REGISTERS = {"time": "time", "position": "present_position_{joint}", "reference": "goal_position_{joint}",
+              "velocity": "present_velocity_{joint}", "motor_current": "present_current_{joint}",
+              "temperature": "present_temperature_{joint}", "unit": "ticks", "offset": -2048, "torque_free": True}
 _LIBFRANKA = "frankaemika/libfranka: src/logging/robot_state_log.cpp, include/franka/robot_state.h"
 _RTDE_SOURCE = "UniversalRobots/RTDE_Python_Client_Library: rtde/csv_writer.py, examples/record_configuration.xml"
 
@@ -96,6 +100,45 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
             "episode_column": "episode_index"},
            minds=("30 Hz by default, too slow for inertias", "give episode = N: time restarts in each episode"),
            source="huggingface/lerobot: robots/openarm_follower, motors/damiao"),
+    Preset("lerobot", "LeRobot datasets: positions and actions of joints called NAME.pos",
+           {"time": "timestamp", "position": {"array": "observation.state", "columns": "{joint}.pos"},
+            "reference": {"array": "action", "columns": "{joint}.pos"}, "torque_free": True},
+           columns=("observation.state", "action", "episode_index", "timestamp"),
+           minds=("positions are in degrees (use_degrees, the default of recent versions) or normalised to -100..100; "
+                  "the dataset does not state which", "a teleoperated dataset commands what the leader arm did: slow, "
+                  "and poor in information; 30 Hz is too slow for inertias",
+                  "of a folder each episode is a log; of a single Parquet file give episode = N"),
+           needs={"unit": "the dataset does not state whether its positions are in degrees or normalised to -100..100; "
+                          "add --set log.unit=deg, or --set log.unit=normalised --set log.calibration=FILE.json"},
+           source="huggingface/lerobot: robots/so_follower, motors/motors_bus.py, datasets"),
+    Preset("bam", "BAM: logs of a pendulum test bench (JSON)",
+           {"time": "timestamp", "position": "position", "reference": "goal_position", "velocity": "speed",
+            "supply_voltage": "input_volts", "temperature": "temp", "enabled": "torque_enable", "torque_free": True},
+           columns=("timestamp", "position", "goal_position"),
+           minds=("entries with the torque switched off, as at the end of lift_and_drop, are left out",
+                  "`load` is zero or in the unit of the servo and is not used"),
+           source="Rhoban/bam: bam/feetech/record.py, bam/dynamixel/record.py"),
+    Preset("pace", "PACE (pace-sim2real): tensors that torch.save wrote, or the same keys in NPZ",
+           {"time": "time", "position": "dof_pos", "reference": "des_dof_pos", "torque_free": True},
+           columns=("time", "dof_pos", "des_dof_pos"),
+           minds=("joints have the order of the robot's configuration: give joints = [...] where that is another",),
+           source="leggedrobotics/pace-sim2real: scripts/pace/data_collection.py"),
+    Preset("feetech", "registers of Feetech STS and SMS servos, as examples/record_feetech.py writes them",
+           {**_REGISTERS, "supply_voltage": "present_voltage_{joint}", "duty": "present_load_{joint}",
+            "scale": {"motor_current": 0.0065, "supply_voltage": 0.1, "duty": 0.001}},
+           columns=("present_position_.+", "goal_position_.+", "present_load_.+"),
+           minds=("position zero is tick 2048; other servos: ticks_per_turn = 1024 for SCS",
+                  "load is the duty cycle of the drive in 0.1 %; sign bits have to be decoded by the recorder"),
+           source="huggingface/lerobot: motors/feetech/tables.py; Feetech STS memory table"),
+    Preset("dynamixel", "registers of Dynamixel X servos, as examples/record_dynamixel.py writes them",
+           {**_REGISTERS, "velocity_unit": "rpm", "supply_voltage": "present_input_voltage_{joint}",
+            "duty": "present_pwm_{joint}", "scale": {"motor_current": 0.00269, "velocity": 0.229,
+                                                     "supply_voltage": 0.1, "duty": 1.0 / 885.0}},
+           columns=("present_position_.+", "goal_position_.+", "present_pwm_.+"),
+           minds=("position zero is tick 2048", "a current of 1 is 2.69 mA (XM, XH); XL330 and XC330 have 1 mA: "
+                                                "--set 'log.scale={motor_current=0.001, velocity=0.229, "
+                                                "supply_voltage=0.1, duty=0.00113}'"),
+           source="huggingface/lerobot: motors/dynamixel/tables.py; Robotis control table of the X series"),
     Preset("abb-egm", "abb_libegm's logger", columns=("R_FB_POS_RJ1", "R_FB_VEL_RJ1"),
            source="ros-industrial/abb_libegm: src/egm_logger.cpp, proto/egm.proto",
            refusal="logs of ABB's externally guided motion contain positions and velocities but no joint torques or "

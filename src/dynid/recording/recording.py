@@ -15,9 +15,10 @@ SIGNAL_ATTRIBUTES = {"position": "q", "velocity": "dq", "torque": "tau", "refere
                      "reference_velocity": "reference_velocity", "wrench": "wrench", "temperature": "temperature",
                      "motor_position": "motor_position", "sensed_torque": "sensed_torque",
                      "target_torque": "target_torque", "target_current": "target_current",
-                     "external_torque": "external_torque"}
+                     "external_torque": "external_torque", "motor_current": "current", "supply_voltage": "voltage",
+                     "duty": "duty"}
 _JOINT_SIGNALS = ("q", "dq", "tau", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
-            "target_torque", "target_current", "external_torque")
+            "target_torque", "target_current", "external_torque", "current", "voltage", "duty")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class Recording:
         sensed_torque: torques of sensors between gear and link, N m or N, or None.
         target_torque, target_current: torque and current that the controller computes, joint side, or None.
         external_torque: external torque that the controller estimates, joint side, or None.
+        current: measured motor currents (samples, joints), A, or None. A log may hold them beside the torques.
+        voltage: supply voltages of the drives (samples, joints), V, or None.
+        duty: PWM duty cycles (samples, joints), -1 to 1, or None.
         gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
         unscaled: whether `tau` still holds currents whose drive gains are not known.
         unmeasured: joints whose torque is not known. It is zero in `tau` and gives no equation.
@@ -74,6 +78,9 @@ class Recording:
     target_torque: Array | None = field(default=None, kw_only=True)
     target_current: Array | None = field(default=None, kw_only=True)
     external_torque: Array | None = field(default=None, kw_only=True)
+    current: Array | None = field(default=None, kw_only=True)
+    voltage: Array | None = field(default=None, kw_only=True)
+    duty: Array | None = field(default=None, kw_only=True)
     gain_deviation: Array | None = field(default=None, kw_only=True)
     unscaled: bool = field(default=False, kw_only=True)
     joints: tuple[str, ...] = ()
@@ -120,7 +127,7 @@ class Recording:
     def signals(self) -> tuple[str, ...]:
         """Names of the signals that it holds, as mappings call them."""
         return ("time", *(name for name, attribute in SIGNAL_ATTRIBUTES.items()
-                          if getattr(self, attribute) is not None))
+                          if getattr(self, attribute) is not None and not (name == "torque" and self.is_torque_free)))
 
     @property
     def dof(self) -> int:
@@ -135,6 +142,27 @@ class Recording:
     def rate(self) -> float:
         """Median sampling rate, Hz."""
         return float(1.0 / np.median(np.diff(self.t))) if len(self) > 1 else 0.0
+
+    @property
+    def is_torque_free(self) -> bool:
+        """Whether no torque of any joint was logged."""
+        return bool(self.joints) and set(self.joints) <= set(self.unmeasured)
+
+    @staticmethod
+    def from_commands(t: Array, q: Array, reference: Array, *, joints: tuple[str, ...] = (), **other: Any) -> Recording:
+        """A log without torques: measured and commanded positions, for `dynid.identify_actuators`.
+
+        Args:
+            t: time stamps (samples,), s.
+            q: measured positions (samples, joints), rad or m.
+            reference: commanded positions (samples, joints), rad or m.
+            joints: names of the joints; their numbers from 1 where none are given.
+            other: further fields of the recording, such as current, voltage or duty.
+        """
+        q = np.asarray(q, dtype=float)
+        names = joints or tuple(str(j + 1) for j in range(q.shape[1]))
+        return Recording(t=np.asarray(t, dtype=float), q=q, tau=np.zeros_like(q), joints=names, unmeasured=names,
+                         reference=np.asarray(reference, dtype=float), **other)
 
     def _repr_html_(self) -> str:
         from dynid.recording.card import recording_card

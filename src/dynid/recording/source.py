@@ -160,8 +160,12 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
         if (path / "metadata.yaml").exists():
             with reading(path):
                 return rosbag.Bag(path, topic)
-        raise RecordingError(f"{path}: this folder is not a ROS 2 bag; give a log file, or one file per signal with "
-                             "--set 'log.position={file = \"...\"}'")
+        from dynid.recording import lerobot
+        if lerobot.is_dataset(path):
+            with reading(path):
+                return lerobot.LeRobotDataset(path)
+        raise RecordingError(f"{path}: this folder is neither a ROS 2 bag nor a LeRobot dataset; give a log file, or "
+                             "one file per signal with --set 'log.position={file = \"...\"}'")
     try:
         with path.open("rb") as file:
             start = file.read(16)
@@ -179,11 +183,18 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
 
 def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None) -> Source | None:
     """The file of arrays that begins with `start`, None where it is none."""
-    from dynid.recording import arrays
+    from dynid.recording import arrays, bam_logs, torch_tensors
     if start.startswith(b"\x93NUMPY"):
         if array is not None:
             raise RecordingError(f"{path}: an NPY file holds one array without a name; leave out array = '{array}'")
         return arrays.open_npy(path, axis)
+    if start.startswith(b"PK\x03\x04") and torch_tensors.is_torch_archive(path):
+        return torch_tensors.open_torch(path).one_array(array, axis)
+    if start.startswith(b"\x80"):
+        raise RecordingError(f"{path}: is a pickle of Python{torch_tensors.legacy_words(start)}, which is not read, "
+                             "because it could run a program", torch_tensors.SAVE_REMEDY)
+    if start.lstrip().startswith(b"{"):
+        return bam_logs.open_bam(path).one_array(array, axis)
     if start.startswith(b"PK\x03\x04"):
         return arrays.open_npz(path).one_array(array, axis)
     if start.startswith((b"MATLAB 7.3", b"\x89HDF\r\n")):

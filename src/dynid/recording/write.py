@@ -15,11 +15,13 @@ from dynid.recording.recording import Recording
 _COLUMN_STEMS = {"q": "position", "dq": "velocity", "tau": "torque", "reference": "reference_position",
             "reference_velocity": "reference_velocity", "temperature": "temperature",
             "motor_position": "motor_position", "sensed_torque": "sensed_torque", "target_torque": "target_torque",
-            "external_torque": "external_torque"}
+            "external_torque": "external_torque", "current": "motor_current", "voltage": "supply_voltage",
+            "duty": "duty"}
 _ARRAY_KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torques", "reference": "target_positions",
          "reference_velocity": "target_velocities", "wrench": "wrench", "temperature": "temperatures",
          "motor_position": "motor_positions",
-         "sensed_torque": "sensed_torques", "target_torque": "target_torques", "external_torque": "external_torques"}
+         "sensed_torque": "sensed_torques", "target_torque": "target_torques", "external_torque": "external_torques",
+         "current": "motor_currents", "voltage": "supply_voltages", "duty": "duties"}
 _WRENCH_COLUMNS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
@@ -33,6 +35,8 @@ def columns_of(recording: Recording) -> dict[str, Array]:
         signal, whose = getattr(recording, attribute), names
         if attribute == "q" and recording.measured_position is not None:
             signal, whose = recording.measured_position, recording.measured
+        if attribute == "tau" and recording.is_torque_free:
+            continue
         if signal is not None:
             columns |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(whose)}
     if recording.wrench is not None:
@@ -51,10 +55,12 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
 
 
 def write_npz(recording: Recording, path: str | Path) -> Path:
-    """Write keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
-    motor_positions, sensed_torques, target_torques, external_torques, joints; positions are those of the joints with
-    encoders."""
-    arrays = {key: signal for name, key in _ARRAY_KEYS.items() if (signal := getattr(recording, name)) is not None}
+    """Keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
+    motor_positions, sensed_torques, target_torques, external_torques, motor_currents, supply_voltages,
+    duties, joints; where other joints carry the encoders,
+    positions are theirs."""
+    arrays = {key: signal for name, key in _ARRAY_KEYS.items() if (signal := getattr(recording, name)) is not None
+              and not (name == "tau" and recording.is_torque_free)}
     if recording.measured_position is not None:
         arrays["positions"] = recording.measured_position
     elif recording.joints:

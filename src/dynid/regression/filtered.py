@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from dynid.regression.equations import (
     unmeasured_joints,
 )
 from dynid.regression.memory import memory_of
+from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
 from dynid.regression.strided import add_strided
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
@@ -52,8 +53,11 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
         return TorqueEquations.of(model, logs, base)
     plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
                                if base is None else base)
-    whole = kinds != {"kernel"}
-    return FilteredEquations(plain, MomentumForm.of(model, symmetric=whole), whole)
+    whole = not kinds <= {"kernel", "products"}
+    form = MomentumForm.of(model, symmetric=whole)
+    if kinds == {"products"}:
+        return ProductEquations(plain, form, whole, ProductForm.of(form))
+    return FilteredEquations(plain, form, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +190,34 @@ class FilteredEquations:
         return np.asarray(1.0 / np.sqrt(np.maximum(found[0] / max(mean, 1e-300), _MIN_NOISE_SHARE ** 2)))
 
 
+@dataclass(frozen=True, eq=False)
+class ProductEquations(FilteredEquations):
+    """Filtered rows by products of signals in the place of momenta, see `dynid.regression.products`."""
+
+    products: ProductForm
+
+    def _add(self, log: int, rows: Ints, out: Array) -> None:
+        signals, layout = signals_of(self.logs[log]), self.layout
+        filter_ = signals.filter
+        memory = memory_of(self.plain.model, self._along[log])
+        for some in np.array_split(np.arange(len(rows)), max(1, len(rows) // PRODUCT_ROWS_AT_ONCE)):
+            own = rows[some]
+            part = slice(int(own[0]) - filter_.before, int(own[-1]) + filter_.late + 1)
+            windows = Windows.of(signals.q[part], signals.dq[part], filter_.products, filter_.step,
+                                 None if memory is None else memory[part])
+            entries = self.products.filled(windows, layout.place, layout.rows)
+            for j in range(self.plain.model.dof):
+                entries[layout.joint(j).stop - 1] = windows.through(signals.tau[part, j][None], filter_.products.smooth)
+            if self.base.known:
+                known = known_sums(self.plain.model, self.base, partial(self._filled_products, windows))
+                entries = np.concatenate([entries, known[0]])
+            out[:, some] += entries
+
+    def _filled_products(self, windows: Windows, place: Ints, count: int) -> tuple[Array]:
+        """Filtered entries (count, rows) of the regressor, as `known_sums` takes them."""
+        return (self.products.filled(windows, place, count),)
+
+
 def signals_of(samples: Samples) -> FilteredSignals:
     """Return the filtered signals of the samples. Refuses samples without them."""
     if samples.filtered is None:
@@ -211,11 +243,11 @@ def kept(samples: Samples, rows: range) -> Bools:
     signals = signals_of(samples)
     filter_ = signals.filter
     if not len(rows):
-        return np.zeros((0, 1 if filter_.kind != "kernel" else samples.dof), dtype=bool)
+        return np.zeros((0, samples.dof if filter_.is_of_joints else 1), dtype=bool)
     low, high = max(rows[0] - filter_.before, 0), min(rows[-1] + filter_.late + 1, len(samples))
     whole = signals.whole[low:high]
     own = samples.keep[rows.start:rows.stop:rows.step]
-    if filter_.kind != "kernel":
+    if not filter_.is_of_joints:
         whole, own = np.asarray(whole.all(axis=1))[:, None], np.asarray(own.any(axis=1))[:, None]
     broken = np.concatenate([np.zeros((1, whole.shape[1]), dtype=np.int64), np.cumsum(~whole, axis=0)])
     first, last = np.array(rows) - filter_.before - low, np.array(rows) + filter_.late + 1 - low

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from dynid.report.compiled import CompiledTemplates
 from dynid.report.figure import CONFIG, LAYOUT, script_json
 from dynid.report.section import Data, Page, Section
 from dynid.version import __version__
+
+PLOTLY_SCRIPT = Path(__file__).with_name("static") / "plotly.min.js"
 
 
 def render(page: Page[Data], data: Data) -> str:
@@ -83,7 +84,5 @@ def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
 
 @lru_cache(maxsize=1)
 def _plotly() -> str:
-    """Plotly's JavaScript; the package ships one bundle, the whole of it."""
-    package = find_spec("plotly")  # importing it takes longer than reading its script
-    assert package is not None and package.origin is not None
-    return Path(package.origin).with_name("package_data").joinpath("plotly.min.js").read_text(encoding="utf-8")
+    """Plotly's JavaScript with the traces that dynid draws, see report/static/README.md."""
+    return PLOTLY_SCRIPT.read_text(encoding="utf-8")

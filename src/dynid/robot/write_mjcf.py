@@ -22,17 +22,18 @@ MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range 
 
 
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
-            fields: JointFields | None = None, unchecked: bool = False,
+            fields: JointFields | None = None, actuators: Mapping[str, str] | None = None, unchecked: bool = False,
             tell: Callable[[str], object] = lambda note: None) -> str:
     """MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may stand behind them.
 
     values: by name, become the attributes of joints that `fields` says where they are not negative; by default the
-    robot's own, with Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss. unchecked: write also bodies that
+    robot's own, with Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss. actuators: by joint, an element for
+    <actuator>. unchecked: write also bodies that
     is not physically consistent. tell: called with a sentence for each thing that a reader of the file should know.
     """
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _MJCF_ATTRIBUTES) if fields is None else fields
-    follow, closures = [*_equalities(robot), *_driven(robot)], _closures(robot)
+    follow, closures = [*_equalities(robot), *_driven(robot, actuators or {})], _closures(robot)
     whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
     places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}
     robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked)
@@ -112,17 +113,17 @@ def _equalities(robot: Robot) -> list[str]:
     return [*tendons, "  <equality>", *lines, "  </equality>"]
 
 
-def _driven(robot: Robot) -> list[str]:
-    """Of a closed chain, motors that say which joints are its own, and a posture that says the branch."""
+def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
+    """Actuators; of a closed chain, motors that say which joints are its own, and a posture that says the branch."""
     followers = robot.followers
     if followers is None or followers.loops is None:
-        return []
+        return ["  <actuator>", *(f"    {one}" for one in actuators.values()), "  </actuator>"] if actuators else []
     tree, order, children = followers.tree, list[int](), [BASE]
     while children:  # MuJoCo counts joints in the order of the file: a body, then all on it
         body = children.pop()
         order += [body] if body != BASE else []
         children += [i for i in reversed(range(tree.dof)) if tree.joints[i].parent == body]
-    motors = [f"    <motor joint={xml_attribute(name)}/>" for name in robot.joint_names]
+    motors = [f"    {actuators.get(name, f'<motor joint={xml_attribute(name)}/>')}" for name in robot.joint_names]
     return ["  <actuator>", *motors, "  </actuator>", "  <keyframe>",
             f'    <key name="closed" qpos="{_text(followers.loops.posture[order])}"/>', "  </keyframe>"]
 
@@ -173,6 +174,8 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
     # A joint whose limits coincide has none that mean anything: MuJoCo takes only a range with an inside.
     if np.any(np.abs(limits) < MUJOCO_INFINITY) and limits[0] < limits[1]:
         text += f' limited="true" range="{_text(limits)}"'
+    if 0.0 < joint.effort < MUJOCO_INFINITY:
+        text += f' actuatorfrcrange="{_text([-joint.effort, joint.effort])}"'
     return text + "".join(f' {key}="{_text(value)}"' for key, value in values.items()) + "/>"
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import AnyStr
-from xml.parsers import expat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,13 +24,10 @@ from dynid.robot.followers import whole_tree
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
 from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
+from dynid.robot.xml_page import Edit, XmlElement, XmlPage
 
-Edit = tuple[int, int, bytes]  # bytes from, to, and what takes their place
 _Values = Mapping[str, tuple[int, str, float]]  # by name: joint, attribute and value
 
-_VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
-_START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")
-_ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
           (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
@@ -86,7 +82,7 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
     data = text.encode()
-    page = _Page(data, b"\r\n" if b"\r\n" in data else b"\n")
+    page = _UrdfPage(data, b"\r\n" if b"\r\n" in data else b"\n")
     root = page.root()
     links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
     joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
@@ -104,9 +100,7 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     for name, position in robot.locked.items():
         edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
         tell(f"joint '{name}' is fixed at {position:g} in this file, as during the identification")
-    for start, end, new in sorted(edits, reverse=True):
-        data = data[:start] + new + data[end:]
-    return before + data.decode()
+    return before + page.edited(edits).decode()
 
 
 def _same_robot(own: Robot, robot: Robot) -> None:
@@ -146,80 +140,11 @@ def _text(*numbers: float) -> str:
 
 
 # -- the file as bytes -------------------------------------------------------------------------------
-@dataclass(eq=False)
-class _Element:
-    """Where an element stands: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
-
-    tag: str
-    attributes: dict[str, str]
-    start: int
-    opened: int
-    closed: int = 0
-    end: int = 0
-    children: list[_Element] = field(default_factory=list)
-
-    def all(self, tag: str) -> list[_Element]:
-        return [child for child in self.children if child.tag == tag]
-
-    def first(self, tag: str) -> _Element | None:
-        return next(iter(self.all(tag)), None)
-
-
 @dataclass(frozen=True)
-class _Page:
-    """The bytes of a file (UTF-8), and edits that put numbers into it."""
+class _UrdfPage(XmlPage):
+    """The bytes of a URDF (UTF-8), and edits that put numbers into it."""
 
-    data: bytes
-    newline: bytes
-
-    def root(self) -> _Element:
-        """All elements, with tags as ElementTree names them."""
-        parser = expat.ParserCreate("utf-8", namespace_separator="}")
-        outside = _Element("", {}, 0, 0)
-        path = [outside]
-
-        def start(tag: str, attributes: dict[str, str]) -> None:
-            at = parser.CurrentByteIndex
-            shape = _START_TAG.match(self.data, at)
-            assert shape is not None  # expat has just read it
-            path[-1].children.append(_Element(tag, attributes, at, shape.end()))
-            path.append(path[-1].children[-1])
-
-        def end(tag: str) -> None:
-            one = path.pop()
-            if self.empty(one):
-                one.closed = one.end = one.opened
-            else:
-                one.closed = parser.CurrentByteIndex
-                one.end = self.data.index(b">", one.closed) + 1
-
-        parser.StartElementHandler, parser.EndElementHandler = start, end
-        parser.Parse(self.data, True)
-        return outside.children[0]
-
-    def empty(self, element: _Element) -> bool:
-        """Written as <tag/>."""
-        return self.data[:element.opened].endswith(b"/>")
-
-    def space(self, element: _Element) -> bytes:
-        """The line break and indentation an element stands behind, nothing where it does not begin a line."""
-        line = self.data.rfind(b"\n", 0, element.start)
-        indent = self.data[line + 1:element.start]
-        return self.newline + indent if line >= 0 and not indent.strip() else b""
-
-    def set(self, element: _Element, values: Mapping[str, str]) -> Iterator[Edit]:
-        """Attributes with new values; those that are not there come behind the others."""
-        tag = self.data[element.start:element.opened]
-        found = {one[1].decode(): one.span(2) for one in _ATTRIBUTE.finditer(tag)}
-        last = max((end for _, end in found.values()), default=1 + len(element.tag))
-        for key, value in values.items():
-            if key in found:
-                yield element.start + found[key][0] + 1, element.start + found[key][1] - 1, value.encode()
-        extra = "".join(f' {key}="{value}"' for key, value in values.items() if key not in found)
-        if extra:
-            yield element.start + last, element.start + last, extra.encode()
-
-    def inertial(self, link: _Element, mass: float, com: Array, six: Array) -> Iterator[Edit]:
+    def inertial(self, link: XmlElement, mass: float, com: Array, six: Array) -> Iterator[Edit]:
         """The inertia of a link: into its <inertial>, or into one made for it."""
         xyz, entries = _text(*com), {key: _text(x) for key, x in zip(_SIX, six, strict=True)}
         found = link.first("inertial")
@@ -237,7 +162,7 @@ class _Page:
         yield from self.set(weight, {"value": _text(mass)})
         yield from self.set(inertia, entries)
 
-    def _new_inertial(self, link: _Element, xyz: str, mass: str, entries: Mapping[str, str]) -> Edit:
+    def _new_inertial(self, link: XmlElement, xyz: str, mass: str, entries: Mapping[str, str]) -> Edit:
         outer = self.space(link)
         unit = (outer.removeprefix(self.newline) or b"  ") if outer else b""
         inner, deep = outer + unit, outer + 2 * unit
@@ -248,7 +173,7 @@ class _Page:
             return link.opened - 2, link.opened, b">" + made + outer + b"</link>"
         return link.opened, link.opened, made
 
-    def fixed(self, element: _Element, joint: Joint, position: float) -> Iterator[Edit]:
+    def fixed(self, element: XmlElement, joint: Joint, position: float) -> Iterator[Edit]:
         """A joint as a fixed one, its child where a position puts it."""
         origin = element.first("origin")
         given = {key: [float(x) for x in (origin.attributes if origin else {}).get(key, "0 0 0").split()]
@@ -264,7 +189,7 @@ class _Page:
             yield element.opened, element.opened, self.space(element.children[0]) + made
         yield from ((one.start, one.end, b"") for tag in ("mimic", "dynamics") for one in element.all(tag))
 
-    def dynamics(self, joint: _Element, values: Mapping[str, str]) -> Iterator[Edit]:
+    def dynamics(self, joint: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
         """Damping and friction of a joint; an element is made for them where they are not all zero."""
         found = joint.first("dynamics")
         if found is not None:

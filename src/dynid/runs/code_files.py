@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,15 +18,25 @@ from dynid.symbolic.numbers import Following
 from dynid.symbolic.program import Mode
 from dynid.version import __version__
 
-ENDINGS = {"c": ".h", "python": ".py", "python-plain": "_plain.py", "julia": ".jl", "latex": ".tex"}
+ENDINGS = {"c": ".h", "python": ".py", "python-plain": "_plain.py", "julia": ".jl", "latex": ".tex", "cuda": ".cuh",
+           "cupy": "_cupy.py", "jax": "_jax.py", "torch": "_torch.py", "rust": ".rs"}
+_TOGETHER = {"cuda": "cupy", "cupy": "cuda"}  # a header and the Python module that loads it
 
 
 @dataclass(frozen=True)
 class CodeOptions:
-    """languages: of `ENDINGS`. what: functions, by default those a controller takes. parameters: "fixed", "base" or
-    "full". real, batch: of C. frame: whose kinematics and Jacobian are asked for. name: what functions and files are
-    called, by default after the robot. following: how joints come about that loops determine, "auto", "given" or
-    "solved"."""
+    """What is generated, and in what form.
+
+    Attributes:
+        what: names of the functions. Default: those a controller takes.
+        languages: of `ENDINGS`.
+        parameters: "fixed", "base" or "full".
+        real: number type of C, CUDA and Rust, "double" or "float".
+        batch: samples per call in C.
+        frame: frame of kinematics and Jacobian.
+        name: name of functions and files. Default: that of the robot.
+        following: how dependent joints are computed: "auto", "given" or "solved".
+    """
 
     what: tuple[str, ...] = ()
     languages: tuple[str, ...] = ("c",)
@@ -42,6 +53,12 @@ class CodeOptions:
                 raise DynidError(f"there is no language '{language}' to generate; there are {', '.join(ENDINGS)}")
         if not self.languages:
             raise DynidError(f"give a language: {', '.join(ENDINGS)}")
+
+
+def with_companions(languages: Sequence[str]) -> tuple[str, ...]:
+    """Languages with those whose files are written together, each once."""
+    return tuple(dict.fromkeys(one for language in languages
+                               for one in (language, _TOGETHER.get(language, language))))
 
 
 # What a controller takes: the torques of a motion, their parts, and accelerations.
@@ -79,8 +96,11 @@ def write_code(program: Program, options: CodeOptions, folder: Path) -> dict[str
     """Write all files: each whole, and none before all texts are made."""
     try_folder(folder)
     real = cast(Literal["double", "float"], options.real)
-    make = {"c": lambda: program.c(real, options.batch), "python": program.python,
-            "python-plain": lambda: program.python(plain=True), "julia": program.julia, "latex": program.latex}
+    make: dict[str, Callable[[], str]] = {
+        "c": lambda: program.c(real, options.batch), "python": program.python,
+        "python-plain": lambda: program.python(plain=True), "julia": program.julia, "latex": program.latex,
+        "cuda": lambda: program.cuda(real), "cupy": lambda: program.cuda_loader(real), "jax": program.jax,
+        "torch": program.torch, "rust": lambda: program.rust(real)}
     texts = {language: make[language]() for language in options.languages}
     paths = code_paths(folder, program.name, options)
     with ExitStack() as all_files:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from dynid.datasets import LogSource
 from dynid.errors import RecordingError
 from dynid.recording.layout import shared_file
+from dynid.recording.lerobot import dataset_episodes, is_dataset
 from dynid.recording.log_files import LogFile, find_logs
 from dynid.recording.log_reading import window_of
 from dynid.recording.mapping import Mapping
@@ -137,6 +138,10 @@ def _expanded(log: LogSettings, common: Dictionary[str, Any]) -> list[tuple[LogS
     """Return a log, or the logs in the folder or pattern that it names, and whether each was named by itself."""
     if not isinstance(log.file, str):
         return [(log, True)]
+    if is_dataset(Path(log.file)) and log.mapping(common).episode is None:  # each of its episodes is a log
+        numbers, _ = dataset_episodes(log.file)
+        return [(log.model_copy(update={"episode": number, "name": f"{log.label} episode {number}"}), True)
+                for number in numbers]
     is_folder = os.path.isdir(log.file) and not shared_file([Path(log.file)], log.mapping(common))
     is_pattern = not os.path.exists(log.file) and any(sign in log.file for sign in "*?[")
     if not (is_folder or is_pattern or "://" in log.file):

@@ -177,8 +177,8 @@ def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple
     and what to know. folder: where they will lie; a file there that is the user's stays."""
     if not run.settings.output.code:
         return {}, ()
-    from dynid.runs.code_files import CodeOptions, code_paths, estimate_program, write_code
-    options = CodeOptions(languages=run.settings.output.code)
+    from dynid.runs.code_files import CodeOptions, code_paths, estimate_program, with_companions, write_code
+    options = CodeOptions(languages=with_companions(run.settings.output.code))
     taken = {path.name for path in folder.iterdir()} - owned(folder) if folder.is_dir() else set()
     paths = code_paths(new, run.robot.name, options)
     free = tuple(language for language, path in paths.items() if path.name not in taken)

@@ -165,7 +165,8 @@ class OutputSettings(BaseModel):
 
     model_config = FINITE_NUMBERS
 
-    code: tuple[Literal["c", "python", "python-plain", "julia", "latex"], ...] = ()
+    code: tuple[Literal["c", "python", "python-plain", "julia", "latex", "cuda", "cupy", "jax", "torch",
+                        "rust"], ...] = ()
 
 
 class EssentialSettings(BaseModel):

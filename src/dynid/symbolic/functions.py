@@ -14,6 +14,7 @@ from dynid.robot import BASE
 from dynid.robot.pose import inverse
 from dynid.symbolic import matrices, motion
 from dynid.symbolic.accelerations import accelerations
+from dynid.symbolic.frames import clean
 from dynid.symbolic.graph import Graph, Operations, Value
 from dynid.symbolic.numbers import ModelLayout
 from dynid.symbolic.regroup import regrouped
@@ -151,6 +152,27 @@ def energy(w: Writer) -> list[Output]:
     return [Output("energy", (2,), (kinetic, potential))]
 
 
+def wrenches(w: Writer) -> list[Output]:
+    """Force and moment that pass through each joint, from the bodies alone, in its frame after its motion.
+
+    About the joint's origin, (joints, 6), N and N m: the third moment of a turning joint is its torque (Simionato, eq.
+    2.12-2.14, 2.32).
+    """
+    if w.plan.robot.followers is not None:
+        raise ModelError(f"robot '{w.plan.robot.name}' has joints that follow others, and the wrenches between its "
+                         "bodies are not generated", "use dynid.dynamics.link_wrenches", code="no-wrench-code")
+    states = w.motion(w.dq, w.ddq, weight=True)
+    rows = []
+    for link, joint, force, moment in zip(w.plan.chain.links, w.plan.robot.joints, *motion.wrenches(
+            w.graph, w.plan.chain, w.frames, states, w.bodies), strict=True):
+        pose = clean(link.place @ inverse(joint.after))  # the joint's frame in that of the body's code
+        lever = cross(numbers(w.graph, pose[:3, 3]), force)
+        about = [a - b for a, b in zip(moment, lever, strict=True)]
+        back = [numbers(w.graph, row) for row in pose[:3, :3].T]
+        rows.append([*apply(back, force), *apply(back, about)])
+    return [_matrix("wrenches", rows)]
+
+
 def _vector(name: str, values: Sequence[Value]) -> Output:
     return Output(name, (len(values),), tuple(values))
 
@@ -172,12 +194,14 @@ _FUNCTION_ARGUMENTS = {
     "momentum": "q dq p",
     "energy": "q dq p",
     "following": "q",
+    "wrenches": "q dq ddq p",
     "step": "q_before dq_before memory_before q dq",
 }
 _REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # of a model that remembers
 RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
     inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, forward_dynamics, momentum,
-    energy, following, step)}
+    energy, following, step, wrenches)}
+OF_BODIES = ("wrenches",)  # functions that depend on each body's own numbers, not on base parameters alone
 OF_FRAME = ("kinematics", "jacobian")
 
 

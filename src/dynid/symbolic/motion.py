@@ -149,6 +149,13 @@ def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
 def torques(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
             bodies: Sequence[Sequence[Value]]) -> Vector:
     """Joint torques of bodies with the given ten numbers each, in a motion."""
+    forces, moments = wrenches(graph, chain, frames, motion, bodies)
+    return [(forces if link.sliding else moments)[i][2] for i, link in enumerate(chain.links)]
+
+
+def wrenches(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
+             bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], list[Vector]]:
+    """Forces and moments (bodies, 3) that pass through each joint, about and along the frames of the bodies."""
     forces = [summed(body, unit_forces(graph, state)) for body, state in zip(bodies, motion, strict=True)]
     moments = [summed(body, unit_moments(graph, state)) for body, state in zip(bodies, motion, strict=True)]
     for i in reversed(range(len(chain.links))):
@@ -157,4 +164,4 @@ def torques(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Seq
             force = frames[i].rotation.up(forces[i])
             moment = add(frames[i].rotation.up(moments[i]), cross(frames[i].origin, force))
             forces[parent], moments[parent] = add(forces[parent], force), add(moments[parent], moment)
-    return [(forces if link.sliding else moments)[i][2] for i, link in enumerate(chain.links)]
+    return forces, moments

@@ -15,12 +15,12 @@ from dynid.errors import ModelError
 from dynid.model import Model, RigidBodies
 from dynid.regression.base import BaseParameters
 from dynid.robot import Robot
-from dynid.symbolic.functions import OF_FRAME, RECIPES, Function, make
+from dynid.symbolic.functions import OF_BODIES, OF_FRAME, RECIPES, Function, make
 from dynid.symbolic.graph import Operations
 from dynid.symbolic.numbers import Following, ModelLayout, checked_model, kept_numbers, layout, sorted_by_place
 
 Mode = Literal["fixed", "base", "full"]
-ONLINE = "online"
+ONLINE, OBSERVER = "online", "observer"
 WHAT = ("inverse_dynamics", "regressor", "inertia", "coriolis", "gravity", "friction", "forward_dynamics")
 
 
@@ -31,7 +31,8 @@ class Program:
     mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
     beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
     numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
-    from, in words. online: whether the functions that estimate p from samples are beside, in C.
+    from, in words. online, observer: whether the functions that estimate p from samples and external torques are
+    beside, in C.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Program:
     values: Array | None = None
     provenance: str = ""
     online: bool = False
+    observer: bool = False
 
     @cached_property
     def matrix(self) -> Array:
@@ -90,6 +92,31 @@ class Program:
         from dynid.symbolic.languages.c import header
         return header(self, real, batch)
 
+    def cuda(self, real: Literal["double", "float"] = "double") -> str:
+        """One CUDA header: device functions, kernels over many states, rollouts, and functions that launch them."""
+        from dynid.symbolic.languages.cuda import header
+        return header(self._without_online("CUDA"), real)
+
+    def cuda_loader(self, real: Literal["double", "float"] = "double") -> str:
+        """A Python module that compiles the CUDA header beside it and calls it through CuPy."""
+        from dynid.symbolic.languages.cuda_loader import loader
+        return loader(self._without_online("CUDA"), real)
+
+    def jax(self) -> str:
+        """A Python module with JAX, over joint-major arrays."""
+        from dynid.symbolic.languages.array_modules import module
+        return module(self._without_online("JAX"), "jax")
+
+    def torch(self) -> str:
+        """A Python module with PyTorch, over joint-major arrays."""
+        from dynid.symbolic.languages.array_modules import module
+        return module(self._without_online("PyTorch"), "torch")
+
+    def rust(self, real: Literal["double", "float"] = "double") -> str:
+        """A Rust module that needs no standard library."""
+        from dynid.symbolic.languages.rust import module
+        return module(self._without_online("Rust"), real)
+
     def python(self, plain: bool = False) -> str:
         """A Python module: with NumPy for one or many samples, or plain, with `math` alone."""
         from dynid.symbolic.languages.python import module
@@ -106,9 +133,10 @@ class Program:
         return equations(self._without_online("LaTeX"))
 
     def _without_online(self, language: str) -> Program:
-        if self.online:
-            raise ModelError(f"the functions of '{ONLINE}' are written in C, not in {language}",
-                             "leave them out, or use dynid.Online")
+        if self.online or self.observer:
+            what, instead = (ONLINE, "dynid.Online") if self.online else (OBSERVER, "dynid.ExternalWrench")
+            raise ModelError(f"the functions of '{what}' are written in C, not in {language}",
+                             f"leave them out, or use {instead}")
         return self
 
     def casadi(self) -> dict[str, Any]:
@@ -129,7 +157,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
 
     Args:
         model: a model or a robot.
-        what: names of the functions. "online" adds functions in C that estimate the parameters from samples.
+        what: names of the functions. "online" adds functions in C that estimate the parameters from samples,
+            "observer" those that estimate external torques from the momentum.
         parameters: "fixed" inserts `values` as constants, "base" takes the identifiable numbers p as inputs, "full"
             adds a function `prepare` that computes p from all parameters.
         values: values of all parameters, by name or in order. Default: the robot's own. Load-dependent friction takes
@@ -154,27 +183,38 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     _check(what, parameters, frame)
     theta = _theta(model, values, needed=parameters == "fixed")
     plan = layout(model if theta is None else model.with_bodies_if_unset(theta), following)
-    online = ONLINE in what
-    what = [*(one for one in what if one != ONLINE), *(["regressor"] if online else []),
-            *(["step"] if plan.remembers else [])]
-    numbers = sorted_by_place(kept_numbers(plan, lambda base: _cost(plan, base)))
-    p = None
-    if parameters == "fixed":
-        assert theta is not None
-        p = numbers.matrix @ plan.matrix @ theta
-        p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
-    functions = tuple(make(one, plan, numbers, p, frame) for one in dict.fromkeys(what))
-    return Program(name or model.robot.name, parameters, functions, plan, numbers, theta, online=online)
+    online, observer = ONLINE in what, OBSERVER in what
+    what = [*(one for one in what if one not in (ONLINE, OBSERVER)), *(["regressor"] if online else []),
+            *(["momentum", "friction"] if observer else []), *(["step"] if plan.remembers else [])]
+    every = BaseParameters(plan.numbers, np.arange(len(plan.numbers)), np.eye(len(plan.numbers)))
+    # Wrenches depend on numbers that torques do not show; where p is an input, all functions take the same.
+    numbers = every if parameters == "full" and set(what) & set(OF_BODIES) else sorted_by_place(
+        kept_numbers(plan, lambda base: _cost(plan, base)))
+
+    def made(one: str) -> Function:
+        own, p = every if one in OF_BODIES else numbers, None
+        if parameters == "fixed":
+            assert theta is not None
+            p = own.matrix @ plan.matrix @ theta
+            p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
+        return make(one, plan, own, p, frame)
+
+    functions = tuple(made(one) for one in dict.fromkeys(what))
+    return Program(name or model.robot.name, parameters, functions, plan, numbers, theta, online=online,
+                   observer=observer)
 
 
 def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
     """Raise where functions cannot be generated so."""
-    known = [*RECIPES, *OF_FRAME, ONLINE]
+    known = [*RECIPES, *OF_FRAME, ONLINE, OBSERVER]
     for one in what:
         if one not in known:
             raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}")
         if one in OF_FRAME and not frame:
             raise ModelError(f"'{one}' needs a frame of the robot; give its name")
+        if one in OF_BODIES and parameters == "base":
+            raise ModelError(f"'{one}' depends on numbers of the bodies that are no base parameters",
+                             "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
                              "generate with parameters 'base' or 'full'")

@@ -81,10 +81,10 @@ class CandidateFit:
     candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
     strength: F statistic with the residual's effective number of rows, zero where left_out is not above it. left_out:
     the share on blocks of time left out of its fit, blocks: share of the blocks that it explains better than nothing
-    does. coefficient: where the candidate is one column, residual per unit of it. neighbour: the other joint, where the
-    candidate is its motion. of_own: as left_out, of what the joint's own equations leave, which is less than the
-    residual where joints contradict each other. rivals: other candidates that explain about as much, so that the data
-    cannot tell which it is.
+    does. coefficient: where the candidate is one column, residual per unit of it; std: its standard error. neighbour:
+    the other joint, where the candidate is its motion. of_own: as left_out, of what the joint's own equations leave,
+    which is less than the residual where joints contradict each other. rivals: other candidates that explain about as
+    much, so that the data cannot tell which it is.
     """
 
     candidate: str
@@ -97,6 +97,7 @@ class CandidateFit:
     blocks: float = 0.0
     of_own: float = 0.0
     rivals: tuple[str, ...] = ()
+    std: float | None = None
 
     @property
     def title(self) -> str:
@@ -122,7 +123,8 @@ class CandidateFit:
         if self.candidate == "delay" and self.coefficient is not None:
             # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
             later = "later" if self.coefficient < 0 else "earlier"
-            words = f"the torque comes {1e3 * abs(self.coefficient):.3g} ms {later} than the motion"
+            error = "" if self.std is None else f" +- {1.96e3 * self.std:.2g} ms (95 %)"
+            words = f"the torque comes {1e3 * abs(self.coefficient):.3g} ms{error} {later} than the motion"
         return words + self.doubt
 
     @property
@@ -162,22 +164,24 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         gained, better = _left_out(direction, rest, blocks)
         along = direction.T @ rest
         share = float(along @ along) / power
-        strength = _strength(share, len(along), rest - direction @ along, power) if gained > 0 else 0.0
-        single = None
+        variance = _variance_of_mean(rest - direction @ along)
+        strength = share * power / len(along) / max(variance, 1e-12 * power) if gained > 0 else 0.0
+        single = std = None
         if columns.shape[1] == 1:
-            single = float(left[:, 0] @ rest / (left[:, 0] @ left[:, 0]) / np.linalg.norm(columns[:, 0]))
+            size = float(np.linalg.norm(columns[:, 0]) * np.linalg.norm(left[:, 0]))
+            single, std = float(left[:, 0] @ rest / np.linalg.norm(left[:, 0]) / size), float(np.sqrt(variance)) / size
         torque = float(np.sqrt(share * power / len(use)))
-        found.append(CandidateFit(name, share, torque, strength, single, neighbour, gained / power, better,
-                                  gained / own))
+        found.append(CandidateFit(name, share, torque, float(strength), single, neighbour, gained / power, better,
+                                  gained / own, std=std))
     return _ranked(found)
 
 
-def _strength(share: float, columns: int, remainder: Array, power: float) -> float:
-    """F statistic of some columns that explain a share of a residual's power and leave a remainder (m,)."""
+def _variance_of_mean(remainder: Array) -> float:
+    """Sum of squares of a remainder (m,) over the number of independent rows that its rows are worth."""
     rows = len(remainder)
     c = autocovariance(remainder, np.ones(rows, dtype=bool))
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
-    return float(share / columns / max(float(remainder @ remainder) / power, 1e-12) * min(effective, rows))
+    return float(remainder @ remainder) / float(min(effective, rows))
 
 
 def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float]:

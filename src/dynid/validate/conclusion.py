@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid import html_tables
+from dynid.errors import optional_package
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
@@ -81,12 +82,11 @@ class Verdict:
     def plot(self) -> Any:
         """A plotly figure of what one standard error of each parameter changes in the torque of the joint it acts on
         most, percent, by how well the data excite it."""
-        from plotly.graph_objects import Bar, Figure
-
-        made = Figure()
+        objects = optional_package("plotly.graph_objects", "plot")
+        made = objects.Figure()
         for status in ("identified", "weak", "poorly-determined", "not-excited"):
             own = [one for one in self.excitation.parameters if one.status == status]
-            made.add_trace(Bar(x=[one.name for one in own], y=[one.doubt for one in own], name=status))
+            made.add_trace(objects.Bar(x=[one.name for one in own], y=[one.doubt for one in own], name=status))
         made.update_layout(title=self.summary.lines[0], yaxis_title="one standard error, % of the joint's torque")
         return made
 

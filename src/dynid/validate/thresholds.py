@@ -12,7 +12,7 @@ from __future__ import annotations
 SAME_MACHINE_EXCESS = 0.5  # share: excess between two logs up to which one machine explains both
 OTHER_MACHINE_EXCESS = 2.0  # share: excess, friction free, from which the logs are of different machines, and excess
 #                             from which a load or a gain changed; logs of one real machine reach 1.1
-OTHER_MACHINE_RATIO = 5.0  # times the excess between contiguous parts of one log that it has to exceed besides
+OTHER_MACHINE_RATIO = 3.0  # times the excess between contiguous parts of one log that it has to exceed besides
 CHANGE_EXPLAINED = 0.9  # share of the excess that a load, a gain or friction has to explain to be named; a load on
 #                         two logs of one real double pendulum explains 0.86
 OVERFIT_RATIO = 2.0  # times, in squares, that the estimate's error on the other log is above that of both logs' fit
@@ -34,6 +34,8 @@ NOISE_ACCELERATION = 0.5  # share of the power of accelerations that is noise of
 # -- certainty ---------------------------------------------------------------------------------------------
 RIVAL_WEIGHT = 0.05  # posterior weight from which another cause is named beside the best: "One of: ..."
 EXCESS_EXPLAINED = 0.5  # share of the misfit above that of each joint's own fit that a cause has to explain
+REMAINING_MISFIT = 8.0  # times the misfit of each joint's own fit that a cause may leave: where more is left, something
+#                         else is wrong that may have made it look likely (1.5 in simulation, up to 6 on real machines)
 UNEXPLAINED_MISFIT = 2.0  # misfit, in units of the joints' own noise, from which that nothing explains it is reported
 
 # -- scales of torques against each other -----------------------------------------------------------------
@@ -60,5 +62,4 @@ MOTIONS_REFINED = 4  # of the motion hypotheses that are refined
 MIXED_JOINT = 0.04  # share of a joint's torque that its own equations leave where its columns may be another's
 TORQUE_WORTH = 0.007  # share of some joint's torque that the best hypothesis has to explain
 DELAY_WORTH = 0.02  # the same for a delay: what a filter leaves of friction at reversals looks like a small one
-SIGN_NEAR_MINUS_ONE = 0.2  # from minus one: a gain nearer than that is a sign
 GRAVITY_TURNED = 5.0  # degrees that gravity has to be off

@@ -39,18 +39,23 @@ def joints_listed(names: Sequence[str]) -> str:
     return listed([joint_label(name) for name in names])
 
 
-_ORDINARY = ("joint", "joints", "the", "block", "on", "all", "between")
+# First words of sentences that take a capital; any other is the name of a joint or parameter, which stays as it is.
+_ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between", "more", "record", "longer")
+
+
+def capitalised(text: str) -> str:
+    """With a capital letter, unless the text starts with the name of a joint or parameter."""
+    return text[0].upper() + text[1:] if text.split(" ", 1)[0] in _ORDINARY_WORDS else text
 
 
 def sentence(text: str) -> str:
-    """With a full stop, and a capital unless it starts with the name of a thing."""
-    text = text if text.endswith((".", "!", "?")) else text + "."
-    return text[0].upper() + text[1:] if text.split(" ", 1)[0] in _ORDINARY else text
+    """With a full stop, and a capital letter as `capitalised` sets it."""
+    return capitalised(text if text.endswith((".", "!", "?")) else text + ".")
 
 
 def inside(text: str) -> str:
     """A sentence as it stands behind a colon: without a capital unless it starts with the name of a thing."""
-    return text[0].lower() + text[1:] if text.split(" ", 1)[0].lower() in _ORDINARY else text
+    return text[0].lower() + text[1:] if text.split(" ", 1)[0].lower() in _ORDINARY_WORDS else text
 
 
 def number(value: float | None) -> str:

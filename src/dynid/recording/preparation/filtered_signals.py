@@ -27,13 +27,15 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None
-    if kind != "kernel" and recording.unmeasured:
+    if kind in ("power", "energy") and recording.unmeasured:
         raise NotPossibleError(f"{recording.source}: the {kind} of the whole robot needs the torques of all joints, "
                                f"but that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
                                "'torque'")
     window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
     filter_ = RowFilter.of(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
     q, dq = (filter_.motion.applied(grid.q, grid.rate, segments, derivative) for derivative in (0, 1))
+    if kind == "products":
+        q = np.asarray(grid.q).copy()
     q, dq, _ = selection.held_still(q, dq, dq, moving)
     inside = selection.inside_borders(segments, len(grid.q), filter_.motion.border(grid.rate)) & grid.measured
     whole = like(grid.q, grid.q.shape, bool)

@@ -56,13 +56,13 @@ class Preparation(BaseModel):
         decimate_order: order of the Butterworth filter of decimation in one direction.
         decimate_share: cut-off of decimation as a share of the Nyquist frequency after one stage.
         equations: "torque" (inverse dynamics in every row) or, without accelerations, "kernel" (momentum and force of
-            each joint through a polynomial kernel), "power" or "energy" (of the whole robot, through a kernel or a
-            window).
+            each joint through a polynomial kernel), "products" (products of signals through kernels), "power" or
+            "energy" (of the whole robot, through a kernel or a window).
         kernel_window: length T of the kernel or of the window, s. Default: gain 1/2 at the cut-off.
         kernel_order: order N of the kernel.
         kernel_alpha, kernel_beta: exponents of the weight of the kernel.
         kernel_delay: delay of the kernel, s. Default: the latest zero of the next polynomial.
-        product_order: order N* of the kernel that gives velocities.
+        product_order: order N* of products, or of the kernel that gives velocities.
         suppress: frequencies that the kernel suppresses, Hz, one or several.
     """
 

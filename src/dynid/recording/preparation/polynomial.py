@@ -59,14 +59,17 @@ class PolynomialKernel:
                 raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, because it "
                                        f"contains less than one period; give a window of at least {1.0 / f:.4g} s")
 
-    @cached_property
-    def _polynomials(self) -> tuple[Polynomial, ...]:
-        """Orthonormal in the weight, of degree 0 to N + 1."""
-        x, w = _gauss_jacobi(self.order + 3, self.alpha, self.beta)
-        powers = np.vander(x, self.order + 2, increasing=True)
+    def polynomials(self, highest: int) -> tuple[Polynomial, ...]:
+        """Polynomials of x, orthonormal in the weight, of degree 0 to `highest`."""
+        x, w = _gauss_jacobi(highest + 2, self.alpha, self.beta)
+        powers = np.vander(x, highest + 1, increasing=True)
         _, r = np.linalg.qr(np.sqrt(w)[:, None] * powers)
         r *= np.sign(np.diag(r))[:, None]
         return tuple(Polynomial(column) for column in np.linalg.inv(r).T)
+
+    @cached_property
+    def _polynomials(self) -> tuple[Polynomial, ...]:
+        return self.polynomials(self.order + 1)
 
     @cached_property
     def delay_s(self) -> float:
@@ -85,20 +88,21 @@ class PolynomialKernel:
         return _half_gain(self.order, self.alpha, self.beta, self.delay_s / self.window) / self.window
 
     @cached_property
-    def _shape(self) -> Polynomial:
-        """R, by the delay."""
+    def shape(self) -> Polynomial:
+        """R, a polynomial of x, by the delay."""
         at = 1.0 - 2.0 * self.delay_s / self.window
         total = Polynomial([0.0])
         for one in self._polynomials[:-1]:
             total = total + one(at) * one
         return total
 
-    def values(self, s: Array, derivative: int = 0) -> Array:
+    def values(self, s: Array, derivative: int = 0, shape: Polynomial | None = None) -> Array:
         """The kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
 
-        (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R'], again and again.
+        (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R'], again and again. shape: another
+        polynomial of x in the place of R.
         """
-        a, b, shape = self.alpha, self.beta, self._shape
+        a, b, shape = self.alpha, self.beta, self.shape if shape is None else shape
         for _ in range(derivative):
             shape = Polynomial([b - a, -(a + b)]) * shape + Polynomial([1.0, 0.0, -1.0]) * shape.deriv()
             a, b = a - 1.0, b - 1.0
@@ -106,39 +110,40 @@ class PolynomialKernel:
         return np.asarray((-2.0 / self.window) ** derivative * 2.0 / self.window
                           * (1.0 - x) ** a * (1.0 + x) ** b * shape(x))
 
-    def taps(self, rate: float, derivative: int = 0) -> Array:
+    def taps(self, rate: float, derivative: int = 0, shape: Polynomial | None = None) -> Array:
         """Weights (lags,) of the samples now, one before, .., that give the approximation at the delay.
 
         rate: Hz. Moments are exact up to degree N + 2 + k: the sum of taps times s^m is (-1)^k m!/(m - k)! times the
-        kernel's moment of degree m - k.
+        kernel's moment of degree m - k. shape: as of `values`; nothing is suppressed by such taps.
         """
+        suppress, polynomial = (self.suppress, self.shape) if shape is None else ((), shape)
         count = math.floor(self.window * rate + 1e-9)
         degree = self.order + 2 + derivative
-        if count < degree + 2 + 2 * len(self.suppress):
+        if count < degree + 2 + 2 * len(suppress):
             raise NotPossibleError(f"a window of {self.window:.4g} s contains {count} samples at {rate:g} Hz, too few "
                                    f"for a polynomial kernel of order {self.order}; give a longer one")
         s = np.arange(count + 1) / rate
-        taps, inner = self.values(s, derivative) / rate, slice(1, -1)  # the ends stay zero
+        taps, inner = self.values(s, derivative, polynomial) / rate, slice(1, -1)  # the ends stay zero
         x = 1.0 - 2.0 * s[inner] / self.window
         conditions = np.polynomial.legendre.legvander(x, degree).T
-        if self.suppress:
-            turns = 2.0 * np.pi * np.outer(self.suppress, s[inner])
+        if suppress:
+            turns = 2.0 * np.pi * np.outer(suppress, s[inner])
             conditions = np.vstack([conditions, np.cos(turns), np.sin(turns)])
-        exact = np.concatenate([self._exact(degree, derivative), np.zeros(2 * len(self.suppress))])
+        exact = np.concatenate([self._exact(degree, derivative, polynomial), np.zeros(2 * len(suppress))])
         weight = np.sqrt(np.maximum(self.values(s[inner]) ** 2, 1e-12 * np.max(self.values(s[inner]) ** 2)))
         more, *_ = np.linalg.lstsq(conditions * weight, exact - conditions @ taps[inner], rcond=None)
         taps[inner] += weight * more
         return taps
 
-    def _exact(self, degree: int, derivative: int) -> Array:
+    def _exact(self, degree: int, derivative: int, shape: Polynomial) -> Array:
         """What the taps must give of Legendre's polynomials of x (degree + 1,): integrals of their derivatives by the
         lag, with changed sign, times the kernel; x falls by 2/T a second of lag."""
-        x, w = _gauss_jacobi(self.order + degree + 2, self.alpha, self.beta)
+        x, w = _gauss_jacobi(shape.degree() + degree + 2, self.alpha, self.beta)
         legendre, found = np.polynomial.legendre, np.zeros(degree + 1)
         for m, unit in enumerate(np.eye(degree + 1)):
             values = legendre.legval(x, legendre.legder(unit, derivative) if derivative else unit)
             # d/dlag = -2/T d/dx, and by parts the sign changes once a derivative; ds = T/2 dx cancels the 2/T of g.
-            found[m] = (2.0 / self.window) ** derivative * float(np.sum(w * self._shape(x) * values))
+            found[m] = (2.0 / self.window) ** derivative * float(np.sum(w * shape(x) * values))
         return found
 
     def response(self, f: Array, rate: float, derivative: int = 0) -> Array:

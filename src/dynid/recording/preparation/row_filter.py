@@ -3,12 +3,13 @@
 The rate of a momentum or energy, and the force or power beside it, go through a filter and its derivative:
 
     kernel   sum g' P + sum g F = sum g tau              one row per joint (Lomakin and Deutscher, eq. 28-37)
+    products functions of the posture times accelerations and velocities by eq. 21-27 of the same, one row per joint
     power    sum g' T + sum g G.dq = sum g tau.dq        a row a robot (Gautier 1997)
     energy   T(b) - T(a) + int G.dq = int tau.dq         a row a robot (Gautier and Khalil 1988): g is one on a window
 
 P and T are momentum and kinetic energy, F and G as in `dynid.model.momentum`. Velocities come from a kernel of their
-own, whose order is that of products (N* of the document): what is nonlinear in the motion sees it as polynomials of
-that order. It lets three times the frequencies through, so that it takes nothing away that the rows still have.
+own of order `product_order`. It lets three times the frequencies through, so that it takes nothing away that the rows
+still have. Rows of products need it for friction alone; there `product_order` is the N* of the document besides.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.recording.preparation.polynomial import MOST_DERIVATIVES, PolynomialKernel
+from dynid.recording.preparation.product_kernel import ProductTaps
 
-FilteredKind = Literal["kernel", "energy", "power"]
-EquationsKind = Literal["torque", "kernel", "energy", "power"]
+FilteredKind = Literal["kernel", "products", "energy", "power"]
+EquationsKind = Literal["torque", "kernel", "products", "energy", "power"]
 
 _BOX_HALF_GAIN = 0.603355  # periods a window at which sin(pi x) / (pi x) is one half
 _KERNEL_BAND_RATIO = 3.0  # how many times the rows' frequencies the motion's kernel lets through
@@ -94,6 +96,17 @@ class RowFilter:
         _ = found.taps, motion.taps(rate, 1)  # a window that is too short is refused here
         return found
 
+    @property
+    def is_of_joints(self) -> bool:
+        """Whether there is a row for each joint, not one for the whole robot."""
+        return self.kind in ("kernel", "products")
+
+    @cached_property
+    def products(self) -> ProductTaps:
+        """Taps of products, of a filter that has a kernel."""
+        assert self.kernel is not None
+        return ProductTaps.of(self.kernel, self.motion.order, self.rate)
+
     @cached_property
     def taps(self) -> Array:
         """g (lags,), the newest sample first, times the period."""
@@ -143,7 +156,9 @@ class RowFilter:
 
     def sentence(self) -> str:
         """What was filtered and how."""
-        what = {"kernel": "momentum, force and torque of each joint", "power": "energy and power of the whole robot",
+        what = {"kernel": "momentum, force and torque of each joint",
+                "products": "products of motion and posture, and torque of each joint",
+                "power": "energy and power of the whole robot",
                 "energy": "energy and work of the whole robot"}[self.kind]
         if self.kernel is None:
             how = f"are computed over windows of {self.window:.4g} s"
@@ -152,6 +167,9 @@ class RowFilter:
             how = (f"are filtered by a polynomial kernel of order {k.order} over {self.window:.4g} s (alpha = "
                    f"{k.alpha:g}, beta = {k.beta:g}, delay {1000.0 * k.delay_s:.3g} ms"
                    + "".join(f", {f:g} Hz suppressed" for f in k.suppress) + ")")
+        if self.kind == "products":
+            return (f"{what} {how}, gain 1/2 at {self.cutoff:.3g} Hz, one row every {self.step} samples; one factor of "
+                    f"a product is a polynomial of order {self.motion.order}; no acceleration is used")
         return (f"{what} {how}, gain 1/2 at {self.cutoff:.3g} Hz, one row every {self.step} samples; positions and "
                 f"velocities come from a kernel of order {self.motion.order} over {self.motion.window:.4g} s, gain "
                 f"1/2 at {self.motion.cutoff:.3g} Hz; no acceleration is used")
@@ -161,8 +179,9 @@ class RowFilter:
 class FilteredSignals:
     """A log's signals for filtered rows, at the rows of its samples.
 
-    q, dq (samples, joints): filtered by the motion kernel; tau (samples, joints): as measured. whole (samples,
-    joints): where all are valid and the torque is not saturated.
+    q, dq (samples, joints): through the motion's kernel, but q as measured for products; tau (samples, joints): as
+    measured. whole (samples, joints):
+    where all of these are there and the torque is not at its limit.
     """
 
     filter: RowFilter

@@ -10,7 +10,7 @@ from typing import Any
 from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.progress import Progress
-from dynid.runs.code_files import CodeOptions, estimate_program, write_code
+from dynid.runs.code_files import CodeOptions, estimate_program, with_companions, write_code
 from dynid.runs.payload_result import PayloadOptions, find_payload, save_payload
 from dynid.runs.results import load
 from dynid.runs.settings import RunSettings, read_table
@@ -65,7 +65,7 @@ def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     languages = params.get("languages") or ["c"]
     if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):
         raise DynidError("languages is a list of names", where="languages")
-    options = CodeOptions(languages=tuple(dict.fromkeys(languages)))
+    options = CodeOptions(languages=with_companions(languages))
     estimate, settings = loaded(params, bounds)
     tell("writing the functions", 0.2)
     with bounds.trusting(settings.robot):

@@ -39,7 +39,8 @@ class Changed:
 
     Attributes:
         what: see `Change`.
-        explained: share of the excess between the logs that each cause alone removes.
+        explained: share of the excess between the logs that each cause alone removes; that of a load is adjusted for
+            the number of directions in which it moves the base parameters.
         errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, of
             a set of its own.
         excess: between the logs, friction free to differ; honest: the largest between parts of one log.
@@ -91,6 +92,7 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here
     j, friction = int(np.argmin([left for left, _ in gains])), _friction(problem)
     left = {"gain": gains[j][0], "friction": both.left(friction), "load": both.left(_last_body(problem))}
     explained = {name: 1.0 - (value - apart) / (together - apart) for name, value in left.items()}
+    explained["load"] = _adjusted_load(problem, explained["load"])
     left_by = {name: value / max(apart, 1e-300) - 1.0 for name, value in left.items()}
     honest = largest_excess((here, there), noise, friction)
     simple: tuple[Change, ...] = ("gain", "friction", "load")
@@ -212,6 +214,15 @@ def _last_body(problem: Problem) -> Array:
     robot = complete(problem.model).robot
     last = "" if robot is None else robot.body_names[-1]
     return problem.base.matrix[:, [i for i, p in enumerate(problem.model.parameters) if p.body == last]]
+
+
+def _adjusted_load(problem: Problem, explained: float) -> float:
+    """The share that a load explains, adjusted as R squared is for the directions of the bodies' base parameters that
+    it moves: on an arm of two joints it moves most of them, so that it explains much of another machine as well."""
+    bodies = [i for i, p in enumerate(problem.model.parameters) if p.body is not None]
+    moved, every = (int(np.linalg.matrix_rank(x)) if x.size else 0
+                    for x in (_last_body(problem), problem.base.matrix[:, bodies]))
+    return 1.0 - (1.0 - explained) * every / (every - moved) if moved < every else 0.0
 
 
 def _friction(problem: Problem) -> Array:

@@ -94,10 +94,22 @@ def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters 
 
 
 def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """Mean over all rows of squared residuals on blocks left out, in units of the noise (dof,); torque (dof,): what
-    torques were multiplied by."""
+    """Mean over all rows of squared residuals on typical blocks left out, in units of the noise (dof,).
+
+    torque: (dof,), what torques were multiplied by. A block that no fit to the others predicts would otherwise decide
+    between hypotheses: a wrong one may extrapolate to it less wildly than the right one.
+    """
+    return _per_row(trial, trial.typical, noise, torque)
+
+
+def mean_score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
+    """The same of all blocks left out, those included that no fit to the others predicts."""
+    return _per_row(trial, trial.left_out, noise, torque)
+
+
+def _per_row(trial: Trial, squares: Array, noise: Array, torque: Array | None) -> float:
     size = noise if torque is None else noise * np.abs(torque)
-    return float(np.sum(trial.left_out / size ** 2) / max(float(trial.rows.sum()), 1.0))
+    return float(np.sum(squares / size ** 2) / max(float(trial.rows.sum()), 1.0))
 
 
 def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Array:

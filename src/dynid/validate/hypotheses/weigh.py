@@ -32,6 +32,7 @@ from dynid.validate.hypotheses.trial import (
     block_scores,
     fold_logs,
     mean_log_share,
+    mean_score,
     own_score,
     posterior_weights,
     score,
@@ -46,11 +47,11 @@ from dynid.validate.thresholds import (
     MATERIAL,
     MIXED_JOINT,
     MOTIONS_REFINED,
+    REMAINING_MISFIT,
     RIVAL_WEIGHT,
     ROUGH_JOINT,
     SCREEN_HOPED,
     SECOND_MATERIAL,
-    SIGN_NEAR_MINUS_ONE,
     TORQUE_WORTH,
 )
 
@@ -117,7 +118,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     for one in (*([] if scales is None else [_scaled(scales, dof)]),
                 *(one for _, one in sorted(likely, key=lambda pair: pair[0]))):
         trial = changed_trial(problem, logs, one, noise)
-        judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque)))
+        judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
+                              mean_score(trial, noise, one.torque)))
         if judged[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
             material.add(id(one))
         elif one.cause not in SCALE_CAUSES:
@@ -130,7 +132,9 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                     for one, weight in zip(judged, weights, strict=False))
     least, best = (judged[0].misfit, judged[0].hypothesis) if judged else (np.inf, Hypothesis(""))
     # Scales have thresholds of their own, which are met. Nothing is stated where the data as they are may be right.
-    is_likely = weights[-1] < RIVAL_WEIGHT and before - least > EXCESS_EXPLAINED * (before - min(own, before))
+    is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
+                 and _explains(before, least, own) and _explains(mean_score(null, noise), judged[0].mean, own)
+                 and (before > own or best.cause not in SCALE_CAUSES))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
@@ -140,18 +144,26 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """A hypothesis with its misfit on blocks left out, all together and each (blocks,)."""
+    """A hypothesis with its misfit on blocks left out: on typical ones, on each (blocks,), and the mean of all."""
 
     misfit: float
     hypothesis: Hypothesis
     blocks: Array
+    mean: float
+
+
+def _explains(before: float, after: float, own: float) -> bool:
+    """Whether a misfit shrinks by enough of what it is above that of each joint's own fit."""
+    return before - after > EXCESS_EXPLAINED * (before - min(own, before))
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
-    """The torques of some joints have another scale; minus one is a sign."""
+    """The torques of some joints have another scale; where all scales are negative, the wrong sign."""
     torque = np.ones(dof)
     torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
-    sign = all(abs(gain + 1.0) < SIGN_NEAR_MINUS_ONE for gain in scales.gains)
+    sign = all(gain < 0.0 for gain in scales.gains)
+    if sign:  # no drive is wired to a negative gain: the size of the factor is the error of the model or another fault
+        torque[list(scales.joints)] = -1.0
     return Hypothesis("torque-sign" if sign else "drive-gain", scales.joints, scaled_torques(torque), torque,
                       scales.gains, len(scales.joints), {"std": scales.std, "improvement": scales.removed,
                                                          "rivals": tuple(map(float, scales.rivals))})

@@ -9,6 +9,7 @@ import numpy as np
 from dynid.findings import Finding
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.residual_tests import ResidualTests
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed
 
@@ -91,10 +92,23 @@ def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding
 
 def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     late, names = found.values[0], case.problem.regression.joints
+    std = delay_std(case.tests)
     return suspect("residual-follows-delay", "delay", "all joints",
-                   f"the torques are {1000.0 * abs(late):.3g} ms "
+                   f"the torques are {1000.0 * abs(late):.3g} ms{delay_interval(abs(late), std)} "
                    f"{'later' if late > 0 else 'earlier'} than the motion",
-                   joints=names, evidence={"coefficient": (-late,) * len(names)})
+                   joints=names, evidence={"coefficient": (-late,) * len(names), "std": (std,) * len(names)})
+
+
+def delay_std(tests: ResidualTests) -> float:
+    """Standard error (s) of a delay that all joints share, from the residual of each joint."""
+    stds = [fit.std for joint in tests.joints for fit in joint.follows if fit.candidate == "delay" and fit.std]
+    return float(np.sum(np.square(np.reciprocal(stds)))) ** -0.5 if stds else float("nan")
+
+
+def delay_interval(late: float, std: float) -> str:
+    """The 95 % interval of a delay (s) in words, in milliseconds; empty where it is not known."""
+    low, high = 1e3 * (late - 1.96 * std), 1e3 * (late + 1.96 * std)
+    return f" (95 % interval {low:.3g} to {high:.3g} ms)" if np.isfinite(std) else ""
 
 
 def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:

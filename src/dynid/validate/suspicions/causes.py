@@ -12,40 +12,33 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Ints
 from dynid.findings import Finding
 from dynid.model import Model
 from dynid.plain import plain
-from dynid.recording.decimate import decimated
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
-from dynid.validate.hypotheses.motions import position_sign, swapped_positions
+from dynid.validate.hypotheses.motions import position_sign
 from dynid.validate.hypotheses.nominal import load_on_log, torque_factors, wrong_unit
 from dynid.validate.hypotheses.other_log import load_taken_up
 from dynid.validate.hypotheses.plausible import times_solid_steel
-from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
-from dynid.validate.hypotheses.swaps import swapped_torques
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.hypotheses.weigh import (
     Clues,
     hypothesis_excerpt,
     misfit_of,
     mounted,
-    relative_left,
     weigh,
 )
 from dynid.validate.suspicions.case import Case, each, suspect
-from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES, positions_swapped
+from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
+from dynid.validate.suspicions.exchanged_columns import exchanged_columns
 from dynid.validate.suspicions.second_fit import METHOD, without
 from dynid.validate.suspicions.unrelated import is_unrelated, unrelated_torques
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT
-from dynid.validate.words import inside, joint_label, joints_listed, listed
+from dynid.validate.words import inside, joints_listed
 
-MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of a joint whose
-#                             positions are another's
-SWAP_GAIN = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
 MAX_UNIT_SPREAD = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
@@ -91,7 +84,7 @@ def explained(case: Case) -> Explained:
     """The causes that explain the data, in the order in which they can be found: torques in wrong columns, then signs,
     then units, then all that has to be weighed; each looked for in the data without those before."""
     state = Explained((), case)
-    for look in (_load_step, _swapped, _swapped_positions, _signs, _unit, _weighed, _load):
+    for look in (_load_step, _exchanged, _signs, _unit, _weighed, _load):
         if not state.done:
             state = look(state)
     unrelated = is_unrelated(case) and is_unrelated(state.case)
@@ -174,61 +167,10 @@ def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, wei
     return Explained((*state.findings, finding), case, refit, state.weighed + weighed, done, hypotheses)
 
 
-def _swapped(state: Explained) -> Explained:
-    """Torques in other joints' columns."""
-    case = state.case
-    order = swapped_torques(case.tests.rows) if case.problem.regression.dof > 1 else None
-    return state if order is None else _exchanged(state, order)
-
-
-def _exchanged(state: Explained, order: Ints) -> Explained:
-    """The state with the torques of joints in another order (dof,), or with the positions of two joints exchanged
-    where that explains more."""
-    case = state.case
-    moved = [int(j) for j in np.flatnonzero(order != np.arange(len(order)))]
-    names = case.problem.regression.joints
-    joints = [names[j] for j in moved]
-    finding = suspect("torques-swapped", "torques swapped", joints_listed(joints),
-                      f"the torques of {joints_listed(joints)} are exchanged, each in the column of another joint: "
-                      + listed([f"the equations of {joint_label(names[j])} explain the torque logged for "
-                                f"{joint_label(names[order[j]])}" for j in moved], 3), joints=joints)
-
-    def change(model: Any, logs: Any) -> Any:
-        return model, tuple(replace(log, tau=np.ascontiguousarray(log.tau[:, order])) for log in logs)
-
-    torques = Hypothesis("torques-swapped", tuple(moved), change)
-    if len(moved) == 2:
-        positions = swapped_positions(moved[0], moved[1], len(order))
-        if _left(case, positions) < _left(case, torques):
-            return _with(state, positions_swapped(case, positions, None), positions)
-    return _with(state, finding, torques)
-
-
-def _left(case: Case, hypothesis: Hypothesis) -> float:
-    """What a hypothesis about columns leaves of the torques of the excerpt, decimated; see `relative_left`."""
-    few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
-    return relative_left(case.problem, few, hypothesis)
-
-
-def _swapped_positions(state: Explained) -> Explained:
-    """Positions in other joints' columns: no set of parameters predicts their torques, which looks like much else."""
-    problem, dof = state.case.problem, state.case.problem.model.dof
-    if not problem.data or "torques-swapped" in {one.code for one in state.findings}:
-        return state
-    null = state.case.trial
-    rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power)
-    pairs = [swapped_positions(int(j), int(k), dof) for j in rough for k in rough if j < k]
-    if not pairs:
-        return state
-    screen, same = HypothesisScreen.of(problem, problem.data, null.noise()), Hypothesis("")
-    hope, best = min(((screen.relative_left(one), one) for one in pairs), key=lambda pair: pair[0])
-    if hope > screen.relative_left(same) - 0.5 * SWAP_GAIN / dof:
-        return state
-    if _left(state.case, best) > _left(state.case, same) - SWAP_GAIN / dof:
-        return state
-    order = np.arange(dof)
-    order[list(best.joints)] = best.joints[::-1]
-    return _exchanged(state, order)
+def _exchanged(state: Explained) -> Explained:
+    """Torques or positions in other joints' columns."""
+    found = exchanged_columns(state.case)
+    return state if found is None else _with(state, *found)
 
 
 def _signs(state: Explained) -> Explained:
@@ -377,9 +319,10 @@ def _load(state: Explained) -> Explained:
         return state
     mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"
     finding = suspect("payload", "payload", load.body,
-                      f"the robot carries a load{mass} on {load.body} that the robot file does not "
-                      f"contain: it explains {100 * load.explained:.0f} % of the residual of the nominal "
-                      f"model, and is up to {100 * load.share:.0f} % of a joint's torque", evidence={
+                      f"the torques are consistent with a load{mass} on {load.body} that the robot file does not "
+                      "contain (a tool, or a last link that is heavier than in the file, looks the same): it explains "
+                      f"{100 * load.explained:.0f} % of the residual of the nominal model, and is up to "
+                      f"{100 * load.share:.0f} % of a joint's torque", evidence={
                           "explained": load.explained, "share": load.share,
                           **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})
     return _with(state, finding, None)

@@ -31,10 +31,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
     if least is None or error < max(_TIMES * least, least + _LARGE_PRICE_PERCENT):
         return [], case
-    estimate = identify(case.problem, method=_METHOD)
-    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True)
-    free = replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
-                   gains=drive_gains(case.problem, estimate))
+    free = _refitted(case)
     joints = _impossible_joints(free)
     where = f" of {joints_listed(joints)}" if joints else ""
     return [suspect("consistency-price", "cost of physical consistency", "all torques",
@@ -42,6 +39,19 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
                     f"{error:.3g} %, without constraints ({_METHOD}) it is {least:.3g} %; check signs, "
                     f"units and gains{where}, and the direction of gravity", joints=joints,
                     evidence={"relative_error": error, "unconstrained_relative_error": least})], free
+
+
+def without_constraints(case: Case) -> Case:
+    """Return the case with the unconstrained fit, or the case itself where its method has no constraints."""
+    return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case)
+
+
+def _refitted(case: Case) -> Case:
+    """The case with the unconstrained fit, its residual tests and gains."""
+    estimate = identify(case.problem, method=_METHOD)
+    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True)
+    return replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
+                   gains=drive_gains(case.problem, estimate))
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:

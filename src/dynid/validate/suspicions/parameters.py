@@ -33,7 +33,7 @@ _NEGATIVE = {
     "rotor": ("negative-rotor-inertia", "negative rotor inertia",
               "which is physically impossible; it probably compensates an error of the inertias"),
     "friction": ("negative-friction", "negative friction",
-                 "friction would add energy; the friction terms of {} do not fit, or the motion is too slow or too "
+                 "so friction would add energy; the friction terms of {} do not fit, or the motion is too slow or too "
                  "short to distinguish them"),
     "stiffness": ("negative-stiffness", "negative stiffness", "which is physically impossible; check the signs of {}"),
 }
@@ -54,7 +54,7 @@ def negative_parameters(case: Case) -> Iterator[Finding]:
         values = listed([f"{estimate.names[i]} ({one.kind.words}, {estimate.values[i]:.3g} +- {estimate.std[i]:.1g} "
                          f"{estimate.base.units[i]})" for i, one in zip(places, leading, strict=True)])
         yield suspect(code, title, ", ".join(names),
-                      f"{values} {'is' if len(places) == 1 else 'are'} negative: {why.format(joints_listed(joints))}",
+                      f"{values} {'is' if len(places) == 1 else 'are'} negative, {why.format(joints_listed(joints))}",
                       joints=joints, parameters=names,
                       evidence={"value": each(estimate.values[places]), "std": each(estimate.std[places])})
 

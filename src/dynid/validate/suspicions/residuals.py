@@ -10,12 +10,13 @@ from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_tests import COLOURED, JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.suspicions.constraint_cost import without_constraints
 from dynid.validate.thresholds import DELAY_STANDARD_ERRORS, DELAYED_JOINTS
-from dynid.validate.words import joints_listed, span
+from dynid.validate.words import joints_listed, listed, span
 
 _LOW_R2 = 0.8
 _MATERIAL_RESIDUAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
-_MIN_DELAY_SHARE = 0.6  # share of its residual that a delay of one joint alone has to explain: torques share a bus
+_MIN_DELAY_SHARE = 0.6  # share of its residual that a delay of fewer joints than DELAYED_JOINTS has to explain
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -25,11 +26,7 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
     for joint in case.tests.joints:
         if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
-            if (
-                cause.candidate == "delay"
-                and cause.left_out < _MIN_DELAY_SHARE
-                and _delayed(case) == 1 < len(case.tests.joints)
-            ):
+            if cause.candidate == "delay" and cause.left_out < _MIN_DELAY_SHARE and _delayed(case) < DELAYED_JOINTS:
                 continue
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():
@@ -40,6 +37,7 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
                     "strength": each([one.strength for one in causes])}
         if all(one.coefficient is not None for one in causes):
             evidence["coefficient"] = each([one.coefficient or 0.0 for one in causes])
+            evidence["std"] = each([one.std or 0.0 for one in causes])
         text = first.notes[0].text
         if len(members) > 1:
             shares = span([100 * one.share for one in causes])
@@ -55,39 +53,50 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
                                           for test in case.tests.joints):
         return
     period = 1.0 / min(log.rate for log in case.problem.recordings)
-    late = {names[item.owner]: float(estimate.values[i]) for i, c in enumerate(estimate.base.independent)
+    late = {names[item.owner]: (float(estimate.values[i]), float(estimate.std[i]))
+            for i, c in enumerate(estimate.base.independent)
             if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
             and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
-    ms, moving = [1e3 * x for x in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
+    ms, moving = [1e3 * x for x, _ in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
     if late and len(late) >= DELAYED_JOINTS * moving and min(ms) * max(ms) > 0:
         way = "later" if min(ms) > 0 else "earlier"
         yield suspect("residual-follows-delay", "delay", joints_listed([*late]),
                       f"the torques of {joints_listed([*late])} come {span([abs(x) for x in ms], 'ms')} {way} than the "
-                      "motion says; the model has a term for it, but it is a fault of the log: correct the time "
-                      "stamps of its torques", joints=[*late],
-                      evidence={"coefficient": each([-x for x in late.values()])})
+                      f"motion (95 % intervals {_intervals([*late.values()])} ms); the model has a term for it, but it "
+                      "is a fault of the log: correct the time stamps of its torques", joints=[*late],
+                      evidence={"coefficient": each([-x for x, _ in late.values()]),
+                                "std": each([std for _, std in late.values()])})
 
 
-def _delayed(case: Case) -> int:
-    """How many joints' residuals follow a delay."""
-    return sum(test.explained_by is not None and test.explained_by.candidate == "delay" for test in case.tests.joints)
+def _intervals(late: list[tuple[float, float]]) -> str:
+    """The 95 % intervals of delays and their standard errors (s), in milliseconds."""
+    return listed([f"{1e3 * (abs(x) - 1.96 * std):.3g} to {1e3 * (abs(x) + 1.96 * std):.3g}" for x, std in late], 4)
+
+
+def _delayed(case: Case) -> float:
+    """Share of the moving joints whose residuals follow a delay."""
+    late = [test.explained_by is not None and test.explained_by.candidate == "delay"
+            for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
+    return sum(late) / max(len(late), 1)
 
 
 def _hint_for_several(causes: list[CandidateFit]) -> str:
     late = [1e3 * (one.coefficient or 0.0) for one in causes]
     if causes[0].candidate != "delay":
         return causes[0].hint
-    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion" if max(late) < 0
-            else "torque and motion are not synchronised")
+    intervals = _intervals([(one.coefficient or 0.0, one.std or 0.0) for one in causes])
+    return (f"their torques are {span([abs(ms) for ms in late], 'ms')} later than the motion, 95 % intervals "
+            f"{intervals} ms" if max(late) < 0 else "torque and motion are not synchronised")
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
     """Residuals that their own past predicts, where neither a candidate nor the noise of the positions explains them:
-    two derivatives and a filter make that noise predictable as well."""
-    found = {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
-             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
-             and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED
-             and _matters(case, joint.joint, joint.whiteness.predictable)}
+    two derivatives and a filter make that noise predictable as well. A residual that only the constraints of the method
+    make predictable has all dynamics in the model."""
+    found = _predictable(case)
+    free = without_constraints(case) if found else case
+    if free is not case:
+        found = {joint: share for joint, share in found.items() if joint in _predictable(free)}
     if found:
         shares, who = span([100 * share for share in found.values()]), joints_listed([*found])
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
@@ -96,6 +105,14 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
                       f"{shares} of {them} can be predicted from the "
                       "past, so some dynamics are not modelled",
                       joints=[*found], evidence={"predictable": each([*found.values()])})
+
+
+def _predictable(case: Case) -> dict[str, float]:
+    """Joints whose residual its own past predicts, with the share of it, where that matters and nothing explains it."""
+    return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
+            if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
+            and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED
+            and _matters(case, joint.joint, joint.whiteness.predictable)}
 
 
 def residual_outliers(case: Case) -> Iterator[Finding]:

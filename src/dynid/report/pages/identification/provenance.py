@@ -15,7 +15,7 @@ from dynid.report.section import Section
 from dynid.report.words import file_name, number
 from dynid.version import __version__
 
-_PACKAGES = ("numpy", "scipy", "numba", "clarabel", "plotly")
+_PACKAGES = ("numpy", "scipy", "numba", "clarabel")
 
 
 def gather(data: ReportData) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from dynid.report.words import percent
 from dynid.validate.conclusion import LACKS
 from dynid.validate.data_excitation import LONGER_LOG, Status
 from dynid.validate.grade import Grade, ranked
+from dynid.validate.words import capitalised
 
 COLOURS: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}
 
@@ -66,7 +67,7 @@ def remedies(data: ReportData) -> list[MissingParameters]:
             one.status == "not-excited") else LONGER_LOG
         groups.setdefault(advice, {}).setdefault(one.status, []).append(one.name)
     order = sorted(groups, key=lambda advice: -sum(map(len, groups[advice].values())))
-    return [MissingParameters(advice[0].upper() + advice[1:], tuple(
+    return [MissingParameters(capitalised(advice), tuple(
         (code, words, ", ".join(groups[advice][status])) for status, (code, words) in LACKS.items()
         if status in groups[advice])) for advice in order]
 

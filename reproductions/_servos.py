@@ -1,0 +1,111 @@
+"""Logs of servos with a pendulum, simulated in plain numpy at a fine step: a source that shares no code with dynid.
+
+Many logs are simulated side by side. A step is: half a step of the position, a whole step of the velocity with the
+friction that would stop it, cut to its budget, and half a step of the position. The drive sees the position through its
+encoder, and receives each command, held until the next, after a delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+GRAVITY = 9.81
+FRICTION_NAMES = ("coulomb", "viscous", "stribeck", "stribeck_speed", "load_motor", "load_external",
+                  "stribeck_load_motor", "stribeck_load_external", "quadratic_motor", "quadratic_external")
+
+
+@dataclass(frozen=True)
+class Servo:
+    """Truth of one log: pendulum, law ("pd", "pid", "cascade", "voltage"), its gains and the friction of the joint."""
+
+    mass: float
+    length: float
+    armature: float
+    law: str
+    gains: Mapping[str, float]
+    friction: Mapping[str, float]
+    delay: float = 0.0
+    offset: float = 0.0
+    torque_limit: float = np.inf
+    extra: Mapping[str, float] = field(default_factory=dict)
+
+
+def budget(f: Mapping[str, Array], motor: Array, external: Array, speed: Array) -> Array:
+    """Friction budget of BAM, M6 with all parameters."""
+    fade = np.exp(-np.abs(speed / f["stribeck_speed"]) ** 2)
+    total = f["coulomb"] + np.abs(f["load_external"] * external - f["load_motor"] * motor)
+    total = total + fade * (f["stribeck"] + np.abs(f["stribeck_load_external"] * external
+                                                   - f["stribeck_load_motor"] * motor))
+    opposed = np.sign(external) != np.sign(motor)
+    square = np.where(np.abs(external) < np.abs(motor), f["quadratic_external"] * external ** 2,
+                      f["quadratic_motor"] * motor ** 2)
+    return total + fade * np.where(opposed, square, 0.0)
+
+
+def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int | None = 12, step: float = 5e-5) -> Array:
+    """Encoder positions (logs, rows) of servos that follow commands (logs, rows), held at `rate` Hz."""
+    count, rows = commands.shape
+    every = max(int(round(1.0 / (rate * step))), 1)
+    h = 1.0 / (rate * every)
+
+    def each(values: Sequence[float]) -> Array:
+        return np.array(values, dtype=float)
+
+    def gain(name: str, default: float = 0.0) -> Array:
+        return each([one.gains.get(name, default) for one in servos])
+
+    friction = {name: each([one.friction.get(name, 0.0) for one in servos]) for name in FRICTION_NAMES}
+    friction["stribeck_speed"] = np.where(friction["stribeck_speed"] > 0, friction["stribeck_speed"], 1.0)
+    moment = each([one.mass * one.length * GRAVITY for one in servos])
+    inertia = each([one.mass * one.length ** 2 + one.armature for one in servos])
+    delay, offset = each([one.delay for one in servos]), each([one.offset for one in servos])
+    limit = each([one.torque_limit for one in servos])
+    voltage = np.array([one.law == "voltage" for one in servos])
+    cascade = np.array([one.law == "cascade" for one in servos])
+    kp, ki, kd = gain("kp"), gain("ki"), gain("kd")
+    kt, resistance, kv = gain("kt", 1.0), gain("resistance", 1.0), gain("kv")
+    vin, scale, clip = gain("vin", 1.0), gain("gain", 1.0), gain("limit", 1.0)
+    counts = np.inf if bits is None else 2 ** bits / (2 * np.pi)
+    late = np.round(delay / h).astype(int)
+    q, v, z = commands[:, 0].copy(), np.zeros(count), np.zeros(count)
+    out, log = np.zeros((count, rows)), np.arange(count)
+    seen = (lambda x: x) if bits is None else (lambda x: np.round(x * counts) / counts)
+    for row in range(rows):
+        out[:, row] = seen(q)
+        for s in range(every):
+            at = np.maximum((row * every + s - late) // every, 0)
+            half = q + 0.5 * h * v
+            error = commands[log, at] - seen(half)
+            duty = np.clip(scale * kp * error, -clip, clip)
+            motor = np.where(voltage, kt * vin * duty / resistance - kt ** 2 * v / resistance, 0.0)
+            loop = kp * error - v
+            motor = np.where(cascade, kt * (kv * loop + ki * z), motor)
+            motor = np.where(voltage | cascade, motor, kp * error + ki * z - kd * v)
+            motor = np.clip(motor, -limit, limit)
+            z += h * np.where(cascade, loop, error)
+            external = -moment * np.sin(half)
+            net = motor + external - offset - friction["viscous"] * v
+            most = budget(friction, motor, external, v)
+            dry = np.clip(inertia * v / h + net, -most, most)
+            v = v + h * (net - dry) / inertia
+            q = half + 0.5 * h * v
+    return out
+
+
+def motions(count: int, rows: int, rate: float, seed: int, reach: float = 0.9) -> Array:
+    """Commands (count, rows): sums of sines of 0.1 to 2.5 Hz with steps between them, each log its own."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(rows) / rate
+    found = np.zeros((count, rows))
+    for k in range(count):
+        waves = [np.sin(2 * np.pi * f * t + phase) / (0.5 + f)
+                 for f, phase in zip(rng.uniform(0.1, 2.5, 7), rng.uniform(0, 2 * np.pi, 7), strict=True)]
+        steps = rng.uniform(-0.5, 0.5, rows // int(2 * rate) + 1)[np.arange(rows) // int(2 * rate)]
+        found[k] = np.sum(waves, axis=0) + steps
+        found[k] *= reach / np.max(np.abs(found[k]))
+    return found

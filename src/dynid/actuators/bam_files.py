@@ -1,0 +1,124 @@
+"""Files of BAM (Rhoban/bam): logs of pendulum test benches as actuator logs, and JSON files of model parameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.actuators.chains import pendulum
+from dynid.actuators.estimate import ActuatorEstimate
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.problem import ActuatorLog
+from dynid.errors import ModelError, RecordingError
+from dynid.files import read_small, write_json
+from dynid.recording.bam_logs import bam_bench
+from dynid.recording.log_reading import read
+
+MIN_SUPPLY_VOLTAGE = 1.0  # V; recorders that do not measure it write zero
+# Drive constants that BAM measured by oscilloscope: duty cycle per unit of kp and rad of error, and largest duty cycle.
+SERVO_CONSTANTS: Mapping[str, Mapping[str, float]] = {
+    "sts3215": {"gain": 0.166, "limit": 0.97}, "mx64": {"gain": 0.158, "limit": 0.9625},
+    "mx106": {"gain": 0.158, "limit": 0.9625}, "xc330m288t": {"gain": 0.00575504, "limit": 1.0}}
+_BAM_NAMES = {
+    "kt": "kt", "resistance": "R", "armature": "armature", "coulomb": "friction_base", "viscous": "friction_viscous",
+    "stribeck": "friction_stribeck", "stribeck_speed": "dtheta_stribeck", "stribeck_shape": "alpha",
+    "load": "load_friction_base", "stribeck_load": "load_friction_stribeck", "load_motor": "load_friction_motor",
+    "load_external": "load_friction_external", "stribeck_load_motor": "load_friction_motor_stribeck",
+    "stribeck_load_external": "load_friction_external_stribeck", "quadratic_motor": "load_friction_motor_quad",
+    "quadratic_external": "load_friction_external_quad", "delay": "command_delay"}
+
+
+@dataclass(frozen=True)
+class BamParameters:
+    """Parameters of an actuator as BAM stores them.
+
+    Attributes:
+        model: friction model, "m1" to "m6".
+        actuator: BAM's name of the actuator, such as "sts3215".
+        values: parameters by dynid's names, SI units.
+        other: numbers of the file that dynid has no parameter for, by their names in the file.
+    """
+
+    model: str
+    actuator: str
+    values: Mapping[str, float]
+    other: Mapping[str, float] = field(default_factory=dict)
+
+
+def bam_log(path: str | Path) -> ActuatorLog:
+    """Return a log of BAM with its pendulum and gains, ready for `dynid.identify_actuators` with the voltage law.
+
+    The gain of the servo's firmware and its supply voltage are those of the file. A logged supply voltage is used
+    instead, unless the recorder wrote zeros.
+    """
+    bench, recording = bam_bench(path), read(path, preset="bam")
+    if recording.voltage is not None and np.median(recording.voltage) < MIN_SUPPLY_VOLTAGE:
+        recording = replace(recording, voltage=None)
+    gains = {name: value for name, value in (("kp", bench.kp), ("vin", bench.vin)) if value is not None}
+    gains |= SERVO_CONSTANTS.get(bench.motor.lower(), {})
+    robot = pendulum(bench.mass, bench.length, bench.arm_mass, joint=recording.joints[0])
+    return ActuatorLog(recording, gains, robot)
+
+
+def read_bam_parameters(path: str | Path) -> BamParameters:
+    """Return the parameters in a JSON file of BAM."""
+    try:
+        table = json.loads(read_small(Path(path)))
+    except OSError as problem:
+        raise RecordingError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    except (ValueError, RecursionError):
+        raise RecordingError(f"{path}: is not a valid JSON file") from None
+    if not isinstance(table, dict) or table.get("model") not in FRICTION_MODELS:
+        raise RecordingError(f"{path}: states no friction model m1 to m6, so it holds no parameters of BAM")
+    own = {bam: name for name, bam in _BAM_NAMES.items()}
+    numbers: dict[str, float] = {}
+    for name, value in table.items():
+        if name in ("model", "actuator"):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise RecordingError(f"{path}: '{str(name)[:40]}' is not a finite number")
+        numbers[str(name)] = float(value)
+    missing = [bam for name, bam in _BAM_NAMES.items() if name in FRICTION_MODELS[table["model"]]
+               and bam not in numbers]
+    if missing:
+        raise RecordingError(f"{path}: has no '{missing[0]}', which model {table['model']} needs")
+    return BamParameters(table["model"], str(table.get("actuator", "")),
+                         {own[name]: value for name, value in numbers.items() if name in own},
+                         {name: value for name, value in numbers.items() if name not in own})
+
+
+def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Path, *, actuator: str = "",
+                         joint: str | None = None) -> Path:
+    """Write parameters as a JSON file that BAM loads.
+
+    Args:
+        found: an estimate with the voltage law, or parameters.
+        path: the file.
+        actuator: BAM's name of the actuator, such as "sts3215".
+        joint: name of the joint, for an estimate of several.
+    """
+    if isinstance(found, ActuatorEstimate):
+        if joint is None and len(found.joints) > 1:
+            raise ModelError(f"a file of BAM holds one actuator; the estimate has {', '.join(found.joints)}",
+                             "give joint=...", "which-joint")
+        name = joint or found.joints[0]
+        if name not in found.joints:
+            raise ModelError(f"the estimate has no joint '{name}'; it has {', '.join(found.joints)}",
+                             code="unknown-joint")
+        if found.law != "voltage":
+            raise ModelError(f"BAM stores torque constant and resistance; drive law '{found.law}' has none",
+                             "identify with law 'voltage'", "wrong-law")
+        found = BamParameters(found.friction, actuator, found.values(name))
+    wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")
+    values = {_BAM_NAMES[name]: float(found.values[name]) for name in wanted if name in found.values}
+    if "stribeck" in FRICTION_MODELS[found.model]:
+        values["alpha"] = float(found.values.get("stribeck_shape", MECHANICS["stribeck_shape"].value))
+    if "command_delay" in values:
+        values["command_delay"] = max(values["command_delay"], 0.0)  # BAM's lower bound
+    write_json(Path(path), {**found.other, **values, "model": found.model, "actuator": actuator or found.actuator})
+    return Path(path)

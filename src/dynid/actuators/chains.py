@@ -1,0 +1,162 @@
+"""Chain: the joints of a robot that hang on one joint of its base, which move independently of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.actuators.columns import COLUMNS
+from dynid.actuators.rollout import WORK_ROWS, rollout
+from dynid.arrays import Array, Ints
+from dynid.dynamics.state import pack
+from dynid.dynamics.tree import Tree, tree_of
+from dynid.errors import ModelError
+from dynid.recording import Recording
+from dynid.robot import Body, Joint, Robot
+
+LARGEST_STEP = 2.5e-3  # s, while searching: half of it changes positions by less than an encoder of 12 bits resolves
+FINAL_STEP = 1e-3  # s, of the solution: its discretisation error is small against the standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Joints of a robot that share no motion with its other joints.
+
+    Attributes:
+        joints: their numbers in the robot (n,).
+        tree: of these joints alone.
+        bodies: ten inertial parameters of each link (n, 10).
+    """
+
+    joints: Ints
+    tree: Tree
+    bodies: Array
+
+    def packed(self, scale: Array | None = None) -> Array:
+        """Working array of the compiled dynamics. scale (n,): factor on the inertial parameters of each link."""
+        return pack(self.tree, self.bodies if scale is None else self.bodies * scale[:, None])
+
+
+def chains_of(robot: Robot) -> list[Chain]:
+    """The independent chains of a robot with a fixed base and known links."""
+    if robot.followers is not None:
+        raise ModelError(f"robot '{robot.name}' has dependent joints, which actuator identification does not support",
+                         "lock them with --set robot.lock, or use a file without them", "dependent-joints")
+    missing = robot.bodies_without_inertia
+    tree = tree_of(robot)
+    if missing:
+        raise ModelError(f"robot '{robot.name}' states no inertia of {', '.join(missing)}",
+                         "add masses and inertias to its file: without torques, only known links give a scale",
+                         "links-not-known")
+    bodies = robot.inertias
+    root = np.arange(robot.dof)
+    for j, parent in enumerate(tree.parent):
+        root[j] = j if parent < 0 else root[parent]
+    found = []
+    for top in np.unique(root):
+        own = np.flatnonzero(root == top)
+        place = {int(j): k for k, j in enumerate(own)}
+        parent = np.array([place.get(int(tree.parent[j]), -1) for j in own], dtype=np.int64)
+        found.append(Chain(own, Tree(parent, tree.pose[own], tree.axis[own], tree.gravity), bodies[own].copy()))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class LogSignals:
+    """A log of one chain, ready for rollouts; all (rows, n) but time stamps (rows,) and starts (segments,).
+
+    Attributes:
+        t: time stamps, s.
+        q: measured positions.
+        command, total: commanded positions and their integrals over time.
+        rate: commanded velocities.
+        feed, supply: signals of the drive law.
+        starts: rows at which simulation starts anew, because rows are missing before them.
+        first: positions and velocities there (segments, 2, n).
+    """
+
+    t: Array
+    q: Array
+    command: Array
+    total: Array
+    rate: Array
+    feed: Array
+    supply: Array
+    starts: Ints
+    first: Array
+
+    @staticmethod
+    def of(log: Recording, joints: Ints, signals: Mapping[str, Array], gap: float, restart: float | None = None) \
+            -> LogSignals:
+        """Signals of some joints of a log. signals: feed and supply (rows, dof) where the law has them. gap: s between
+        two rows beyond which simulation starts anew. restart: s after which it does so too."""
+        assert log.reference is not None
+        t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
+        command = np.ascontiguousarray(log.reference[:, joints])
+        held = command[:-1] * np.diff(t)[:, None]
+        total = np.vstack([np.zeros((1, len(joints))), np.cumsum(held, axis=0)])
+        rate = np.gradient(command, t, axis=0) if log.reference_velocity is None else log.reference_velocity[:, joints]
+        ones = np.ones_like(q)
+        starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(t) > gap)])
+        if restart is not None:
+            pieces = [np.arange(a, b, max(int(restart / np.median(np.diff(t))), 2))
+                      for a, b in zip(starts, [*starts[1:], len(t)], strict=True)]
+            starts = np.concatenate([piece if len(piece) < 2 or stop - piece[-1] > 10 else piece[:-1] for piece, stop in
+                                     zip(pieces, [*starts[1:], len(t)], strict=True)])
+        first = np.array([_state(t, q, int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(t)], strict=True)])
+        return LogSignals(t, q, command, total, np.ascontiguousarray(rate),
+                          np.ascontiguousarray(signals.get("feed", 0.0 * ones)[:, joints] if "feed" in signals
+                                               else 0.0 * ones),
+                          np.ascontiguousarray(signals["supply"][:, joints] if "supply" in signals else ones),
+                          starts.astype(np.int64), first)
+
+
+_STATE_WINDOW = 0.05  # s of the positions whose parabola gives the state at the start of a simulation
+_MIN_STATE_ROWS = 5
+
+
+def _state(t: Array, q: Array, start: int, stop: int) -> Array:
+    """Position and velocity (2, n) at a row, from a parabola through the rows that follow it."""
+    count = min(max(int(np.searchsorted(t[start:stop], t[start] + _STATE_WINDOW)), _MIN_STATE_ROWS), stop - start)
+    if count < 3:
+        return np.vstack([q[start], np.zeros_like(q[start])])
+    since = t[start:start + count] - t[start]
+    powers = np.column_stack([np.ones_like(since), since, since ** 2])
+    fit = np.linalg.lstsq(powers, q[start:start + count], rcond=None)[0]
+    return fit[:2]
+
+
+def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array | None = None,
+                   step: float = LARGEST_STEP) -> Array | None:
+    """Positions that the encoders show and velocities (2, rows, n) of a chain in closed loop; None where it diverges.
+
+    numbers (n, COLUMNS): of each joint, see `columns`. rows: see `Chain.packed`.
+    """
+    n = len(chain.joints)
+    assert numbers.shape == (n, COLUMNS)
+    out = np.zeros((2, *log.q.shape))
+    done = rollout(chain.tree.parent, chain.tree.gravity, chain.packed() if rows is None else rows, log.t, log.command,
+                   log.total, log.rate, log.feed, log.supply, log.starts, log.first, numbers, step,
+                   np.zeros((WORK_ROWS, n)), np.zeros((n, n)), np.zeros((n, n)), out)
+    return out if done and np.isfinite(out[0]).all() else None
+
+
+def pendulum(mass: float, length: float, arm_mass: float = 0.0, *, joint: str = "joint") -> Robot:
+    """A pendulum of one joint that hangs down at position 0: a point mass at the end of a thin rod.
+
+    Args:
+        mass: of the point mass, kg.
+        length: from the axis to the point mass, m.
+        arm_mass: of the rod, kg.
+        joint: name of the joint.
+    """
+    if not (mass >= 0 and length > 0 and arm_mass >= 0 and mass + arm_mass > 0):
+        raise ModelError(f"a pendulum needs a length above zero and a mass, got mass {mass:g} kg, arm mass "
+                         f"{arm_mass:g} kg and length {length:g} m", code="wrong-pendulum")
+    turned = np.array([[1.0, 0, 0, 0], [0, 0, -1.0, 0], [0, 1.0, 0, 0], [0, 0, 0, 1.0]])  # the axis lies level
+    inertia = (mass + arm_mass / 3.0) * length ** 2
+    moment = (mass + arm_mass / 2.0) * length
+    ten = np.array([inertia, 0, 0, 0, 0, inertia, 0, -moment, 0, mass + arm_mass])
+    return Robot("pendulum", (Joint(joint, "revolute", -1, turned, np.eye(4)),), (Body("pendulum", ten),))

@@ -1,0 +1,12 @@
+"""Columns of the numbers of an actuated joint, as the compiled rollout reads them."""
+
+from __future__ import annotations
+
+# Mechanics: armature, kg m^2; friction budget (see `friction`); encoder bias, rad; backlash, rad; constant torque, N m.
+(ARMATURE, VISCOUS, COULOMB, STRIBECK, STRIBECK_SPEED, STRIBECK_SHAPE, LOAD_MOTOR, LOAD_EXTERNAL, STRIBECK_LOAD_MOTOR,
+ STRIBECK_LOAD_EXTERNAL, QUADRATIC_MOTOR, QUADRATIC_EXTERNAL, BIAS, BACKLASH, OFFSET) = range(15)
+# Drive law: u = KP e + KI z + KD (FOLLOW dq_des - dq) + FEED feed, dz/dt = INTEGRAL_ERROR e - INTEGRAL_SPEED dq, u cut
+# to +-U_LIMIT; torque = TORQUE_GAIN supply u - BACK_EMF dq, cut to +-TORQUE_LIMIT; commands arrive DELAY seconds late.
+(KP, KI, KD, FOLLOW, INTEGRAL_ERROR, INTEGRAL_SPEED, FEED, U_LIMIT, TORQUE_GAIN, BACK_EMF, TORQUE_LIMIT,
+ DELAY) = range(15, 27)
+COLUMNS = 27

@@ -1,0 +1,185 @@
+"""ActuatorEstimate: parameters of actuated joints with intervals, and what was found about the logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.files import write_json
+from dynid.findings import Finding, Note
+from dynid.html_tables import card, listed, table
+from dynid.plain import finite
+
+INTERVAL_SIGMAS = 1.96  # of a 95 % interval
+
+
+@dataclass(frozen=True)
+class ActuatorValue:
+    """One parameter of one joint.
+
+    Attributes:
+        joint: name of the joint.
+        name, unit: of the parameter.
+        value: estimate, or the value that was given.
+        std: standard error, NaN where there is none.
+        identified: whether the data determine it. Only then it has an interval.
+        is_given: whether it was given and not estimated.
+        linear: value of the first stage, NaN where it has none.
+    """
+
+    joint: str
+    name: str
+    unit: str
+    value: float
+    std: float
+    identified: bool
+    is_given: bool = False
+    linear: float = float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval, None where the data do not determine the parameter."""
+        if not self.identified:
+            return None
+        return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
+                "std": finite(self.std) if self.identified else None, "identified": self.identified,
+                "interval": None if self.interval is None else [finite(x) for x in self.interval],
+                "given": self.is_given, "linear": finite(self.linear)}
+
+
+@dataclass(frozen=True)
+class FrictionTrial:
+    """A friction model in the comparison.
+
+    Attributes:
+        model: "m1" to "m6".
+        title: in words.
+        error: mean absolute position error of simulated parts that were left out of the fit, rad.
+        better: mean improvement over the model that was kept before it, in standard errors.
+        chosen: whether this model was chosen.
+    """
+
+    model: str
+    title: str
+    error: float
+    better: float
+    chosen: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
+                "chosen": self.chosen}
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedLog:
+    """Measured and simulated positions of one log.
+
+    Attributes:
+        source: name of the log.
+        t: time stamps (rows,), s.
+        measured, simulated, command: positions (rows, joints), rad.
+    """
+
+    source: str
+    t: Array
+    measured: Array
+    simulated: Array
+    command: Array
+
+    @property
+    def mean_error(self) -> Array:
+        """Mean absolute position error of each joint (joints,), rad."""
+        return np.mean(np.abs(self.measured - self.simulated), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorEstimate:
+    """Actuators of a robot, identified from positions and commands.
+
+    Attributes:
+        robot: name of the robot.
+        joints: names of its joints.
+        law: name of the drive law.
+        friction: friction model, "m1" to "m6".
+        parameters: all parameters of all joints.
+        notes: what these data cannot distinguish, and which experiment would.
+        findings: what looks wrong or deserves attention.
+        comparison: friction models that were compared.
+        logs: measured and simulated positions.
+        linear_error: mean absolute position error of the first stage, rad.
+        iterations, gradient_error: of the second stage, the largest over the chains.
+    """
+
+    robot: str
+    joints: tuple[str, ...]
+    law: str
+    friction: str
+    parameters: tuple[ActuatorValue, ...]
+    notes: tuple[Note, ...]
+    findings: tuple[Finding, ...]
+    comparison: tuple[FrictionTrial, ...]
+    logs: tuple[SimulatedLog, ...]
+    linear_error: float
+    iterations: int
+    gradient_error: float
+
+    def __getitem__(self, key: tuple[str, str]) -> ActuatorValue:
+        """A parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
+        for one in self.parameters:
+            if (one.joint, one.name) == key:
+                return one
+        raise KeyError(key)
+
+    def values(self, joint: str) -> dict[str, float]:
+        """Values of all parameters of a joint by name."""
+        return {one.name: one.value for one in self.parameters if one.joint == joint}
+
+    @property
+    def mean_error(self) -> float:
+        """Mean absolute error of the simulated positions over all joints and rows, rad."""
+        return float(np.mean(np.concatenate([np.abs(log.measured - log.simulated) for log in self.logs])))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, without the positions."""
+        return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,
+                "parameters": [one.to_dict() for one in self.parameters],
+                "notes": [note.to_dict() for note in self.notes],
+                "findings": [finding.to_dict() for finding in self.findings],
+                "friction_models": [one.to_dict() for one in self.comparison],
+                "simulation": {"mean_error": finite(self.mean_error), "linear_stage": finite(self.linear_error),
+                               "logs": [{"log": log.source, "rows": len(log.t),
+                                         "mean_error": {joint: finite(float(x)) for joint, x in
+                                                        zip(self.joints, log.mean_error, strict=True)}}
+                                        for log in self.logs]},
+                "iterations": self.iterations, "gradient_error": finite(self.gradient_error)}
+
+    def save(self, path: str | Path) -> Path:
+        """Write the estimate as JSON."""
+        write_json(Path(path), self.to_dict())
+        return Path(path)
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Rows of a table: joint, parameter with unit, value, 95 % interval, remark."""
+        found = []
+        for one in self.parameters:
+            if one.is_given:
+                continue
+            span = one.interval
+            found.append((one.joint, f"{one.name}, {one.unit}" if one.unit else one.name, f"{one.value:.4g}",
+                          "-" if span is None else f"{span[0]:.4g} to {span[1]:.4g}",
+                          "" if one.identified else "not determined"))
+        return found
+
+    def _repr_html_(self) -> str:
+        head = ("joint", "parameter", "value", "95 %", "")
+        return card(f"Actuators of {self.robot}", table(head, self.rows(), (0, 1, 4)),
+                    listed([(one.title, one.text) for one in self.findings]))

@@ -1,0 +1,400 @@
+"""Experiments for actuators: which commands, gains and masses determine the parameters best, by their information.
+
+Each candidate is simulated in closed loop with nominal values. The sensitivities of the simulated positions give its
+Fisher information. Candidates are added one after the other, each time the one that reduces the volume of the
+confidence ellipsoid most (D-optimal), until the time is used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.actuators.chains import Chain, chains_of
+from dynid.actuators.experiment_parts import PART_KINDS, Room, part_command
+from dynid.actuators.laws import DriveLaw, drive_law
+from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
+from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
+from dynid.actuators.refinement import jacobian, scales
+from dynid.arrays import Array
+from dynid.dynamics.state import mass_and_bias
+from dynid.errors import DynidError, NotPossibleError
+from dynid.progress import Progress, Tell
+from dynid.recording import Recording
+from dynid.robot import Robot
+
+RESIDUAL_STD = 5e-3  # rad: what simulations of real servos miss after a fit (go2: 6 mrad, BAM: 20 mrad)
+RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
+MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
+SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the way from home, tried until the simulated motion is inside the limits
+OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
+NAMED_RATIO = 1.25  # a part is said to separate a parameter whose standard error grows by this factor without it
+MAX_NAMED_PARAMETERS = 4  # parameters that one sentence names
+NOMINAL_ARMATURE_SHARE = 0.3  # of a link's inertia, where no armature is given
+NOMINAL_POSTURES = 20  # random ones, in which links are weighed for nominal values
+NOMINAL_FRICTION_SHARE = 0.06  # of the torque that holds a link level, where no friction is given
+NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "load_motor": 0.05,
+                  "load_external": 0.05, "stribeck_load_motor": 0.05, "stribeck_load_external": 0.05,
+                  "quadratic_motor": 0.01, "quadratic_external": 0.01, "delay": 0.005, "bias": 0.0, "offset": 0.0,
+                  "backlash": 5e-3, "kt": 1.2, "resistance": 2.7, "vin": 7.4}  # of a bus servo such as STS3215
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentPart:
+    """One recording of an experiment.
+
+    Attributes:
+        kind: one of PART_KINDS.
+        gains: drive law parameters to set for it, such as {"kp": 16.0}.
+        load: which load to mount, as `loads` of the experiment calls it; empty for a robot without one.
+        t: times (rows,), s.
+        command: commanded positions (rows, joints), rad or m.
+        separates: parameters whose standard errors grow most without this part, and by which factor.
+    """
+
+    kind: str
+    gains: Mapping[str, float]
+    load: str
+    t: Array
+    command: Array
+    separates: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Kind, gains and load in words."""
+        return ", ".join([self.kind, *(f"{name} {value:g}" for name, value in self.gains.items()),
+                          *([self.load] if self.load else [])])
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorExperiment:
+    """A plan of recordings for actuator identification.
+
+    Attributes:
+        parts: the recordings, in the order in which they were chosen.
+        joints: names of the joints.
+        rate: rows per second of the commands.
+        parameters: names of the unknown parameters, with their joints.
+        units: their units.
+        values: nominal values that the design assumes (parameters,).
+        std: expected standard errors (parameters,), with residuals of RESIDUAL_STD.
+        sizes: nominal values, or sizes that matter where these are smaller (parameters,).
+        notes: what limits the design, one sentence each.
+    """
+
+    parts: tuple[ExperimentPart, ...]
+    joints: tuple[str, ...]
+    rate: float
+    parameters: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    std: Array
+    sizes: Array
+    notes: tuple[str, ...] = ()
+
+    @property
+    def not_identified(self) -> tuple[str, ...]:
+        """Parameters whose expected standard error exceeds half of their nominal value; offsets, which are zero, are
+        not counted."""
+        return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
+                     if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A part that may be chosen, with its information: one matrix for each chain of the robot."""
+
+    part: ExperimentPart
+    information: tuple[Array, ...]
+
+
+def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | DriveLaw = "pd", *,
+                               gains: Mapping[str, Sequence[float]] | None = None,
+                               known: Mapping[str, float] | None = None,
+                               values: Mapping[str, float] | None = None, friction: str = "m4",
+                               lower: ArrayLike | None = None, upper: ArrayLike | None = None,
+                               velocity: ArrayLike | None = None, home: ArrayLike | None = None, duration: float = 60.0,
+                               part_duration: float = 10.0, rate: float = 100.0, seed: int = 0,
+                               tell: Tell = lambda sentence: None) -> ActuatorExperiment:
+    """Design recordings that determine the parameters of actuators, within limits.
+
+    Args:
+        loads: the robot, or several by what is mounted, such as pendulums with different masses.
+        law: drive law, see `dynid.actuators.laws`.
+        gains: settings of the drive that the user can choose, several values each, such as {"kp": [8, 16, 32]}.
+        known: parameters that will be given to the identification.
+        values: assumed values of unknown parameters; the others are typical ones.
+        friction: friction model that the experiment shall determine, "m1" to "m6".
+        lower, upper: range of the commands (joints,), rad or m. Default: the robot's own limits.
+        velocity: speed limits of the commands (joints,). Default: the robot's own.
+        home: posture (joints,) in which each part begins and ends. Default: zero, or the middle of a range without it.
+        duration: s, of all parts together.
+        part_duration: s, of one part.
+        rate: rows per second.
+        seed: of random steps.
+        tell: is told what is going on.
+
+    Returns:
+        The parts, with the standard errors that they are expected to give.
+    """
+    robots = {"": loads} if isinstance(loads, Robot) else dict(loads)
+    first = next(iter(robots.values()))
+    drive, progress = drive_law(law), Progress.of(tell)
+    if friction not in FRICTION_MODELS:
+        raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
+                         code="unknown-friction")
+    if not duration >= part_duration > 4.0 or not rate >= 10.0:
+        raise DynidError("an experiment needs parts of more than 4 s, at least one of them, and 10 rows a second; got "
+                         f"{part_duration:g} s, {duration:g} s and {rate:g} Hz", code="wrong-duration")
+    rooms = _rooms(first, lower, upper, velocity, home)
+    settings = _settings(drive, gains or {}, known or {})
+    assumed = {**NOMINAL_VALUES, **dict(known or {}), **dict(values or {})}
+    # Nominal values are those of the first load for all: they describe the actuators, not what hangs on them.
+    designs = {load: _designs(robot, drive, friction, known or {}, set(settings[0]), assumed)
+               for load, robot in robots.items()}
+    start = [one.x for one in next(iter(designs.values()))]
+    designs = {load: [replace(one, x=x) for one, x in zip(own, start, strict=True)] for load, own in designs.items()}
+    candidates, notes = list[_Candidate](), list[str]()
+    empty = np.zeros(0)
+    todo = [ExperimentPart(kind, setting, load, empty, empty) for load in robots for setting in settings
+            for kind in PART_KINDS]
+    for k, part in enumerate(todo):
+        progress(f"simulating {part.title}", k / len(todo))
+        found = _candidate(designs[part.load], drive, part, rooms, part_duration, rate, seed)
+        if found is None:
+            notes.append(f"{part.title} is left out, because the simulated motion leaves the limits or is unstable")
+        else:
+            candidates.append(found)
+    if not candidates:
+        raise NotPossibleError("no command stays inside the limits in simulation; check gains, limits and masses",
+                               code="no-experiment")
+    chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
+    labels = _Labels.of(next(iter(designs.values())))
+    return _explained(chosen, candidates, first.joint_names, rate, labels, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _ChainDesign:
+    """What is to be determined of one chain: places of its joints in the robot, the problem without logs, and the
+    nominal values of its unknowns."""
+
+    chain: Chain
+    problem: ChainProblem
+    x: Array
+
+    @property
+    def scale(self) -> Array:
+        return scales(self.problem, self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Names, units, nominal values and sizes of all unknowns, chain after chain."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    sizes: Array
+
+    @staticmethod
+    def of(designs: Sequence[_ChainDesign]) -> _Labels:
+        unknowns = [(one.problem.label(k), item.item.unit) for one in designs
+                    for k, item in enumerate(one.problem.unknowns)]
+        return _Labels(tuple(name for name, _ in unknowns), tuple(unit for _, unit in unknowns),
+                       np.concatenate([one.x for one in designs]), np.concatenate([one.scale for one in designs]))
+
+
+def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, velocity: ArrayLike | None,
+           home: ArrayLike | None) -> list[Room]:
+    rooms = []
+    bounds = {"lower": robot.limit("lower") if lower is None else np.asarray(lower, dtype=float),
+              "upper": robot.limit("upper") if upper is None else np.asarray(upper, dtype=float),
+              "velocity": robot.limit("velocity") if velocity is None else np.asarray(velocity, dtype=float),
+              "home": np.zeros(robot.dof) if home is None else np.asarray(home, dtype=float)}
+    for name, array in bounds.items():
+        if np.shape(array) != (robot.dof,):
+            raise DynidError(f"{name} needs one number for each of the {robot.dof} joints, got shape "
+                             f"{np.shape(array)}", code="wrong-limits")
+    for j, name in enumerate(robot.joint_names):
+        low, high, speed = (float(bounds[key][j]) for key in ("lower", "upper", "velocity"))
+        if not (np.isfinite([low, high, speed]).all() and low < high and speed > 0):
+            raise DynidError(f"joint '{name}' needs a range and a speed limit for its commands, got {low:g} to "
+                             f"{high:g} and {speed:g}", "give them in a file with --limits",
+                             "wrong-limits")
+        rest = bounds["home"][j] if home is not None else 0.0 if low < 0.0 < high else 0.5 * (low + high)
+        if not low <= rest <= high:
+            raise DynidError(f"the home position {rest:g} of joint '{name}' is outside its range {low:g} to {high:g}",
+                             code="wrong-limits")
+        rooms.append(Room(low, high, speed, float(rest)))
+    return rooms
+
+
+def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mapping[str, float]) \
+        -> list[dict[str, float]]:
+    """Every combination of the gains that the user can set."""
+    own = {item.name for item in law.parameters}
+    wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICS]
+    if wrong:
+        raise DynidError(f"the {law.name} law has no parameter '{wrong[0]}'; it has {', '.join(sorted(own))}",
+                         code="unknown-gain")
+    found: list[dict[str, float]] = [{}]
+    for name, values in gains.items():
+        if not len(values) or not np.isfinite(values).all():
+            raise DynidError(f"the gain {name} needs numbers, got {list(values)}", code="wrong-gain")
+        found = [{**one, name: float(value)} for one in found for value in values]
+    return found
+
+
+def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float], given: set[str],
+             assumed: Mapping[str, float]) -> list[_ChainDesign]:
+    """What is to be determined of each chain of a robot."""
+    wanted = [name for name in law.estimated if name not in known and name not in given]
+    missing = next((name for name in wanted if name not in assumed), None)
+    if missing is not None:
+        raise DynidError(f"the design needs the parameter {missing} of the {law.name} law",
+                         f"add --gain {missing}=... if it can be set or is known, or --value {missing}=... as a guess",
+                         "no-value")
+    fixed = {item.name: assumed[item.name] for item in law.parameters
+             if item.name not in (*wanted, *known, *given) and item.name in assumed}
+    unknown = [name for name in ("armature", *FRICTION_MODELS[friction], "offset", *wanted) if name not in known]
+    found = []
+    for chain in chains_of(robot):
+        names = tuple(robot.joint_names[j] for j in chain.joints)
+        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(
+            unknown, shared=() if "delay" in known else ("delay",))
+        found.append(_ChainDesign(chain, problem, problem.start(_nominal(chain, assumed))))
+    return found
+
+
+def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
+    """Assumed values of each joint; those that are not given follow from what its links weigh in some postures."""
+    n, rows = len(chain.joints), chain.packed()
+    rng = np.random.default_rng(0)
+    inertia, torque = np.full(n, 1e-5), np.full(n, 1e-2)
+    for _ in range(NOMINAL_POSTURES):
+        mass, bias = np.zeros((n, n)), np.zeros(n)
+        mass_and_bias(chain.tree.parent, chain.tree.gravity, rows, rng.uniform(-1.5, 1.5, n), np.zeros(n), mass, bias)
+        inertia, torque = np.maximum(inertia, np.diag(mass)), np.maximum(torque, np.abs(bias))
+    dry = NOMINAL_FRICTION_SHARE * torque
+    return [{"armature": NOMINAL_ARMATURE_SHARE * float(inertia[j]), "coulomb": float(dry[j]),
+             "stribeck": 0.5 * float(dry[j]), "viscous": 0.5 * float(dry[j]), **dict(assumed)} for j in range(n)]
+
+
+def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],
+               duration: float, rate: float, seed: int) -> _Candidate | None:
+    """A part with its information; None where no size of it stays inside the limits in simulation."""
+    for share in SMALLER_SHARES:
+        t, command = part_command(part.kind, duration, rate, rooms, seed, share)
+        log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
+        matrices = []
+        for one in designs:
+            ready = one.problem.with_logs([ChainLog.of(one.chain, log, law, gap=1.0, restart=None)])
+            moved = ready.simulate(one.x, ready.logs[0])
+            if moved is None or not _is_inside(moved, [rooms[j] for j in one.chain.joints]):
+                break
+            try:
+                slopes = (jacobian(ready, one.x, one.scale) * one.scale).reshape(-1, len(one.x))
+            except NotPossibleError:
+                break
+            matrices.append(min(1.0 / (rate * RESIDUAL_TIME), 1.0) / RESIDUAL_STD ** 2 * slopes.T @ slopes)
+        else:
+            return _Candidate(replace(part, t=t, command=command), tuple(matrices))
+    return None
+
+
+def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
+    """Whether simulated positions (rows, joints) stay inside the limits, but for a little overshoot."""
+    more = [OVERSHOOT_SHARE * (room.high - room.low) for room in rooms]
+    return all(room.low - extra <= low and high <= room.high + extra for room, extra, low, high in
+               zip(rooms, more, moved.min(axis=0), moved.max(axis=0), strict=True))
+
+
+def _total(chosen: Sequence[_Candidate]) -> list[Array]:
+    """Information of several parts together, chain by chain; a prior knows each parameter to its own size."""
+    return [np.eye(len(chosen[0].information[k])) + sum(one.information[k] for one in chosen)
+            for k in range(len(chosen[0].information))]
+
+
+def _relative_std(chosen: Sequence[_Candidate]) -> Array:
+    """Expected standard errors (parameters,) in sizes of the parameters."""
+    return np.concatenate([np.sqrt(np.diag(np.linalg.inv(matrix))) for matrix in _total(chosen)])
+
+
+def _volume(chosen: Sequence[_Candidate]) -> float:
+    """Logarithm of the determinant of the information."""
+    return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total(chosen)))
+
+
+def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
+    """The candidates that give the most information together, one after the other; each at most once."""
+    chosen: list[_Candidate] = []
+    left = list(candidates)
+    while left and len(chosen) < count:
+        best = max(range(len(left)), key=lambda k: _volume([*chosen, left[k]]))
+        chosen.append(left.pop(best))
+    return chosen
+
+
+def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
+               labels: _Labels, notes: list[str]) -> ActuatorExperiment:
+    """The experiment, with what each part separates and what several gains and loads are for."""
+    whole = _relative_std(chosen)
+    parts = []
+    for k, one in enumerate(chosen):
+        without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.ones(len(whole))
+        parts.append(replace(one.part, separates=_grown(without / whole, labels)))
+    for what, of in (("one setting of the gains", lambda part: tuple(part.gains.items())),
+                     ("one load", lambda part: part.load)):
+        first = of(chosen[0].part)
+        if all(of(one.part) == of(candidates[0].part) for one in candidates):
+            continue
+        same = [next((other for other in candidates if other.part.kind == one.part.kind and of(other.part) == first
+                      and _other(what, other.part) == _other(what, one.part)), one) for one in chosen]
+        grown = _grown(_relative_std(same) / whole, labels)
+        if grown:
+            notes.append(f"with {what} only, the expected standard errors would grow: " + ", ".join(
+                f"{name} {factor:.2g} times" for name, factor in grown.items()))
+    return ActuatorExperiment(tuple(parts), joints, rate, labels.names, labels.units, labels.values,
+                              whole * labels.sizes, labels.sizes, tuple(notes))
+
+
+def _other(what: str, part: ExperimentPart) -> object:
+    """The part's setting that is not compared."""
+    return part.load if what == "one setting of the gains" else tuple(part.gains.items())
+
+
+def _grown(ratio: Array, labels: _Labels) -> dict[str, float]:
+    """Parameters whose standard errors grow by more than NAMED_RATIO, the largest first."""
+    order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
+    return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}
+
+
+def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
+    """Return the plan as Markdown: each recording with what it separates, and the standard errors to expect.
+
+    Args:
+        plan: the experiment.
+        files: command file of each part.
+    """
+    lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
+             f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, hand on the stop.", ""]
+    for k, (part, file) in enumerate(zip(plan.parts, files, strict=True), 1):
+        lines += [f"## {k}. {part.title}", "",
+                  f"Commands: `{file}`, {part.t[-1]:g} s. Why: {PART_KINDS[part.kind][1]}."]
+        if part.separates:
+            lines += ["Without it the expected standard errors would grow: " + ", ".join(
+                f"{name} {factor:.2g} times" for name, factor in part.separates.items()) + "."]
+        lines.append("")
+    lines += ["## Expected standard errors", "",
+              f"With residuals of {1e3 * RESIDUAL_STD:g} mrad that are correlated over {RESIDUAL_TIME:g} s, at the "
+              "assumed values.", "", "| parameter | assumed | standard error | unit |",
+              "| --- | --- | --- | --- |"]
+    lines += [f"| {name} | {value:.3g} | {std:.2g} | {unit} |" for name, value, std, unit in
+              zip(plan.parameters, plan.values, plan.std, plan.units, strict=True)]
+    lines += ["", *(f"- {note[0].upper()}{note[1:]}." for note in plan.notes)]
+    if plan.not_identified:
+        lines += [f"- Not determined by this experiment: {', '.join(plan.not_identified)}."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,90 @@
+"""What the data determine: which parameters, which only in combination, and the experiment that separates these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.actuators.problem import ChainProblem
+from dynid.actuators.refinement import Refinement
+from dynid.arrays import Bools
+from dynid.findings import Note
+
+_MAX_RELATIVE_STD = 0.5  # of a parameter's scale: beyond it a parameter is not identified
+_NULL_SHARE = 1e-5  # of the largest singular value: below it a direction is not determined by any amount of such data
+_NAMED_SHARE = 0.25  # of a direction: components below it are not named
+_DRIVE = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
+_MECHANICAL = {"armature", "viscous", "coulomb", "link_scale"}
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """identified (unknowns,): which unknowns have an interval. notes: combinations that are not determined."""
+
+    identified: Bools
+    notes: tuple[Note, ...]
+
+
+def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
+    """What the data of a chain determine, from the scaled Jacobian and the standard errors of the solution."""
+    relative = fit.std / fit.scale
+    silent = np.linalg.norm(fit.jacobian.reshape(-1, len(fit.x)), axis=0) * fit.scale < 1e-9
+    identified = ~fit.at_bound & (relative <= _MAX_RELATIVE_STD) & (fit.std > 0) & ~silent
+    null = fit.singular <= _NULL_SHARE * max(float(fit.singular.max(initial=0.0)), 1e-300)
+    notes = []
+    vectors = [fit.directions[:, k] for k in np.flatnonzero(null)]
+    for vector in vectors:
+        identified &= np.abs(vector) < _NAMED_SHARE / 2
+    scaled = fit.covariance / np.outer(fit.scale, fit.scale)
+    values, axes = np.linalg.eigh(scaled)
+    vectors += [axes[:, k] for k in np.flatnonzero(values > _MAX_RELATIVE_STD ** 2)]
+    named: set[frozenset[str]] = set()
+    for vector in vectors:
+        chosen = [k for k in np.argsort(-np.abs(vector)) if abs(vector[k]) > _NAMED_SHARE]
+        names = frozenset(problem.label(int(k)) for k in chosen)
+        if not chosen or names in named:
+            continue
+        named.add(names)
+        notes.append(_combination(problem, [int(k) for k in chosen], bool(null.any()) and vector is vectors[0]))
+    alone = [k for k in np.flatnonzero(~identified & ~fit.at_bound)
+             if not any(problem.label(int(k)) in names for names in named)]
+    if alone:
+        notes.append(_combination(problem, [int(k) for k in alone], False, together=False))
+    bound = np.flatnonzero(fit.at_bound)
+    if len(bound):
+        labels = ", ".join(problem.label(int(k)) for k in bound)
+        notes.append(Note("at-bound", f"At a bound, so without an interval: {labels}. The data are consistent with "
+                                      "the value at the bound.",
+                          {problem.label(int(k)): float(fit.x[k]) for k in bound}))
+    return Identifiability(identified, tuple(notes))
+
+
+def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together: bool = True) -> Note:
+    labels = [problem.label(k) for k in chosen]
+    names = {problem.unknowns[k].name for k in chosen}
+    text = f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
+    if len(labels) == 1 or not together:
+        head = f"Not determined by these data: {text}."
+    elif names & _DRIVE and names & _MECHANICAL and exact:
+        head = f"{text} scale together: only their ratios are determined."
+    else:
+        head = f"{text} cannot be distinguished with these data."
+    return Note("not-distinguished", f"{head} {experiment(names)}")
+
+
+def experiment(names: set[str]) -> str:
+    """The experiment that separates parameters of these names."""
+    if names & _DRIVE and names & _MECHANICAL:
+        return "A known mass or a second gain setting separates them (`dynid excite --actuator`)."
+    if "delay" in names:
+        return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."
+    if names & {"offset", "bias"}:
+        return "Motion over a wider range of gravity separates them, for example half a turn of the pendulum."
+    if any(name.startswith(("load", "quadratic", "stribeck_load")) for name in names):
+        return "Logs with at least two known masses separate them, lifted and lowered."
+    if any(name.startswith("stribeck") for name in names):
+        return "Slow motion through standstill separates them, at speeds below 0.2 rad/s."
+    if "backlash" in names:
+        return "Slow reversals against gravity determine it."
+    return "Motion at several speeds and accelerations separates them (`dynid excite --actuator`)."

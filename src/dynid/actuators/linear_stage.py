@@ -1,0 +1,153 @@
+"""First stage: least squares of each joint with the drive law as its torque, from filtered positions.
+
+The columns of the regression and the torque of the law go through the same low-pass (parallel filtering), so that the
+filter takes the same from both sides of the equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.actuators.laws import DriveSignals
+from dynid.actuators.problem import ChainLog, ChainProblem
+from dynid.arrays import Array, Bools
+from dynid.dynamics.kernels import inverse_dynamics_kernel
+from dynid.errors import DynidError
+from dynid.recording import Recording
+from dynid.recording.preparation.filters import differentiate, differentiate_twice, low_pass
+from dynid.recording.sample_preparation import prepare
+from dynid.regression.correlation import correlated_covariance
+
+_MECHANICAL = ("armature", "viscous", "coulomb", "offset")
+_OFFSET_ROW = 3  # of these; it may have any sign
+_FILTER_ORDER = 4
+_MIN_CUTOFF, _MAX_CUTOFF_SHARE = 1.0, 0.2  # Hz, and share of the rate: cut-off of the low-pass
+_BORDER_PERIODS = 1.0  # periods of the cut-off left out at both ends of a segment
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """Least-squares values of one joint by name, and their standard errors."""
+
+    values: Mapping[str, float]
+    std: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Filtered:
+    """A log on a uniform grid: q, dq, ddq of its filtered positions (rows, n), which rows count, and the low-pass."""
+
+    log: ChainLog
+    t: Array
+    q: Array
+    dq: Array
+    ddq: Array
+    keep: Bools
+    rate: float
+    cutoff: float
+    segments: Array
+
+    def low(self, x: Array) -> Array:
+        """Columns (rows, k) through the low-pass."""
+        return low_pass(x, self.cutoff, self.rate, _FILTER_ORDER, self.segments)
+
+    @staticmethod
+    def of(log: ChainLog) -> _Filtered:
+        s = log.signals
+        rate = 1.0 / float(np.median(np.diff(s.t)))
+        bounds = [*s.starts, len(s.t)] if len(s.starts) < 2 or np.any(np.diff(s.t) > 3.0 / rate) else [0, len(s.t)]
+        grids = [np.arange(s.t[a], s.t[b - 1], 1.0 / rate) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        grids = [grid for grid in grids if len(grid) > 8]
+        ends = np.cumsum([0, *map(len, grids)])
+        segments = np.column_stack([ends[:-1], ends[1:]])
+        t = np.concatenate(grids)
+        cutoff = _cutoff(log, rate)
+        q = np.column_stack([np.interp(t, s.t, own) for own in s.q.T])
+        low = low_pass(q, cutoff, rate, _FILTER_ORDER, segments)
+        keep = np.zeros(len(t), dtype=bool)
+        border = int(_BORDER_PERIODS * rate / cutoff)
+        for start, stop in segments:
+            keep[start + min(border, (stop - start) // 4):stop - min(border, (stop - start) // 4)] = True
+        return _Filtered(log, t, low, differentiate(low, rate, segments), differentiate_twice(low, rate, segments), keep,
+                         rate, cutoff, segments)
+
+    def drive(self, j: int, delay: float) -> DriveSignals:
+        """Signals of the law of joint j, not filtered. Commands arrive `delay` s late."""
+        s = self.log.signals
+        at = np.clip(np.searchsorted(s.t, self.t - delay, side="right") - 1, 0, len(s.t) - 1)
+        # A held command lags behind its rows by half an interval; positions are those of the rows themselves.
+        before = np.maximum(at - 1, 0)
+        error = 0.5 * (s.command[at, j] + s.command[before, j]) - np.interp(self.t, s.t, s.q[:, j])
+        integral = np.cumsum(error) / self.rate
+        return DriveSignals(error, integral, s.rate[at, j], self.dq[:, j], self.q[:, j] - self.q[0, j],
+                            np.interp(self.t, s.t, s.feed[:, j]), np.interp(self.t, s.t, s.supply[:, j]))
+
+    def link_torque(self) -> Array:
+        """Torques (rows, n) of the known links along the filtered motion."""
+        tree, out = self.log.chain.tree, np.zeros_like(self.q)
+        inverse_dynamics_kernel(tree.parent, tree.pose, tree.axis, tree.gravity, self.log.chain.bodies, self.q, self.dq,
+                                self.ddq, out, 0, len(out))
+        return out
+
+
+def _cutoff(log: ChainLog, rate: float) -> float:
+    """Cut-off, Hz, that preparation chooses for the positions, within bounds."""
+    s = log.signals
+    try:
+        chosen = prepare(Recording(t=s.t, q=s.q, tau=s.command - s.q, source=log.recording.source),
+                         saturation="none").settings["cutoff"]
+    except DynidError:  # too short or too quiet for a spectrum; the bounds decide
+        chosen = None
+    return float(np.clip(chosen or np.inf, _MIN_CUTOFF, _MAX_CUTOFF_SHARE * rate))
+
+
+def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
+    """The logs of a chain, filtered; they serve for every delay that is tried."""
+    return [_Filtered.of(log) for log in problem.logs]
+
+
+def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0) -> list[LinearFit]:
+    """Estimates of each joint of a chain. delay: s by which commands arrive late."""
+    torques = [log.link_torque() for log in logs]
+    found = []
+    for j in range(problem.dof):
+        matrices, targets, factors = [], [], dict[str, Array]()
+        for log, torque in zip(logs, torques, strict=True):
+            known = {**problem.known[j], **log.log.gains}
+            fixed, factors = problem.law.terms(known, log.drive(j, delay))
+            dq = log.dq[:, j]
+            rows = np.column_stack([log.ddq[:, j], dq, np.sign(dq), np.ones_like(dq),
+                                    *(-column for column in factors.values()), fixed - torque[:, j]])
+            low = log.low(rows)
+            matrices.append(low[:, :-1])
+            targets.append(low[:, -1])
+        keep = np.concatenate([log.keep for log in logs])
+        found.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors)))
+    return found
+
+
+def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bools,
+           factors: tuple[str, ...]) -> LinearFit:
+    size = np.maximum(np.sqrt(np.mean(matrix ** 2, axis=1)), 1e-12)
+    scaled = matrix / size[:, None]
+    free, found = np.ones(len(scaled), dtype=bool), np.zeros(len(scaled))
+    while True:  # what may not be negative is left out where it is, and the others are fitted again
+        found[:] = 0.0
+        found[free] = np.linalg.lstsq(scaled[free][:, keep].T, target[keep], rcond=1e-10)[0]
+        wrong = free & (found < 0)
+        wrong[_OFFSET_ROW] = False
+        if not wrong.any():
+            break
+        free &= ~wrong
+    covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
+    std = np.full(len(scaled), np.nan)
+    std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    names = (*_MECHANICAL, *factors)
+    values = {name: float(value) for name, value in zip(names, found / size, strict=True)}
+    law = problem.law.from_factors(problem.known[j], {name: values[name] for name in factors})
+    errors = {name: float(one) for name, one in zip(names, std / size, strict=True)
+              if name in _MECHANICAL or name in law}
+    return LinearFit({**{name: values[name] for name in _MECHANICAL}, **law}, errors)

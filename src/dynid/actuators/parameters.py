@@ -1,0 +1,87 @@
+"""Parameters of an actuated joint: names, units, bounds, and the friction models M1 to M6 of BAM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.actuators import columns as c
+
+
+@dataclass(frozen=True)
+class ActuatorParameter:
+    """A number of an actuated joint that may be given or estimated.
+
+    Attributes:
+        name: such as "armature".
+        unit: such as "kg m^2".
+        lower, upper: bounds of an estimate.
+        typical: a size that matters, in the unit. A parameter that is not known to half of this or of its own value is
+            not identified.
+        value: value where none is given and it is not estimated.
+    """
+
+    name: str
+    unit: str
+    lower: float = 0.0
+    upper: float = np.inf
+    typical: float = 0.0
+    value: float = 0.0
+
+
+MECHANICS = {item.name: item for item in (
+    ActuatorParameter("armature", "kg m^2", 1e-7, typical=1e-4),
+    ActuatorParameter("viscous", "N m s/rad", typical=1e-3),
+    ActuatorParameter("coulomb", "N m", typical=1e-3),
+    ActuatorParameter("stribeck", "N m", typical=1e-3),
+    ActuatorParameter("stribeck_speed", "rad/s", 1e-2, 20.0, value=0.2),
+    ActuatorParameter("stribeck_shape", "", 0.3, 5.0, value=2.0),
+    ActuatorParameter("load", "", 0.0, 2.0, typical=0.02),
+    ActuatorParameter("stribeck_load", "", 0.0, 2.0, typical=0.02),
+    ActuatorParameter("load_motor", "", 0.0, 2.0, typical=0.02),
+    ActuatorParameter("load_external", "", 0.0, 2.0, typical=0.02),
+    ActuatorParameter("stribeck_load_motor", "", 0.0, 2.0, typical=0.02),
+    ActuatorParameter("stribeck_load_external", "", 0.0, 2.0, typical=0.02),
+    ActuatorParameter("quadratic_motor", "1/(N m)", 0.0, 10.0, typical=0.02),
+    ActuatorParameter("quadratic_external", "1/(N m)", 0.0, 10.0, typical=0.02),
+    ActuatorParameter("offset", "N m", -np.inf, typical=1e-2),
+    ActuatorParameter("bias", "rad", -0.5, 0.5, typical=0.02),
+    ActuatorParameter("backlash", "rad", 0.0, 0.5, typical=5e-3),
+    ActuatorParameter("delay", "s", -0.02, 0.5, typical=2e-3),
+    ActuatorParameter("start_position", "rad", -np.inf, typical=1e-3),
+    ActuatorParameter("start_velocity", "rad/s", -np.inf, typical=2e-2),
+    ActuatorParameter("torque_scale", "", 0.05, 20.0, typical=0.05, value=1.0),
+    ActuatorParameter("link_scale", "", 0.05, 20.0, typical=0.05, value=1.0),
+)}
+
+FRICTION_MODELS: Mapping[str, tuple[str, ...]] = {
+    "m1": ("coulomb", "viscous"),
+    "m2": ("coulomb", "viscous", "stribeck", "stribeck_speed"),
+    "m3": ("coulomb", "viscous", "load"),
+    "m4": ("coulomb", "viscous", "stribeck", "stribeck_speed", "load", "stribeck_load"),
+    "m5": ("coulomb", "viscous", "stribeck", "stribeck_speed", "load_motor", "load_external", "stribeck_load_motor",
+           "stribeck_load_external"),
+    "m6": ("coulomb", "viscous", "stribeck", "stribeck_speed", "load_motor", "load_external", "stribeck_load_motor",
+           "stribeck_load_external", "quadratic_motor", "quadratic_external"),
+}
+FRICTION_TITLES = {"m1": "Coulomb and viscous", "m2": "with Stribeck effect", "m3": "with load",
+                   "m4": "with load and Stribeck effect", "m5": "motor and external load weigh differently",
+                   "m6": "quadratic in the load"}
+_COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB, "stribeck": c.STRIBECK,
+              "stribeck_speed": c.STRIBECK_SPEED, "stribeck_shape": c.STRIBECK_SHAPE, "load_motor": c.LOAD_MOTOR,
+              "load_external": c.LOAD_EXTERNAL, "stribeck_load_motor": c.STRIBECK_LOAD_MOTOR,
+              "stribeck_load_external": c.STRIBECK_LOAD_EXTERNAL, "quadratic_motor": c.QUADRATIC_MOTOR,
+              "quadratic_external": c.QUADRATIC_EXTERNAL, "offset": c.OFFSET, "bias": c.BIAS, "backlash": c.BACKLASH,
+              "delay": c.DELAY}
+
+
+def mechanical_numbers(values: Mapping[str, float]) -> dict[int, float]:
+    """Numbers of a joint by column, from the values of its mechanical parameters; missing ones have their default."""
+    found = {column: values.get(name, MECHANICS[name].value) for name, column in _COLUMN_OF.items()}
+    for name, pair in (("load", (c.LOAD_MOTOR, c.LOAD_EXTERNAL)),
+                       ("stribeck_load", (c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL))):
+        if name in values:  # M3 and M4 weigh motor and external torque alike
+            found |= dict.fromkeys(pair, values[name])
+    return found

@@ -1,0 +1,196 @@
+"""ChainProblem: the unknown parameters of one chain, its logs, and the positions that they give in simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dynid.actuators import columns as c
+from dynid.actuators.chains import LARGEST_STEP, Chain, LogSignals, simulate_chain
+from dynid.actuators.laws import DriveLaw
+from dynid.actuators.parameters import MECHANICS, ActuatorParameter, mechanical_numbers
+from dynid.arrays import Array
+from dynid.recording import Recording
+from dynid.robot import Robot
+
+
+MAX_ESTIMATED_STARTS = 8  # of simulations; with more the states of the measured motion are used
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorLog:
+    """A log with what holds for it alone.
+
+    Attributes:
+        recording: measured and commanded positions.
+        gains: values of drive law parameters during this log, such as {"kp": 16.0}.
+        robot: the robot or pendulum that was moved, if it differs from that of the other logs.
+    """
+
+    recording: Recording
+    gains: Mapping[str, float] = field(default_factory=dict)
+    robot: Robot | None = None
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An estimated parameter.
+
+    Attributes:
+        name, item: of the parameter.
+        joint: its place in the chain, or -1 for one that all joints of the chain share.
+        log, segment: of the state at the start of a simulation, which is estimated beside the parameters.
+    """
+
+    name: str
+    joint: int
+    item: ActuatorParameter
+    log: int = -1
+    segment: int = -1
+
+    @property
+    def is_nuisance(self) -> bool:
+        """Whether it is a state at a start, and no parameter of the joint."""
+        return self.segment >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class ChainLog:
+    """One log of a chain: the chain with the links of that log, its signals and its own gains."""
+
+    chain: Chain
+    recording: Recording
+    signals: LogSignals
+    gains: Mapping[str, float]
+    rows: Array
+
+    @staticmethod
+    def of(chain: Chain, log: ActuatorLog, law: DriveLaw, gap: float, restart: float | None) -> ChainLog:
+        signals = LogSignals.of(log.recording, chain.joints, law.signals(log.recording), gap, restart)
+        return ChainLog(chain, log.recording, signals, log.gains, chain.packed())
+
+    def part(self, law: DriveLaw, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
+        """Rows from start to stop, as a log of their own."""
+        return ChainLog.of(self.chain, ActuatorLog(self.recording[start:stop], self.gains), law, gap, restart)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainProblem:
+    """What is estimated of one chain, from which logs.
+
+    Attributes:
+        law: the drive law.
+        names: names of the joints.
+        logs: logs of the chain.
+        known: values that are given, one table a joint.
+        unknowns: parameters that are estimated.
+        step: largest step of the simulation, s.
+    """
+
+    law: DriveLaw
+    names: tuple[str, ...]
+    logs: tuple[ChainLog, ...]
+    known: tuple[Mapping[str, float], ...]
+    unknowns: tuple[Unknown, ...]
+    step: float = LARGEST_STEP
+
+    @property
+    def dof(self) -> int:
+        return len(self.names)
+
+    @property
+    def lower(self) -> Array:
+        return np.array([one.item.lower for one in self.unknowns])
+
+    @property
+    def upper(self) -> Array:
+        return np.array([one.item.upper for one in self.unknowns])
+
+    def label(self, k: int) -> str:
+        """Name of an unknown with its joint."""
+        one = self.unknowns[k]
+        return one.name if one.joint < 0 else f"{one.name} of {self.names[one.joint]}"
+
+    def values(self, x: Array) -> list[dict[str, float]]:
+        """Values of all parameters of each joint, from those of the unknowns."""
+        found = [dict(table) for table in self.known]
+        for one, value in zip(self.unknowns, x, strict=True):
+            if one.is_nuisance:
+                continue
+            for j in range(self.dof) if one.joint < 0 else (one.joint,):
+                found[j][one.name] = float(value)
+        return found
+
+    def numbers(self, x: Array, log: ChainLog) -> Array:
+        """Numbers (dof, COLUMNS) of the compiled rollout."""
+        table = np.zeros((self.dof, c.COLUMNS))
+        table[:, [c.U_LIMIT, c.TORQUE_LIMIT]], table[:, c.TORQUE_GAIN] = np.inf, 1.0
+        for j, values in enumerate(self.values(x)):
+            own = {**values, **log.gains}
+            for column, value in {**mechanical_numbers(own), **self.law.numbers(own)}.items():
+                table[j, column] = value
+            table[j, [c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
+        return table
+
+    def simulate(self, x: Array, log: ChainLog, step: float | None = None) -> Array | None:
+        """Simulated positions (rows, dof) of a log; None where the simulation diverges."""
+        rows = log.rows
+        if any(one.name == "link_scale" for one in self.unknowns):
+            rows = log.chain.packed(np.array([values.get("link_scale", 1.0) for values in self.values(x)]))
+        found = simulate_chain(log.chain, self._started(x, log), self.numbers(x, log), rows=rows.copy(), step=step or self.step)
+        return None if found is None else found[0]
+
+    def _started(self, x: Array, log: ChainLog) -> LogSignals:
+        """The signals of a log with the states at its starts that are estimated."""
+        own = [(one, value) for one, value in zip(self.unknowns, x, strict=True)
+               if one.is_nuisance and self.logs[one.log] is log] if self.has_starts else []
+        if not own:
+            return log.signals
+        first = log.signals.first.copy()
+        for one, value in own:
+            first[one.segment, 0 if one.name == "start_position" else 1, one.joint] += value
+        return replace(log.signals, first=first)
+
+    @property
+    def has_starts(self) -> bool:
+        """Whether states at the starts of simulations are among the unknowns."""
+        return bool(self.unknowns) and self.unknowns[-1].is_nuisance
+
+    def with_starts(self) -> ChainProblem:
+        """The problem with the states at the starts of its simulations as further unknowns, where they are few."""
+        if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
+            return self
+        more = [Unknown(name, j, MECHANICS[name], k, s) for k, log in enumerate(self.logs)
+                for s in range(len(log.signals.starts)) for j in range(self.dof)
+                for name in ("start_position", "start_velocity")]
+        return replace(self, unknowns=(*self.unknowns, *more))
+
+    def residuals(self, x: Array) -> Array | None:
+        """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges."""
+        parts = []
+        for log in self.logs:
+            found = self.simulate(x, log)
+            if found is None:
+                return None
+            parts.append(log.signals.q - found)
+        return np.concatenate(parts)
+
+    def with_logs(self, logs: Sequence[ChainLog]) -> ChainProblem:
+        return replace(self, logs=tuple(logs))
+
+    def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
+        """The same with other unknowns: these of each joint, and those of `shared` once for all joints."""
+        items = {**MECHANICS, **{item.name: item for item in self.law.parameters}}
+        return replace(self, unknowns=(*(Unknown(name, j, items[name]) for j in range(self.dof) for name in names),
+                                       *(Unknown(name, -1, items[name]) for name in shared)))
+
+    def start(self, values: Sequence[Mapping[str, float]]) -> Array:
+        """Values (unknowns,) of the unknowns, from tables of each joint; inside their bounds."""
+        found = []
+        for one in self.unknowns:
+            rows = values if one.joint < 0 else [values[one.joint]]
+            own = [row[one.name] for row in rows if one.name in row]
+            found.append(float(np.mean(own)) if own else one.item.value)
+        return np.clip(np.array(found), self.lower, self.upper)

@@ -1,0 +1,224 @@
+"""Closed-loop rollouts of actuated joints in compiled code: drive law, friction with true sticking, delay, backlash.
+
+A step of h is second order: half a step of the positions, a whole step of the velocities with the rigid-body terms at
+the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
+the torque that would stop each joint at the end of the step, within the budget of the joint, for all joints of the
+chain at once by projected Gauss-Seidel. Commands are the mean of the held command over the step, so that the simulated
+positions are continuous in the delay.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dynid.actuators.columns import (
+    ARMATURE,
+    BACK_EMF,
+    BACKLASH,
+    BIAS,
+    COULOMB,
+    DELAY,
+    FEED,
+    FOLLOW,
+    INTEGRAL_ERROR,
+    INTEGRAL_SPEED,
+    KD,
+    KI,
+    KP,
+    LOAD_EXTERNAL,
+    LOAD_MOTOR,
+    OFFSET,
+    QUADRATIC_EXTERNAL,
+    QUADRATIC_MOTOR,
+    STRIBECK,
+    STRIBECK_LOAD_EXTERNAL,
+    STRIBECK_LOAD_MOTOR,
+    STRIBECK_SHAPE,
+    STRIBECK_SPEED,
+    TORQUE_GAIN,
+    TORQUE_LIMIT,
+    U_LIMIT,
+    VISCOUS,
+)
+from dynid.arrays import Array, Ints
+from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.dynamics.state import mass_and_bias
+from dynid.kernel_store import njit
+
+_MAX_SWEEPS = 40  # of Gauss-Seidel over the joints of a chain; one is exact for a single joint
+_SWEEP_TOLERANCE = 1e-9  # rad/s: change of a velocity below which the friction torques have converged
+# Rows of the working array (WORK_ROWS, n), one number a joint.
+(_Q, _V, _HALF, _TORQUE, _DAMPING, _BUDGET, _FRICTION, _CHANGE, _PLAY, _INTEGRAL, _ERROR, _EXTERNAL) = range(12)
+WORK_ROWS = 12
+
+
+@njit(**INNER_BORROWING)
+def friction_budget(p: Array, motor: float, external: float, speed: float) -> float:
+    """Largest dry friction torque of a joint, N m: the family M1 to M6 of BAM. p: see `columns`."""
+    budget = p[COULOMB] + abs(p[LOAD_EXTERNAL] * external - p[LOAD_MOTOR] * motor)
+    more = p[STRIBECK] + abs(p[STRIBECK_LOAD_EXTERNAL] * external - p[STRIBECK_LOAD_MOTOR] * motor)
+    if external * motor < 0.0:
+        if abs(external) < abs(motor):
+            more += p[QUADRATIC_EXTERNAL] * external * external
+        else:
+            more += p[QUADRATIC_MOTOR] * motor * motor
+    if more != 0.0:
+        budget += more * math.exp(-(abs(speed) / p[STRIBECK_SPEED]) ** p[STRIBECK_SHAPE])
+    return budget
+
+
+@njit(**INNER_BORROWING)
+def _mean_command(t: Array, command: Array, total: Array, j: int, start: float, stop: float, at: int) -> float:
+    """Mean of the held command of joint j from `start` to `stop`, s; total (rows, n): its integral up to each row; at: a
+    row not after `stop`, from which the rows are looked for."""
+    last = len(t) - 1
+    high = min(at, last)
+    while high < last and t[high + 1] <= stop:
+        high += 1
+    while high > 0 and t[high] > stop:
+        high -= 1
+    low = high
+    while low > 0 and t[low] > start:
+        low -= 1
+    upper = total[high, j] + command[high, j] * (stop - t[high])
+    return (upper - (total[low, j] + command[low, j] * (start - t[low]))) / (stop - start)
+
+
+@njit(**INNER_BORROWING)
+def _invert(a: Array, inverse: Array, n: int) -> bool:
+    """Inverse (n, n) of a symmetric positive definite matrix, given by its lower triangle, which is overwritten."""
+    for j in range(n):
+        for k in range(j):
+            a[j, j] -= a[j, k] * a[j, k]
+        if not a[j, j] > 0.0:
+            return False
+        a[j, j] = math.sqrt(a[j, j])
+        for i in range(j + 1, n):
+            for k in range(j):
+                a[i, j] -= a[i, k] * a[j, k]
+            a[i, j] /= a[j, j]
+    for c in range(n):
+        for i in range(n):
+            inverse[i, c] = 1.0 if i == c else 0.0
+        for i in range(c, n):
+            for k in range(c, i):
+                inverse[i, c] -= a[i, k] * inverse[k, c]
+            inverse[i, c] /= a[i, i]
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                inverse[i, c] -= a[k, i] * inverse[k, c]
+            inverse[i, c] /= a[i, i]
+    return True
+
+
+@njit(**BORROWING)
+def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array, feed: Array,
+            supply: Array, starts: Ints, first: Array, p: Array, step: float, work: Array, mass: Array, inverse: Array,
+            out: Array) -> bool:
+    """Simulate a chain in closed loop over a log; False where it diverges or the inertia matrix is singular.
+
+    Args:
+        parent, gravity, rows: the chain, see `dynid.dynamics.state.pack`.
+        t: time stamps (rows,), s.
+        command, total: commanded positions and their integrals over time (rows, n).
+        rate, feed, supply: velocities that are commanded, what is fed forward, and supply (rows, n).
+        starts: rows at which the simulation starts anew from `first`; rising, the first is 0.
+        first: positions and velocities there (starts, 2, n).
+        p: numbers of each joint (n, COLUMNS).
+        step: largest step, s.
+        work, mass, inverse: working space (WORK_ROWS, n), (n, n), (n, n).
+        out: positions that the encoders show and velocities (2, rows, n).
+    """
+    n, count = len(parent), len(t)
+    segment = 0
+    for row in range(count):
+        if segment < len(starts) and starts[segment] == row:
+            for j in range(n):
+                work[_Q, j] = first[segment, 0, j] - p[j, BIAS]
+                work[_V, j] = first[segment, 1, j]
+                work[_PLAY, j], work[_INTEGRAL, j], work[_FRICTION, j] = work[_Q, j], 0.0, 0.0
+            segment += 1
+        for j in range(n):
+            out[0, row, j] = work[_PLAY, j] + p[j, BIAS]
+            out[1, row, j] = work[_V, j]
+        if row + 1 == count or (segment < len(starts) and starts[segment] == row + 1):
+            continue
+        span = t[row + 1] - t[row]
+        steps = max(int(math.ceil(span / step - 1e-9)), 1)
+        h = span / steps
+        for s in range(steps):
+            if not _advance(parent, gravity, rows, t, command, total, rate, feed, supply, p, row, t[row] + s * h, h,
+                            work, mass, inverse):
+                return False
+    return True
+
+
+@njit(**INNER_BORROWING)
+def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array,
+             feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array, mass: Array,
+             inverse: Array) -> bool:
+    """One step of h from the time `now`, which lies after the stamp of `row`."""
+    n = len(parent)
+    for j in range(n):
+        work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]
+    mass_and_bias(parent, gravity, rows, work[_HALF], work[_V], mass, work[_EXTERNAL])
+    for j in range(n):
+        v, own = work[_V, j], p[j]
+        seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[BACKLASH]), work[_HALF, j] + 0.5 * own[BACKLASH])
+        late = now - own[DELAY]
+        error = _mean_command(t, command, total, j, late, late + h, row) - seen - own[BIAS]
+        u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * own[INTEGRAL_ERROR] * error)
+        damping = 0.0
+        if own[KD] != 0.0:
+            at = row
+            while at > 0 and t[at] > late + 0.5 * h:
+                at -= 1
+            u += own[KD] * (own[FOLLOW] * rate[at, j] - v)
+            damping = own[KD]
+        if own[FEED] != 0.0:
+            u += own[FEED] * feed[row, j]
+        work[_ERROR, j] = error
+        if abs(u) > own[U_LIMIT]:
+            u = math.copysign(own[U_LIMIT], u)
+            damping = 0.0
+        elif own[KI] != 0.0:  # the integral waits while the output is cut
+            work[_INTEGRAL, j] += h * (own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * v)
+        gain = own[TORQUE_GAIN] * supply[row, j]
+        motor = gain * u - own[BACK_EMF] * v
+        damping = gain * damping + own[BACK_EMF]
+        if abs(motor) > own[TORQUE_LIMIT]:
+            motor = math.copysign(own[TORQUE_LIMIT], motor)
+            damping = 0.0
+        external = -work[_EXTERNAL, j]
+        work[_BUDGET, j] = friction_budget(own, motor, external, v)
+        work[_TORQUE, j] = motor + external - own[OFFSET] - own[VISCOUS] * v
+        mass[j, j] += own[ARMATURE] + 0.5 * h * (damping + own[VISCOUS])
+    if not _invert(mass, inverse, n):
+        return False
+    for i in range(n):
+        change = 0.0
+        for j in range(n):
+            change += inverse[i, j] * (work[_TORQUE, j] - work[_FRICTION, j])
+        work[_CHANGE, i] = h * change
+    for _ in range(_MAX_SWEEPS):
+        moved = 0.0
+        for j in range(n):
+            if work[_BUDGET, j] <= 0.0 and work[_FRICTION, j] == 0.0:
+                continue
+            old = work[_FRICTION, j]
+            stop = old + (work[_V, j] + work[_CHANGE, j]) / (h * inverse[j, j])
+            new = min(max(stop, -work[_BUDGET, j]), work[_BUDGET, j])
+            work[_FRICTION, j] = new
+            moved = max(moved, abs(new - old) * h * inverse[j, j])
+            for i in range(n):
+                work[_CHANGE, i] -= h * inverse[i, j] * (new - old)
+        if moved < _SWEEP_TOLERANCE:
+            break
+    for j in range(n):
+        work[_V, j] += work[_CHANGE, j]
+        work[_Q, j] = work[_HALF, j] + 0.5 * h * work[_V, j]
+        if not abs(work[_V, j]) < 1e6:
+            return False
+        gap = 0.5 * p[j, BACKLASH]
+        work[_PLAY, j] = min(max(work[_PLAY, j], work[_Q, j] - gap), work[_Q, j] + gap)
+    return True

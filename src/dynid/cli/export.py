@@ -1,0 +1,117 @@
+"""`dynid export`: a result as files for a simulator, and models drawn from its posterior."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.cli.options import Trust, refuse_to_replace
+from dynid.cli.output import Json, console, print_json, progress, table
+
+if TYPE_CHECKING:
+    from dynid.estimate.simulators.exports import Exported
+    from dynid.runs.simulator_files import DrawnFiles
+
+MAX_DRAW_FILES_PRINTED = 4  # paths printed of the files of draws
+
+
+class SimulatorTarget(StrEnum):
+    urdf = "urdf"
+    mjcf = "mjcf"
+    mjlab = "mjlab"
+    isaaclab = "isaaclab"
+    drake = "drake"
+    sdf = "sdf"
+    usd_json = "usd-json"
+
+
+class IsaacFrictionKind(StrEnum):
+    torque = "torque"
+    coefficient = "coefficient"
+
+
+def command(
+    result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
+                                           help="Result folder of `dynid identify -o`.")],
+    output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
+                                         help="File to write; with --draws a folder.")],
+    target: Annotated[SimulatorTarget | None, typer.Option("--for", show_default=False,
+                                                           help="Simulator or format. Optional with --draws, which "
+                                                                "then writes tables only.")] = None,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", show_default=False,
+                                       help="Draw N physically consistent models from the posterior.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    spread: Annotated[float | None, typer.Option(metavar="SHARE", show_default="0.2",
+                                                 help="Relative standard deviation of parameters that the data do "
+                                                      "not determine.")] = None,
+    drives: Annotated[Path | None, typer.Option("--drives", metavar="FILE", show_default=False,
+                                                help="TOML file with a table per joint: stiffness, kd, ki, "
+                                                     "force_limit, velocity_limit, delay, torque_constant, "
+                                                     "resistance.")] = None,
+    source: Annotated[Path | None, typer.Option("--source", metavar="FILE", show_default="the robot of the result",
+                                                help="URDF or MJCF of the same robot to write into.")] = None,
+    with_payload: Annotated[bool, typer.Option("--with-payload",
+                                               help="Add the payload to the link that carries it.")] = False,
+    isaaclab_friction: Annotated[IsaacFrictionKind, typer.Option(
+        help="Meaning of joint friction in Isaac Sim: torque (5.0 and later) or coefficient (before)."
+        )] = IsaacFrictionKind.torque,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    trust: Trust = False,
+    json: Json = False,
+) -> None:
+    """Write an identified robot for a simulator, or models drawn from its uncertainty."""
+    from dynid.runs.simulator_files import ExportOptions, draw_result, export_result, output_paths
+
+    if target is None and not draws:
+        raise typer.BadParameter(f"name one of {', '.join(SimulatorTarget)}, or draw models with --draws N",
+                                 param_hint="--for")
+    if draws < 0:
+        raise typer.BadParameter(f"the number of draws must be above 0, got {draws}", param_hint="--draws")
+    options = ExportOptions("" if target is None else target.value, drives, source, with_payload,
+                            isaaclab_friction.value)
+    refuse_to_replace(output_paths(output, options.target, draws), force)
+    with progress("export") as tell:
+        if draws:
+            drawn = draw_result(result, output, draws, seed, options, spread=spread, trust=trust, tell=tell)
+        else:
+            found = export_result(result, output, options, trust=trust, tell=tell)
+    if json:
+        print_json(drawn.to_dict() if draws else found.to_dict())
+    elif draws:
+        _print_draws(drawn)
+    else:
+        _print(found)
+
+
+def _print(found: Exported) -> None:
+    """Print the loss of every joint, the notes and the files."""
+    to = console()
+    lost = [one for one in found.losses if one.terms]
+    if lost:
+        where = "the logs of the result" if found.is_logged else "random states within the limits"
+        to.print(table(["joint", "torque error", "% of torque", "approximated"],
+                       [(one.joint, f"{one.error:.3g}", f"{one.percent:.2g}", ", ".join(one.terms)) for one in lost],
+                       numbers=["torque error", "% of torque"],
+                       title=f"Torque that {found.target} cannot represent, along {where} (N m or N)"))
+    else:
+        to.print(f"{found.target} represents all terms of the model: no torque is lost.")
+    for note in found.notes:
+        to.print(note, markup=False)
+    for path in found.paths:
+        to.print(str(path), markup=False)
+
+
+def _print_draws(found: DrawnFiles) -> None:
+    """Print how the draws were made, the check of their spread, and the files."""
+    to = console()
+    for sentence in found.draws.sentences:
+        to.print(sentence, markup=False)
+    to.print("The spread of torques was not checked: the result has no regression of these parameters."
+             if found.spread is None else found.spread.sentence, markup=False)
+    for path in found.paths[:MAX_DRAW_FILES_PRINTED]:
+        to.print(str(path), markup=False)
+    if len(found.paths) > MAX_DRAW_FILES_PRINTED:
+        to.print(f"and {len(found.paths) - MAX_DRAW_FILES_PRINTED} more files")

@@ -1,0 +1,48 @@
+"""Separable least squares inside the set of consistent robots: pc-sls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from dynid.arrays import Array
+from dynid.consistency import fit
+from dynid.consistency.consistency import MARGIN, InertiaForm
+from dynid.estimate.consistent import Fill, consistency_of, inside_the_set, prior_rows
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.problem import Problem, method
+from dynid.estimate.separable import separable_fit
+from dynid.regression import Stacked
+from dynid.threads import one_blas_thread
+
+
+@method("pc-sls", "separable least squares among physically consistent robots, including shape parameters of friction",
+        needs={"data", "shape", "torques"}, gives={"shape", "theta"})
+def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: int = 30, tolerance: float = 1e-3,
+                         form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
+                         centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                         intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+    """Weighted least squares inside the set in which the free shape parameters of the model are found as well.
+
+    The criterion is the least misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and eq.
+    2.23 with the conditions of eq. 1.47). Each step of Gauss-Newton is a cone programme in the parameters, from which
+    the steps of the shape are eliminated. The set follows the shape: friction must take power with the shape that it
+    has. Options as in `sls` and `pc-wls`. The standard errors of the shape do not count that conditions rule out
+    some of its values.
+    """
+    limits: dict[str, Any] = {"form": form, "margin": margin, "shapes": shapes, "centres": centres, "masses": masses,
+                              "intervals": intervals}
+    with one_blas_thread():
+        found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance,
+                              inside=partial(_inside, limits))
+        free = replace(found.free, noise=lambda cov_type: found.noise)
+        return inside_the_set(free, "pc-sls", found.regression, found.weights,
+                              consistency_of(free.problem, **limits), fill_with)
+
+
+def _inside(limits: Mapping[str, Any], problem: Problem, stacked: Stacked) -> Array:
+    """Base parameters (base,) of the consistent robot that fits weighted equations best."""
+    prior = prior_rows(problem, None, stacked)
+    return fit(consistency_of(problem, **limits), problem.base, stacked, prior=prior).beta

@@ -1,0 +1,244 @@
+"""An estimate as files for simulators, one function a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError, RobotError
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.export import robot_inertias, urdf_bytes
+from dynid.estimate.simulators.friction_fit import PASSIVE, TorqueLoss, motion_for, simulated_joints
+from dynid.estimate.simulators.joint_values import SimulatedJoint, with_drives
+from dynid.estimate.simulators.mujoco_actuators import mujoco_actuator
+from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
+from dynid.estimate.simulators.usd_table import usd_json
+from dynid.files import write_whole
+from dynid.recording import Samples
+from dynid.robot import Robot
+from dynid.robot.drake_tags import with_rotor_inertias
+from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias
+from dynid.robot.write_mjcf import to_mjcf
+from dynid.robot.write_sdf import to_sdf
+
+_MJCF_NAMES = {"armature": "armature", "damping": "damping", "frictionloss": "frictionloss"}
+_URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """Files of an estimate for a simulator.
+
+    Attributes:
+        target: name of the simulator or format.
+        paths: the files, the main one first.
+        joints: values of every joint as the target has them.
+        losses: for every joint the torque that the target cannot represent.
+        notes: sentences that a user of the files should know.
+        is_logged: whether the losses are along the motion of a log; else along random states within the limits.
+    """
+
+    target: str
+    paths: tuple[Path, ...]
+    joints: tuple[SimulatedJoint, ...]
+    losses: tuple[TorqueLoss, ...]
+    notes: tuple[str, ...]
+    is_logged: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; values that are not known are None."""
+        names = [one for one in vars(self.joints[0]) if one != "name"]
+        return {"target": self.target, "files": [str(path) for path in self.paths],
+                "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},
+                "loss": {one.joint: {"error": one.error, "torque": one.torque, "percent": one.percent,
+                                     "approximated": list(one.terms)} for one in self.losses},
+                "loss_along": "log" if self.is_logged else "random states", "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What a target's function gets: robot, inertias (bodies, 10), joints, and how to write."""
+
+    robot: Robot
+    inertias: Array
+    joints: tuple[SimulatedJoint, ...]
+    path: Path
+    source: str | Path | None
+    unchecked: bool
+    isaaclab_friction: IsaacFriction
+    notes: list[str] = field(default_factory=list)
+
+    def column(self, name: str) -> Array:
+        return np.array([getattr(joint, name) for joint in self.joints])
+
+    def write(self, path: Path, made: str | bytes) -> Path:
+        with write_whole(path, "wb") as file:
+            file.write(made.encode() if isinstance(made, str) else made)
+        return path
+
+
+def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequence[Samples] = (),
+           drives: Mapping[str, Any] | None = None, source: str | Path | None = None, with_payload: bool = False,
+           unchecked: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
+    """Write an estimate for a simulator, and return the files with the torque that each joint loses there.
+
+    Args:
+        estimate: with full parameters.
+        path: of the file; the robot file of a Python target lies beside it.
+        target: one of `TARGETS`.
+        samples: logs over whose motion friction is approximated that the target cannot represent.
+        drives: identified drives by joint, mappings or objects with attributes as `SimulatedJoint` has them.
+        source: URDF or MJCF of the robot to write into. Default: the one the robot was read from.
+        with_payload: add the payload to the link that carries it.
+        unchecked: write also links that are not physically consistent.
+        isaaclab_friction: "torque" (Isaac Sim 5.0 and later) or "coefficient" (before).
+
+    Raises:
+        ModelError: if the target or a drive is not known.
+        NotPossibleError: if the estimate has base parameters only.
+        RobotError: if the target cannot describe the robot.
+    """
+    if target not in TARGETS:
+        raise ModelError(f"there is no target '{target}'; there are {', '.join(TARGETS)}", code="unknown-target")
+    if isaaclab_friction not in ("torque", "coefficient"):
+        raise ModelError("friction of Isaac Lab is a 'torque' (Isaac Sim 5.0 and later) or a 'coefficient' (before), "
+                         f"not '{isaaclab_friction}'", code="unknown-friction")
+    notes: list[str] = []
+    model, inertias = robot_inertias(estimate, with_payload, notes.append)
+    function, holds = TARGETS[target]
+    if target == "isaaclab" and isaaclab_friction == "coefficient":
+        holds = ("armature", "damping")
+    motion = motion_for(estimate, samples)
+    assert estimate.theta is not None  # robot_inertias has asked for it
+    joints, losses = simulated_joints(model, estimate.theta, motion, holds)
+    joints = tuple(replace(joint, force_limit=one.effort) for joint, one in
+                   zip(joints, model.robot.joints, strict=True))
+    joints = with_drives(joints, drives or {})
+    request = _Request(model.robot, inertias, joints, Path(path), source, unchecked, isaaclab_friction, notes)
+    paths = function(request)
+    return Exported(target, paths, joints, losses, tuple(request.notes), motion.is_logged)
+
+
+def _urdf(request: _Request) -> tuple[Path, ...]:
+    return (request.write(request.path, _urdf_with_values(request)),)
+
+
+def _urdf_with_values(request: _Request) -> bytes:
+    fields = {f"{name} {j}": (j, attribute) for name, attribute in _URDF_NAMES.items()
+              for j in range(len(request.joints))}
+    values = {f"{name} {j}": float(value) for name in _URDF_NAMES for j, value in enumerate(request.column(name))}
+    return urdf_bytes(request.robot, request.inertias, values, fields, request.source, unchecked=request.unchecked,
+                      tell=request.notes.append)
+
+
+def _mjcf(request: _Request) -> tuple[Path, ...]:
+    return (request.write(request.path, _mjcf_text(request, with_actuators=True)),)
+
+
+def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
+    """MJCF: the user's own file with values in place, or a new one where the robot does not come from MJCF."""
+    made = {joint.name: mujoco_actuator(joint) for joint in request.joints} if with_actuators else {}
+    actuators = {name: element for name, element in made.items() if element is not None}
+    source = request.source or _mjcf_file(request.robot)
+    if source is not None:
+        values = joint_attributes(request.robot.joint_names, **{name: request.column(name) for name in _MJCF_NAMES})
+        try:
+            return mjcf_with_inertias(_text_of(source), request.robot, request.inertias, values, actuators=actuators,
+                                      unchecked=request.unchecked, tell=request.notes.append)
+        except RobotError as problem:
+            if request.source is not None:
+                raise
+            request.notes.append(f"the MJCF is a new file without shapes, because {problem.reason}")
+    fields = {f"{name} {j}": (j, name) for name in _MJCF_NAMES for j in range(len(request.joints))}
+    values_by_name = {f"{name} {j}": float(value) for name in _MJCF_NAMES for j, value in
+                      enumerate(request.column(name))}
+    return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
+                   unchecked=request.unchecked, tell=request.notes.append)
+
+
+def _mjcf_file(robot: Robot) -> Path | None:
+    """The MJCF that a robot was read from, where it still exists."""
+    path = Path(robot.source) if robot.source.endswith((".xml", ".mjcf")) else None
+    return path if path is not None and path.is_file() else None
+
+
+def _text_of(source: str | Path) -> str:
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return source
+    try:
+        return Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise RobotError(f"{source} cannot be read as MJCF ({problem})") from None
+
+
+def _mjlab(request: _Request) -> tuple[Path, ...]:
+    model = request.write(request.path.with_suffix(".xml"), _mjcf_text(request, with_actuators=False))
+    if not any(joint.stiffness is not None for joint in request.joints):
+        request.notes.append("no gains of a position controller are known, so the robot has no actuators in mjlab; "
+                             "give them with --drives")
+    made = mjlab_config(request.robot.name, model.name, request.joints)
+    return request.write(request.path, made), model
+
+
+def _isaaclab(request: _Request) -> tuple[Path, ...]:
+    try:
+        model, made = request.path.with_suffix(".urdf"), _urdf_with_values(request)
+    except RobotError:
+        model, made = request.path.with_suffix(".xml"), _mjcf_text(request, with_actuators=False).encode()
+    request.write(model, made)
+    text = isaaclab_config(request.robot.name, model.name, request.joints, request.isaaclab_friction)
+    return request.write(request.path, text), model
+
+
+def _drake(request: _Request) -> tuple[Path, ...]:
+    """URDF with Drake's tags; SDFormat with Drake's tags for a robot that a URDF cannot describe."""
+    armature = dict(zip(request.robot.joint_names, map(float, request.column("armature")), strict=True))
+    still = replace(request, joints=tuple(replace(joint, frictionloss=0.0) for joint in request.joints))
+    try:
+        made = with_rotor_inertias(_urdf_with_values(still).decode(), armature)
+    except RobotError as problem:
+        if request.robot.followers is not None or request.path.suffix == ".urdf":
+            raise
+        request.notes.append(f"written as SDFormat, because {problem.reason}")
+        made = _sdf_text(still, with_armature=True)
+    return (request.write(request.path, made),)
+
+
+def _sdf(request: _Request) -> tuple[Path, ...]:
+    return (request.write(request.path, _sdf_text(request, with_armature=False)),)
+
+
+def _sdf_text(request: _Request, *, with_armature: bool) -> str:
+    columns = {"damping": request.column("damping"), "friction": request.column("frictionloss")}
+    if with_armature:
+        columns["armature"] = request.column("armature")
+    return to_sdf(request.robot, request.inertias, joint_attributes(request.robot.joint_names, **columns),
+                  unchecked=request.unchecked)
+
+
+def _usd_json(request: _Request) -> tuple[Path, ...]:
+    return (request.write(request.path, usd_json(request.robot, request.inertias[:request.robot.dof], request.joints)),)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+Target = tuple[Callable[[_Request], tuple[Path, ...]], tuple[str, ...]]
+# By name: the function that writes the files, and which passive values of a joint the target represents.
+TARGETS: dict[str, Target] = {
+    "urdf": (_urdf, ("damping", "frictionloss")),
+    "mjcf": (_mjcf, PASSIVE),
+    "mjlab": (_mjlab, PASSIVE),
+    "isaaclab": (_isaaclab, PASSIVE),
+    "drake": (_drake, ("armature", "damping")),
+    "sdf": (_sdf, ("damping", "frictionloss")),
+    "usd-json": (_usd_json, PASSIVE),
+}
+SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "mjlab": ".py", "isaaclab": ".py", "drake": ".urdf", "sdf": ".sdf",
+            "usd-json": ".json"}

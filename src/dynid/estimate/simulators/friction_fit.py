@@ -1,0 +1,217 @@
+"""Friction and rotor inertia as a simulator can represent them: exactly where it can, else the best fit.
+
+A target knows armature, damping and frictionloss of a joint, or some of these. A joint whose model has other terms
+(load-dependent or Stribeck friction, presliding, offset, a coupling) gets the values, none negative, that predict the
+torque of all its terms best along the motion: non-negative least squares. A rotor inertia stays
+as it is where only friction is approximated, and friction where only a rotor inertia is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.dynamics.following import random_postures
+from dynid.estimate.estimate import Estimate
+from dynid.estimate.simulators.joint_values import SimulatedJoint
+from dynid.model import Model
+from dynid.model.term import MotionSegment
+from dynid.recording import Samples
+from dynid.robot import Robot
+
+PASSIVE = ("armature", "damping", "frictionloss")
+_RANDOM_STATES = 2000  # for a fit without a log
+_DEFAULT_SPEED = 1.0  # rad/s or m/s, of a joint without a velocity limit
+_DEFAULT_ACCELERATION = 5.0  # rad/s^2 or m/s^2, of a joint without an acceleration limit
+_MAX_FIT_ROWS = 20000  # rows of a log that a fit uses: more change nothing
+
+
+@dataclass(frozen=True)
+class TorqueLoss:
+    """Torque that a target cannot represent at one joint, along the motion.
+
+    Attributes:
+        joint: its name.
+        error: root mean square of the difference, N m or N.
+        torque: root mean square of the joint's torque, N m or N.
+        terms: names of the parameters that were approximated.
+    """
+
+    joint: str
+    error: float
+    torque: float
+    terms: tuple[str, ...] = ()
+
+    @property
+    def percent(self) -> float:
+        """The error in percent of the torque; 0 without torque."""
+        return 100.0 * self.error / self.torque if self.torque > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class JointMotion:
+    """Positions, velocities and accelerations (samples, dof) over which friction is compared, and times (samples,)."""
+
+    q: Array
+    dq: Array
+    ddq: Array
+    t: Array | None = None
+    is_logged: bool = True
+
+    @staticmethod
+    def of_samples(samples: Sequence[Samples]) -> JointMotion:
+        """Return the motion of some logs, at most `_MAX_FIT_ROWS` rows; times only where no row is left out."""
+        rows = sum(len(one.q) for one in samples)
+        step = -(-rows // _MAX_FIT_ROWS)
+        q, dq, ddq = (np.vstack([getattr(one, name)[::step] for one in samples]) for name in ("q", "dq", "ddq"))
+        alone = len(samples) == 1 and step == 1 and len(samples[0].segments) == 1
+        return JointMotion(q, dq, ddq, samples[0].t if alone else None)
+
+    @staticmethod
+    def random(robot: Robot, seed: int = 0) -> JointMotion:
+        """Return random states within the limits of the robot, for an estimate without its log."""
+        rng = np.random.default_rng(seed)
+        lower, upper = np.maximum(robot.limit("lower"), -np.pi), np.minimum(robot.limit("upper"), np.pi)
+        q = rng.uniform(lower, np.maximum(upper, lower), (_RANDOM_STATES, robot.dof))
+        if robot.followers is not None and robot.followers.loops is not None:
+            q = random_postures(robot, _RANDOM_STATES, rng)
+        speed, push = robot.limit("velocity"), robot.limit("acceleration")
+        dq = rng.uniform(-1.0, 1.0, q.shape) * np.where(np.isfinite(speed), speed, _DEFAULT_SPEED)
+        ddq = rng.uniform(-1.0, 1.0, q.shape) * np.where(np.isfinite(push), push, _DEFAULT_ACCELERATION)
+        return JointMotion(q, dq, ddq, is_logged=False)
+
+
+def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Collection[str]
+                     ) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
+    """Return the passive values of every joint in a target, and the torque that each loses there.
+
+    Args:
+        model: of the estimate.
+        theta: (parameters,).
+        motion: over which the best fit is meant.
+        holds: which of "armature", "damping" and "frictionloss" the target represents.
+    """
+    parts = _NonRigid(model, theta, motion)
+    found, losses = [], []
+    for j, name in enumerate(model.joint_names):
+        values, rest = _exact(model, theta, j, holds)
+        error = 0.0
+        if rest:
+            columns = {"armature": motion.ddq[:, j], "damping": motion.dq[:, j],
+                       "frictionloss": np.sign(motion.dq[:, j])}
+            values = _approximated(parts.torque[:, j], columns, values, _kept(model, rest))
+            error = _rms(parts.torque[:, j] - _combined(columns, values))
+        losses.append(TorqueLoss(name, error, _rms(parts.total[:, j]), rest))
+        found.append(SimulatedJoint(name, **values))
+    return tuple(found), tuple(losses)
+
+
+def _approximated(torque: Array, columns: Mapping[str, Array], values: Mapping[str, float],
+                  keep: Collection[str]) -> dict[str, float]:
+    """Values of a joint's attributes that predict a torque (samples,) best, some of them as they are."""
+    kept = {one: value for one, value in values.items() if one in keep}
+    fitted = {one: columns[one] for one in values if one not in kept}
+    return {**kept, **_best_fit(torque - _combined(columns, kept), fitted)}
+
+
+def _combined(columns: Mapping[str, Array], values: Mapping[str, float]) -> Array:
+    """Sum of columns (samples,) times their values."""
+    start = np.zeros(len(next(iter(columns.values()))))
+    return sum((value * columns[one] for one, value in values.items()), start)
+
+
+def _rms(signal: Array) -> float:
+    return float(np.sqrt(np.mean(signal ** 2)))
+
+
+def _kept(model: Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Attributes of a joint that stay as they are where some parameters are approximated."""
+    rotors = {model.parameters.items[model.parameters.index(one)].kind.group == "rotor" for one in names}
+    return ("damping", "frictionloss") if rotors == {True} else ("armature",) if rotors == {False} else ()
+
+
+class _NonRigid:
+    """Torques along a motion: of all terms but the rigid bodies, and of the whole model (samples, dof)."""
+
+    def __init__(self, model: Model, theta: Array, motion: JointMotion) -> None:
+        whole = model.with_bodies_if_unset(theta)
+        is_body = np.array([item.body is not None for item in model.parameters])
+        in_log = np.array([item.unit == "s" for item in model.parameters])  # delays describe the log, not the machine
+        links, others = np.where(is_body, theta, 0.0), np.where(is_body | in_log, 0.0, theta)
+        if whole.channels and motion.t is not None:
+            memory = whole.memory(MotionSegment(motion.t, motion.q, motion.dq, motion.ddq))
+            columns = whole.regressor(motion.q, motion.dq, motion.ddq, memory=memory)
+            self.torque = np.asarray(columns @ others)
+        else:
+            self.torque = whole.inverse_dynamics(others, motion.q, motion.dq, motion.ddq)
+        self.total = self.torque + whole.inverse_dynamics(links, motion.q, motion.dq, motion.ddq)
+
+
+def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Values of a joint's attributes that a target holds, and names of the parameters that it does not hold."""
+    values = dict.fromkeys((name for name in PASSIVE if name in holds), 0.0)
+    rest = []
+    for place in np.flatnonzero(model.structure[joint]):
+        item, value = model.parameters.items[place], float(theta[place])
+        if item.body is not None or item.unit == "s" or value == 0.0:
+            continue
+        attribute = item.kind.mjcf
+        alone = int(np.count_nonzero(model.structure[:, place])) == 1
+        if attribute in values and value > 0.0 and alone and values[attribute] == 0.0:
+            values[attribute] = value
+        else:
+            rest.append(item.name)
+    return values, tuple(rest)
+
+
+def _best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
+    """Factors, none negative, of columns (samples,) by name whose sum predicts a torque (samples,) best."""
+    from scipy.optimize import nnls
+
+    if not columns:
+        return {}
+    stacked = np.column_stack(list(columns.values()))
+    size = np.linalg.norm(stacked, axis=0)
+    size[size == 0.0] = 1.0
+    return dict(zip(columns, map(float, nnls(stacked / size, torque)[0] / size), strict=True))
+
+
+def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
+    """Return the motion of logs, or random states where there are none."""
+    assert isinstance(estimate.model, Model)
+    return JointMotion.of_samples(samples) if samples else JointMotion.random(estimate.model.robot)
+
+
+def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str, Array]:
+    """Return armature, damping and frictionloss (draws, dof) by name, for many parameter vectors (draws, parameters).
+
+    They are as `simulated_joints` has them for each vector, for a target that holds all three. The motion is compressed
+    to a triangular factor once for all vectors, which leaves every least-squares fit as it is.
+    """
+    found = {name: np.zeros((len(thetas), model.dof)) for name in PASSIVE}
+    regressor: Array | None = None
+    in_fit = [item.body is None and item.unit != "s" for item in model.parameters]
+    for j in range(model.dof):
+        places = np.flatnonzero(model.structure[j] & in_fit)
+        factor: Array | None = None
+        for k, theta in enumerate(thetas):
+            values, rest = _exact(model, theta, j, PASSIVE)
+            if rest and factor is None:
+                if regressor is None:
+                    regressor = model.with_bodies_if_unset(theta).regressor(motion.q, motion.dq, motion.ddq)
+                own = np.column_stack([motion.ddq[:, j], motion.dq[:, j], np.sign(motion.dq[:, j])])
+                factor = np.asarray(np.linalg.qr(np.hstack([own, regressor[:, j, places]]), mode="r"))
+            if rest and factor is not None:
+                columns = dict(zip(PASSIVE, factor[:, :3].T, strict=True))
+                values = _approximated(factor[:, 3:] @ theta[places], columns, values, _kept(model, rest))
+            for name, value in values.items():
+                found[name][k, j] = value
+    return found
+
+
+def approximated_terms(model: Model, theta: Array, holds: Collection[str]) -> tuple[str, ...]:
+    """Return names of the parameters that a target with these attributes cannot represent."""
+    return tuple(dict.fromkeys(name for j in range(model.dof) for name in _exact(model, theta, j, holds)[1]))

@@ -1,0 +1,83 @@
+"""A robot as SDFormat 1.9 for Gazebo and Drake: the tree with its joints and inertias, no shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.errors import RobotError
+from dynid.escape import xml_attribute, xml_text
+from dynid.robot import inertia as ten
+from dynid.robot.check import possible_inertias
+from dynid.robot.pose import inverse, to_rpy
+from dynid.robot.robot import BASE, Robot
+
+
+def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, Mapping[str, float]] | None = None, *,
+           unchecked: bool = False) -> str:
+    """Return a robot as SDFormat with its own inertias or others (dof, 10).
+
+    Args:
+        robot: a tree without closed loops.
+        inertias: (dof, 10).
+        values: by joint, "damping" (N m s/rad), "friction" (N m) and "armature" (kg m^2), the last as tags that only
+            Drake reads.
+        unchecked: write also bodies that are not physically consistent.
+
+    Raises:
+        RobotError: if the robot has dependent joints, which SDFormat cannot describe here.
+    """
+    if robot.followers is not None:
+        raise RobotError(f"robot '{robot.name}' has mimic joints or closed chains, which are not written as SDFormat",
+                         "write MJCF with --for mjcf", code="closed-chain")
+    numbers = possible_inertias(robot, np.asarray(robot.inertias if inertias is None else inertias),
+                                unchecked=unchecked)
+    is_drake = any("armature" in one for one in (values or {}).values())
+    namespace = ' xmlns:drake="http://drake.mit.edu"' if is_drake else ""
+    lines = ['<?xml version="1.0"?>', f'<sdf version="1.9"{namespace}>', f"  <model name={xml_attribute(robot.name)}>",
+             f"    <link name={xml_attribute(robot.base)}/>",
+             '    <joint name="world_fixed" type="fixed">', "      <parent>world</parent>",
+             f"      <child>{xml_text(robot.base)}</child>", "    </joint>"]
+    for joint, body, row in zip(robot.joints, robot.bodies, numbers, strict=True):
+        parent = robot.base if joint.parent == BASE else robot.body_names[joint.parent]
+        pose = joint.before @ joint.after
+        mass, com, inertia = ten.to_central(row)
+        if body.virtual or mass == 0:
+            raise RobotError(f"link '{body.name}' has no mass, which SDFormat cannot describe",
+                             "write MJCF with --for mjcf")
+        entries = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), ten.entries(inertia), strict=True)
+        lines += [f"    <link name={xml_attribute(body.name)}>",
+                  f"      <pose relative_to={xml_attribute(parent)}>{_pose(pose)}</pose>",
+                  "      <inertial>", f"        <pose>{_text(*com, 0.0, 0.0, 0.0)}</pose>",
+                  f"        <mass>{_text(float(mass))}</mass>",
+                  "        <inertia>" + "".join(f"<{key}>{_text(x)}</{key}>" for key, x in entries) + "</inertia>",
+                  "      </inertial>", "    </link>"]
+    for joint, body in zip(robot.joints, robot.bodies, strict=True):
+        parent = robot.base if joint.parent == BASE else robot.body_names[joint.parent]
+        own = (values or {}).get(joint.name, {})
+        limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity}
+        said = "".join(f"<{key}>{_text(value)}</{key}>" for key, value in limits.items() if np.isfinite(value))
+        kind = "prismatic" if joint.prismatic else "revolute"
+        lines += [f'    <joint name={xml_attribute(joint.name)} type="{kind}">',
+                  f"      <pose>{_pose(inverse(joint.after))}</pose>",
+                  f"      <parent>{xml_text(parent)}</parent>", f"      <child>{xml_text(body.name)}</child>",
+                  "      <axis>", "        <xyz>0 0 1</xyz>",
+                  f"        <dynamics><damping>{_text(own.get('damping', 0.0))}</damping>"
+                  f"<friction>{_text(own.get('friction', 0.0))}</friction></dynamics>",
+                  f"        <limit>{said}</limit>", "      </axis>"]
+        if "armature" in own:
+            lines += [f"      <drake:rotor_inertia>{_text(own['armature'])}</drake:rotor_inertia>",
+                      "      <drake:gear_ratio>1</drake:gear_ratio>"]
+        lines.append("    </joint>")
+    return "\n".join([*lines, "  </model>", "</sdf>", ""])
+
+
+def _pose(pose: ArrayLike) -> str:
+    matrix = np.asarray(pose, dtype=float)
+    return _text(*matrix[:3, 3], *to_rpy(matrix))
+
+
+def _text(*numbers: float) -> str:
+    return " ".join(repr(float(x) + 0.0) for x in numbers)

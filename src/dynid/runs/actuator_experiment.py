@@ -1,0 +1,135 @@
+"""Experiments for actuators on the command line: loads and limits from words, command files and the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.actuators.chains import pendulum
+from dynid.actuators.experiments import ActuatorExperiment, design_actuator_experiment, plan_text
+from dynid.errors import DynidError
+from dynid.escape import csv_line
+from dynid.excitation import Limits, read_limits
+from dynid.excitation.limits.motion_limits import MARGIN
+from dynid.files import free_paths, write_whole
+from dynid.progress import Tell
+from dynid.robot import Robot
+from dynid.runs.safe_motion import Safety, careful
+
+PENDULUM = "pendulum"  # the name of a robot that is one actuator with a known mass on an arm
+PENDULUM_RANGE = 1.5  # rad either way: nearly level, where gravity is largest, and no way over the top
+USUAL_SPEED = 5.0  # rad/s, which bus servos reach; for a pendulum and for joints without a speed limit
+PLAN_FILE = "plan.md"
+
+
+@dataclass(frozen=True)
+class ExperimentRequest:
+    """What is asked of `design_experiment`.
+
+    Attributes:
+        robot: file or name of a robot, or "pendulum".
+        law: drive law.
+        gains: settings of the drive; one value is known, several are tried.
+        values: assumed values of unknown parameters.
+        friction: friction model, "m1" to "m6".
+        masses: masses of the pendulum, kg.
+        length: of the pendulum, m.
+        arm_mass: of its arm, kg.
+        limits: file with limits, or None.
+        margin: share of the robot's ranges and speeds to keep free, or None for the usual one.
+        safety: how carefully a robot moves, whose collisions are not checked here.
+        home: posture in which each part begins and ends, or None.
+        duration, part_duration: s, of all parts and of one.
+        rate: rows per second.
+        seed: of random steps.
+    """
+
+    robot: str
+    law: str
+    gains: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    friction: str = "m4"
+    masses: Sequence[float] = ()
+    length: float | None = None
+    arm_mass: float = 0.0
+    limits: Path | None = None
+    margin: float | None = None
+    safety: Safety = field(default_factory=Safety)
+    home: Sequence[float] | None = None
+    duration: float = 60.0
+    part_duration: float = 10.0
+    rate: float = 100.0
+    seed: int = 0
+
+
+def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: Tell) -> ActuatorExperiment:
+    """Return the experiment that is asked for. machine: the robot, None for a pendulum."""
+    if machine is None:
+        if not request.masses or request.length is None:
+            raise DynidError("a pendulum needs its masses and its length",
+                             "add --mass 0.2,0.5 --length 0.15, in kg and m", "wrong-pendulum")
+        loads = {f"{mass:g} kg": pendulum(mass, request.length, request.arm_mass) for mass in request.masses}
+    else:
+        if request.masses or request.length is not None:
+            raise DynidError("--mass and --length describe a pendulum; the robot's file describes its own links",
+                             f"leave them out, or write {PENDULUM} in place of the robot", "wrong-pendulum")
+        loads = {"": machine}
+    first = next(iter(loads.values()))
+    margin = MARGIN if request.margin is None else request.margin
+    limits = Limits.of(first, margin=margin) if request.limits is None else \
+        read_limits(request.limits, first, request.margin, MARGIN)
+    care: tuple[str, ...] = ()
+    if machine is not None and request.limits is None:
+        limits, care = careful(replace(limits, space=None), first, request.safety, request.home)
+    lower, upper = limits.lower, limits.upper
+    speed = np.where(np.isfinite(limits.velocity), limits.velocity, USUAL_SPEED)
+    if machine is None:
+        lower, upper = np.maximum(lower, -PENDULUM_RANGE), np.minimum(upper, PENDULUM_RANGE)
+    several = {name: values for name, values in request.gains.items() if len(values) > 1}
+    known = {name: float(values[0]) for name, values in request.gains.items() if len(values) == 1}
+    plan = design_actuator_experiment(
+        loads, request.law, gains=several, known=known, values=request.values, friction=request.friction, lower=lower,
+        upper=upper, velocity=speed, home=request.home, duration=request.duration, part_duration=request.part_duration,
+        rate=request.rate, seed=request.seed, tell=tell)
+    plan = replace(plan, notes=(*care, *plan.notes))
+    if machine is None or np.isfinite(limits.velocity).all():
+        return plan
+    name = limits.names[int(np.argmin(np.isfinite(limits.velocity)))]
+    return replace(plan, notes=(*plan.notes, f"'{name}' has no speed limit, so {USUAL_SPEED:g} rad/s is used; give "
+                                             "another in a file with --limits"))
+
+
+def file_names(plan: ActuatorExperiment) -> list[str]:
+    """Return the name of each part's command file, such as 01_chirp_kp_16_0.5_kg.csv."""
+    return [f"{k:02d}_" + re.sub(r"[^A-Za-z0-9.]+", "_", part.title).strip("_") + ".csv"
+            for k, part in enumerate(plan.parts, 1)]
+
+
+def write_experiment(plan: ActuatorExperiment, folder: Path, force: bool = False) -> dict[str, str]:
+    """Write the command files (t, q_NAME ...) and the plan into a folder; return what was written where."""
+    names = file_names(plan)
+    paths = free_paths(folder, {**dict(zip(names, names, strict=True)), "plan": PLAN_FILE}, force)
+    for name, part in zip(names, plan.parts, strict=True):
+        with write_whole(paths[name]) as file:
+            file.write(csv_line(["t", *(f"q_{joint}" for joint in plan.joints)]))
+            for row in np.column_stack([part.t, part.command]):
+                file.write(",".join(f"{number:.9g}" for number in row) + "\n")
+    with write_whole(paths["plan"]) as file:
+        file.write(plan_text(plan, names))
+    return {what: str(path) for what, path in paths.items()}
+
+
+def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
+    """Return the experiment as plain data."""
+    return {"joints": list(plan.joints), "rate": plan.rate, "parts": [
+        {"kind": part.kind, "gains": dict(part.gains), "load": part.load, "duration": float(part.t[-1]),
+         "separates": dict(part.separates)} for part in plan.parts],
+        "parameters": [{"name": name, "unit": unit, "assumed": float(value), "standard_error": float(std)}
+                       for name, unit, value, std in
+                       zip(plan.parameters, plan.units, plan.values, plan.std, strict=True)],
+        "not_identified": list(plan.not_identified), "notes": list(plan.notes)}

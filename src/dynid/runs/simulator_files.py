@@ -1,0 +1,162 @@
+"""An earlier result as files for a simulator, and models drawn from its posterior."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.estimate import Estimate
+from dynid.estimate.draws.posterior import Draws
+from dynid.estimate.draws.table import save_draws
+from dynid.estimate.draws.torque_spread import TorqueSpread
+from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export
+from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
+from dynid.estimate.simulators.python_configs import IsaacFriction
+from dynid.files import read_small, toml_table, try_folder
+from dynid.model import Model
+from dynid.progress import Tell
+from dynid.recording import Samples
+from dynid.recording.preparation import Preparation
+from dynid.regression import Regression
+from dynid.runs.loading import Resting, prepared
+from dynid.runs.models import make_robot
+from dynid.runs.results import REGRESSION, load
+from dynid.runs.settings import RunSettings
+
+TABLES = ("draws.npz", "draws.csv")
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a result is exported.
+
+    Attributes:
+        target: one of `dynid.estimate.simulators.exports.TARGETS`, or empty for tables of draws alone.
+        drives: TOML file with a table per joint, or None.
+        source: URDF or MJCF to write into, or None for the one of the result.
+        with_payload: add the payload to the link that carries it.
+        isaaclab_friction: "torque" or "coefficient".
+    """
+
+    target: str = ""
+    drives: Path | None = None
+    source: Path | None = None
+    with_payload: bool = False
+    isaaclab_friction: IsaacFriction = "torque"
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnFiles:
+    """Draws of a result and where they were written.
+
+    Attributes:
+        draws: the models.
+        spread: spread of torques beside the stated one, or None where the result has no regression to compute it.
+        paths: tables, then one file a draw for the target.
+    """
+
+    draws: Draws
+    spread: TorqueSpread | None
+    paths: tuple[Path, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found = self.draws
+        spread = None if self.spread is None else {
+            "matches": self.spread.matches,
+            "ratio": dict(zip(self.spread.joints, map(float, self.spread.ratio), strict=True))}
+        return {"draws": len(found), "seed": found.seed, "spread": found.spread,
+                "consistent_as_drawn": int(found.as_drawn.sum()), "kept_base": int(found.kept_base.sum()),
+                "moment_rounds": found.rounds, "torque_spread": spread, "files": [str(path) for path in self.paths],
+                "notes": list(found.sentences)}
+
+
+def output_paths(output: Path, target: str, draws: int) -> tuple[Path, ...]:
+    """Files that an export writes first, for a check before the work. output: a file, or with draws a folder."""
+    if draws:
+        return tuple(output / name for name in TABLES)
+    return (output,)
+
+
+def export_result(folder: str | Path, output: Path, options: ExportOptions, *, trust: bool = False,
+                  tell: Tell = lambda sentence: None) -> Exported:
+    """Write the result of a folder for a simulator.
+
+    Friction that the target cannot represent is approximated along the logs of the result where these can be read.
+    """
+    tell("reading the result")
+    estimate, settings = load(folder, trust=trust)
+    drives = _drives(options.drives)
+    samples, notes = _samples(estimate, settings, options, tell)
+    tell("writing")
+    found = export(estimate, output, options.target, samples=samples, drives=drives, source=options.source,
+                   with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction)
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def draw_result(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions, *,
+                spread: float | None = None, trust: bool = False, tell: Tell = lambda sentence: None) -> DrawnFiles:
+    """Write models drawn from the posterior of a result into a folder: two tables, and with a target one file each."""
+    tell("reading the result")
+    estimate, settings = load(folder, trust=trust)
+    try_folder(output)
+    tell(f"drawing {count} models")
+    draws = estimate.draws(count, seed, spread=spread)
+    samples, _ = _samples(estimate, settings, options, tell)
+    motion = motion_for(estimate, samples) if isinstance(estimate.model, Model) else None
+    paths = [output / name for name in TABLES]
+    for path in paths:
+        save_draws(draws, path, motion)
+    if options.target:
+        drives, width = _drives(options.drives), len(str(count))
+        for k, one in enumerate(draws):
+            tell(f"writing model {k + 1} of {count}")
+            path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
+            paths += export(one, path, options.target, samples=samples, drives=drives, source=options.source,
+                            with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
+    return DrawnFiles(draws, _spread(Path(folder), estimate, draws), tuple(paths))
+
+
+def _spread(folder: Path, estimate: Estimate, draws: Draws) -> TorqueSpread | None:
+    """Spread of the draws' torques along the data of the result; None where its regression is of other parameters."""
+    try:
+        return draws.torque_spread(Regression.load(folder / REGRESSION, estimate.model))
+    except (ModelError, RecordingError):
+        return None
+
+
+def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, tell: Tell
+             ) -> tuple[Sequence[Samples], tuple[str, ...]]:
+    """Logs of the result, read only where friction has to be approximated; and a note where they cannot be read."""
+    model, theta = estimate.model, estimate.theta
+    holds = TARGETS[options.target][1] if options.target in TARGETS else PASSIVE
+    if not isinstance(model, Model) or theta is None or not approximated_terms(model, theta, holds):
+        return (), ()
+    try:
+        robot, resting = make_robot(settings), list[Resting]()
+        chosen = Preparation.of(settings.prepare)
+        return [one for _, one in prepared(settings.logs, settings, robot, chosen, tell, resting)], ()
+    except (DynidError, OSError) as problem:
+        return (), (f"friction is approximated at random states within the joint limits, because the logs of the "
+                    f"result cannot be read ({problem})",)
+
+
+def _drives(path: Path | None) -> Mapping[str, Any]:
+    """Drives by joint from a TOML file."""
+    if path is None:
+        return {}
+    try:
+        table = toml_table(read_small(path).decode("utf-8"))
+    except OSError as problem:
+        raise DynidError(f"{path} cannot be read: {problem.strerror or problem}", code="unreadable-drives") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise DynidError(f"{path} is not TOML: {problem}", code="unreadable-drives") from None
+    for joint, values in table.items():
+        if not isinstance(values, dict):
+            raise DynidError(f"{path}: '{joint}' is not a table of values, such as [{joint}] with stiffness = 100.0",
+                             code="unreadable-drives")
+    return table

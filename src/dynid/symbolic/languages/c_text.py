@@ -1,0 +1,110 @@
+"""Text that headers in C and CUDA share: comments, numbers, tables, functions of the standard library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.escape import c_comment, c_string
+from dynid.symbolic.languages.text import exact
+from dynid.symbolic.numbers import of_the_log
+
+if TYPE_CHECKING:
+    from dynid.symbolic.program import Program
+
+_MAX_LINE_LENGTH = 110  # characters of a line of numbers
+_LIBRARY_NAMES = {"abs": "fabs", "max": "fmax", "min": "fmin"}
+
+
+def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) -> str:
+    """The comment at the head of a file: robot, joints, units, parameters, and notes of the language."""
+    model = program.plan.model
+    joints = ", ".join(f"{k} {joint}" for k, joint in enumerate(model.joint_names))
+    what = {"fixed": "The parameter values are constants in the code.",
+            "base": f"p: the {len(program.numbers)} numbers of {name}_p_names.",
+            "full": f"p: {len(program.numbers)} numbers that {name}_prepare computes from the model's parameters."}
+    lines = [f"{name}: dynamics of robot '{model.robot.name}', {model.dof} joints, in {real}.",
+             f"Joints: {joints}.", "Units: rad, m, s, kg, N m, N.", what[program.mode]]
+    if program.plan.follow:
+        followers = model.robot.followers
+        assert followers is not None
+        names = ", ".join(f"{k} {one}" for k, one in enumerate(followers.following))
+        lines.append(f"Joints that depend on loops: {names}; " + (
+            "solved in closed form, on the branch of the robot's posture; where the loops cannot be closed, NaN."
+            if program.plan.solved else "their positions are the input q_follow."))
+    left_out = [getattr(term, "kind", type(term).__name__) for term in of_the_log(model)]
+    if left_out:
+        lines.append(f"Not included, because it belongs to a log and not to the robot: {', '.join(left_out)}.")
+    if program.provenance:
+        lines.append(program.provenance)
+    return "/* " + "\n   ".join(map(c_comment, [*lines, *notes])) + " */"
+
+
+def parameter_tables(program: Program, name: str, real: str) -> str:
+    """Number of joints, and names of p with their matrix or the function that computes p."""
+    model, text = program.plan.model, [f"enum {{ {name}_joints = {program.plan.model.dof} }};"]
+    if program.mode == "fixed":
+        return text[0] + "\n"
+    names = program.parameter_names
+    size = max(len(one.encode(errors="surrogatepass")) for one in names) + 1
+    text.append(f"enum {{ {name}_p_count = {len(names)} }};")
+    text.append(f"static const char {name}_p_names[{len(names)}][{size}] = {{\n"
+                + _wrapped(list(map(c_string, names))) + "};")
+    own = model.parameters.names
+    text.append(f"enum {{ {name}_parameter_count = {len(own)} }};")
+    if program.mode == "base":
+        text.append(f"/* p = matrix theta, theta the model's parameters: {c_comment(' '.join(own))} */")
+        rows = ",\n".join("  {" + _wrapped([c_number(x, real) for x in row]).strip() + "}" for row in program.matrix)
+        text.append(f"static const {real} {name}_p_matrix[{len(names)}][{len(own)}] = {{\n{rows}}};")
+        return "\n".join(text) + "\n"
+    lines = [f"/* The numbers p of the model's parameters theta: {c_comment(' '.join(own))} */",
+             f"static inline void {name}_prepare(const {real} theta[{len(own)}], {real} p[{len(names)}])", "{"]
+    for k, row in enumerate(program.matrix):
+        terms: list[str] = []
+        for c in np.flatnonzero(row):
+            size_text = "" if abs(row[c]) == 1.0 else f"{c_number(abs(row[c]), real)}*"
+            sign = "- " if row[c] < 0 else "+ "
+            terms.append(f"{sign if terms else sign.strip().replace('+', '')}{size_text}theta[{c}]")
+        lines.append(f"  p[{k}] = {' '.join(terms) or c_number(0.0, real)};")
+    return "\n".join([*text, *lines, "}"]) + "\n"
+
+
+def _wrapped(items: list[str]) -> str:
+    lines, line = [], " "
+    for k, item in enumerate(items):
+        piece = f" {item}{',' if k + 1 < len(items) else ''}"
+        if len(line) + len(piece) > _MAX_LINE_LENGTH:
+            lines.append(line)
+            line = " "
+        line += piece
+    return "\n".join([*lines, line])
+
+
+def c_number(value: float, real: str) -> str:
+    """A number as C has it, exact in double."""
+    return exact(value) + ("f" if real == "float" else "")
+
+
+def number_table(values: Array, real: str) -> str:
+    """Rows of numbers in braces."""
+    rows = ["{" + ", ".join(c_number(float(x), real) for x in row) + "}" for row in values]
+    return "{\n      " + ",\n      ".join(rows) + "}"
+
+
+def scalar_function(real: str) -> Callable[[str, Sequence[str]], str]:
+    """How a function of the graph is called on numbers of C."""
+    suffix, zero, one = "f" if real == "float" else "", c_number(0.0, real), c_number(1.0, real)
+
+    def text(function: str, of: Sequence[str]) -> str:
+        if function == "sign":
+            return f"({real})(({of[0]} > {zero}) - ({of[0]} < {zero}))"
+        if function == "greater":
+            return f"({of[0]} > {of[1]} ? {one} : {zero})"
+        if function == "where":
+            return f"({of[0]} != {zero} ? {of[1]} : {of[2]})"
+        return f"{_LIBRARY_NAMES.get(function, function)}{suffix}({', '.join(of)})"
+
+    return text

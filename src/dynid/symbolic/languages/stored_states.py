@@ -1,0 +1,121 @@
+"""Stored states: inputs and results of a program that its self-tests compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.arrays import Array
+
+if TYPE_CHECKING:
+    from dynid.symbolic.program import Program
+
+STATE_COUNT = 3  # states of each function
+ROLLOUT_STEPS = 8  # time steps of a stored rollout
+_TIME_STEP = 1.0 / 1024.0  # s, a number that float has too
+
+
+def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]:
+    """Return inputs and outputs of each function at a few states, (states, size) each.
+
+    The numbers p are the program's own where it has values. Inputs are numbers that `real` has, so that only the
+    rounding of the function itself counts.
+    """
+    from dynid.symbolic.languages.python import compiled
+    rng = np.random.default_rng(0)
+    found = []
+    for function in program.functions:
+        inputs = []
+        for one, size in function.inputs:
+            values = rng.uniform(-1.0, 1.0, (STATE_COUNT, size))
+            if one == "p":
+                values = _numbers(program, rng)
+            elif program.plan.follow and one in ("q", "q_follow"):
+                dof = program.plan.dof
+                at = program.plan.closed_postures[:STATE_COUNT]
+                values = at[:, :dof] if one == "q" else at[:, dof:]
+            inputs.append(_rounded(values, real))
+        outputs = [values.reshape(STATE_COUNT, -1) for values in compiled(program)[function.name](*inputs)]
+        found.append((inputs, outputs))
+    return found
+
+
+def _numbers(program: Program, rng: np.random.Generator) -> Array:
+    """p (states, numbers), the same at every state."""
+    own = None if program.values is None else program.matrix @ program.values
+    return np.tile(rng.uniform(0.5, 1.5, len(program.numbers)) if own is None else own, (STATE_COUNT, 1))
+
+
+def _rounded(values: Array, real: str) -> Array:
+    return values.astype(np.float32).astype(float) if real == "float" else values
+
+
+def has_rollout(program: Program) -> bool:
+    """Whether a rollout can be written: accelerations are known, and positions of dependent joints are no input."""
+    names = [function.name for function in program.functions]
+    return "forward_dynamics" in names and "q_follow" not in dict(program.function("forward_dynamics").inputs)
+
+
+@dataclass(frozen=True)
+class StoredRollout:
+    """A rollout of a few states under a PD law, with its results by "euler" and "rk4".
+
+    Attributes:
+        start: (3, states, dof): q, dq and the reference q_ref; dq_ref is zero.
+        gains: (3, dof): kp, kd and the largest torque.
+        p: (numbers,), or None where parameters are fixed.
+        time_step: s.
+        ends: q and dq (2, states, dof) after `ROLLOUT_STEPS` steps, by method.
+    """
+
+    start: Array
+    gains: Array
+    p: Array | None
+    time_step: float
+    ends: dict[str, Array]
+
+
+def stored_rollout(program: Program, real: str) -> StoredRollout:
+    """Return the rollout that self-tests repeat, computed by the functions of the NumPy module."""
+    rng, dof = np.random.default_rng(1), program.plan.dof
+    start = _rounded(rng.uniform(-1.0, 1.0, (3, STATE_COUNT, dof)), real)
+    if program.plan.follow:
+        start[0] = _rounded(program.plan.closed_postures[:STATE_COUNT, :dof], real)
+        start[2] = start[0]
+    p = None if program.mode == "fixed" else _rounded(_numbers(program, rng)[0], real)
+    gains = _rounded(np.array([np.linspace(2.0, 1.0, dof), np.linspace(0.2, 0.1, dof), np.full(dof, 2.0)]), real)
+    return StoredRollout(start, gains, p, _TIME_STEP,
+                         {method: _rolled(program, method, start, gains, p) for method in ("euler", "rk4")})
+
+
+def _rolled(program: Program, method: str, start: Array, gains: Array, p: Array | None) -> Array:
+    from dynid.symbolic.languages.python import compiled
+    functions, h = compiled(program), _TIME_STEP
+    q, dq, reference = start
+    memory = np.zeros((STATE_COUNT, program.plan.remembers))
+
+    def acceleration(q: Array, dq: Array, tau: Array) -> Array:
+        given: dict[str, Any] = {"q": q, "dq": dq, "tau": tau, "memory": memory, "p": p}
+        found: Array = functions["forward_dynamics"](
+            *(given[one] for one, _ in program.function("forward_dynamics").inputs))[0]
+        return found
+
+    for _ in range(ROLLOUT_STEPS):
+        tau = np.clip(gains[0] * (reference - q) - gains[1] * dq, -gains[2], gains[2])
+        before = q, dq
+        if method == "euler":
+            dq = dq + h * acceleration(q, dq, tau)
+            q = q + h * dq
+        else:
+            speeds, slopes = [dq], [acceleration(q, dq, tau)]
+            for share in (0.5, 0.5, 1.0):
+                q_at, dq_at = q + share * h * speeds[-1], dq + share * h * slopes[-1]
+                speeds.append(dq_at)
+                slopes.append(acceleration(q_at, dq_at, tau))
+            q = q + h / 6.0 * (speeds[0] + 2.0 * (speeds[1] + speeds[2]) + speeds[3])
+            dq = dq + h / 6.0 * (slopes[0] + 2.0 * (slopes[1] + slopes[2]) + slopes[3])
+        if program.plan.remembers:
+            memory = functions["step"](*before, memory, q, dq)[0]
+    return np.array([q, dq])

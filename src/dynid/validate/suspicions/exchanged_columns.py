@@ -1,0 +1,95 @@
+"""Torques or positions of a log that are in the columns of other joints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Ints
+from dynid.findings import Finding
+from dynid.recording.decimate import decimated
+from dynid.validate.hypotheses.hypothesis import Hypothesis
+from dynid.validate.hypotheses.motions import swapped_positions
+from dynid.validate.hypotheses.screen import HypothesisScreen
+from dynid.validate.hypotheses.swaps import swapped_torques
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt, relative_left
+from dynid.validate.suspicions.case import Case, suspect
+from dynid.validate.suspicions.cause_findings import positions_swapped
+from dynid.validate.words import joint_label, joints_listed, listed
+
+MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of some joint
+#                             where columns are exchanged
+SWAP_GAIN = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
+
+
+def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
+    """Return which torques or positions are in the columns of other joints; None where none are.
+
+    Each joint's own equations find any order of the torques. Where they explain another joint's torque as well as their
+    own, or where positions are exchanged, the fit of all joints finds two columns that are exchanged.
+    """
+    if case.problem.model.dof < 2:
+        return None
+    order = swapped_torques(case.tests.rows)
+    found = _two_columns(case) if order is None else _torques_in_order(order)
+    if found is not None and order is not None and len(found.joints) == 2:
+        positions = swapped_positions(*found.joints, len(order))
+        found = min(found, positions, key=lambda one: _left(case, one))
+    if found is None:
+        return None
+    is_torque = found.cause == "torques-swapped"
+    return (_torques_swapped if is_torque else positions_swapped)(case, found, None), found
+
+
+def _torques_in_order(order: Ints) -> Hypothesis:
+    """The torque of each joint is in the column of another one, which `order` (dof,) gives."""
+    moved = tuple(int(j) for j in np.flatnonzero(order != np.arange(len(order))))
+
+    def change(model: Any, logs: Any) -> Any:
+        return model, tuple(replace(log, tau=np.ascontiguousarray(log.tau[:, order]),
+                                    keep=np.ascontiguousarray(log.keep[:, order])) for log in logs)
+
+    return Hypothesis("torques-swapped", moved, change, values=tuple(map(float, order[list(moved)])))
+
+
+def _two_torques(j: int, k: int, dof: int) -> Hypothesis:
+    order = np.arange(dof)
+    order[[j, k]] = k, j
+    return _torques_in_order(order)
+
+
+def _torques_swapped(case: Case, found: Hypothesis, gravity: None) -> Finding:
+    names = case.problem.regression.joints
+    joints = [names[j] for j in found.joints]
+    pairs = [f"the equations of {joint_label(names[j])} explain the torque logged for {joint_label(names[int(k)])}"
+             for j, k in zip(found.joints, found.values, strict=True)]
+    return suspect("torques-swapped", "torques swapped", joints_listed(joints),
+                   f"the torques of {joints_listed(joints)} are exchanged, each in the column of another joint: "
+                   + listed(pairs, 3), joints=joints)
+
+
+def _two_columns(case: Case) -> Hypothesis | None:
+    """Two columns whose exchange lets one set of parameters predict all torques far better."""
+    problem, dof, null = case.problem, case.problem.model.dof, case.trial
+    rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
+    if not problem.data or not rough:
+        return None
+    screen, same = HypothesisScreen.of(problem, problem.data, null.noise()), Hypothesis("")
+    # Exchanged torques first: the screen shares the columns of the motion between them.
+    kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2)],
+             [swapped_positions(j, k, dof) for j, k in combinations(rough, 2)])
+    wanted = screen.relative_left(same) - 0.5 * SWAP_GAIN / dof
+    hopes = [min(((screen.relative_left(one), one) for one in kind), key=lambda pair: pair[0])
+             for kind in kinds if kind]
+    likely = [(_left(case, one), one) for hope, one in hopes if hope < wanted]
+    least, best = min(likely, key=lambda pair: pair[0], default=(np.inf, same))
+    return best if likely and least < _left(case, same) - SWAP_GAIN / dof else None
+
+
+def _left(case: Case, hypothesis: Hypothesis) -> float:
+    """What a hypothesis about columns leaves of the torques of the excerpt, decimated; see `relative_left`."""
+    few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
+    return relative_left(case.problem, few, hypothesis)

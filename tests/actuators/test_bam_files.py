@@ -1,0 +1,79 @@
+"""Files of BAM: published parameters are read and written again, and a log is identified with its own bench."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from refusals import refused
+
+from dynid.actuators.bam_files import BamParameters, bam_log, read_bam_parameters, write_bam_parameters
+from dynid.errors import ModelError, RecordingError
+from dynid.recording.bam_logs import PendulumBench, write_bam
+from dynid.recording.recording import Recording
+
+# params/mx106/m5.json and params/feetech_sts3215_7_4V/m1.json of Rhoban/bam
+MX106 = {"kt": 2.2087822411811935, "R": 2.0142427292798475, "armature": 0.026018155628771758,
+         "friction_base": 1.8812712661235184e-10, "friction_stribeck": 0.12242747179820507,
+         "load_friction_motor": 0.20763710226562626, "load_friction_external": 0.022684350817709906,
+         "load_friction_motor_stribeck": 0.19519320110890795, "load_friction_external_stribeck": 0.08490162305974122,
+         "dtheta_stribeck": 1.7457130513692263, "alpha": 1.138313248724122, "friction_viscous": 0.05066487276724427,
+         "model": "m5", "actuator": "mx106"}
+STS3215 = {"kt": 1.21164135295077, "R": 2.6761663274455603, "armature": 0.02840336348682085,
+           "q_offset": -0.05116067663549731, "friction_base": 0.05239296084748866,
+           "friction_viscous": 0.05908515565091076, "model": "m1", "actuator": "sts3215"}
+
+
+@pytest.mark.parametrize("table", [MX106, STS3215])
+def test_published_parameters_survive(tmp_path: Path, table: dict) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(table))
+    found = read_bam_parameters(tmp_path / "in.json")
+    assert json.loads(write_bam_parameters(found, tmp_path / "out.json").read_text()) == table
+    assert found.values["resistance"] == table["R"] and found.values["coulomb"] == table["friction_base"]
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    ("{", "in.json"), ("[]", "m1 to m6"), ('{"model": "m9"}', "m1 to m6"), ('{"model": "m1", "kt": "x"}', "kt"),
+    ('{"model": "m1", "friction_viscous": NaN}', "friction_viscous"),
+    ('{"model": "m2", "friction_base": 1, "friction_viscous": 1}', "friction_stribeck"),
+])
+def test_other_files_are_refused(tmp_path: Path, text: str, name: str) -> None:
+    (tmp_path / "in.json").write_text(text)
+    with refused(RecordingError, "bad-recording", "in.json", name):
+        read_bam_parameters(tmp_path / "in.json")
+    with refused(RecordingError, "bad-recording", "missing.json"):
+        read_bam_parameters(tmp_path / "missing.json")
+
+
+def test_a_log_brings_its_bench(tmp_path: Path) -> None:
+    t = np.arange(300) / 100
+    log = Recording.from_commands(t, np.sin(t - 0.1)[:, None], np.sin(t)[:, None], voltage=np.zeros((300, 1)))
+    path = write_bam(log, PendulumBench(0.5, 0.2, 0.06, kp=16, vin=7.4, motor="STS3215"), tmp_path / "log.json")
+    found = bam_log(path)
+    assert found.recording.voltage is None  # the recorder wrote zeros
+    assert found.gains == {"kp": 16.0, "vin": 7.4, "gain": 0.166, "limit": 0.97}
+    assert found.robot is not None
+    ten = found.robot.inertias[0]
+    assert ten[9] == pytest.approx(0.56) and ten[0] == pytest.approx((0.5 + 0.02) * 0.04)
+
+
+def test_only_one_actuator_of_the_voltage_law(tmp_path: Path) -> None:
+    with refused(ModelError, "wrong-law", "pd"):
+        write_bam_parameters(_estimate("pd", ("a",)), tmp_path / "out.json")
+    with refused(ModelError, "which-joint", "a, b"):
+        write_bam_parameters(_estimate("voltage", ("a", "b")), tmp_path / "out.json")
+    with refused(ModelError, "unknown-joint", "'c'"):
+        write_bam_parameters(_estimate("voltage", ("a", "b")), tmp_path / "out.json", joint="c")
+    write_bam_parameters(_estimate("voltage", ("a", "b")), tmp_path / "out.json", joint="b", actuator="sts3215")
+    assert read_bam_parameters(tmp_path / "out.json") == BamParameters(
+        "m1", "sts3215", {"armature": 2.0, "coulomb": 2.0, "viscous": 2.0, "kt": 2.0, "resistance": 2.0, "delay": 0.0})
+
+
+def _estimate(law: str, joints: tuple[str, ...]):
+    from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue
+    values = tuple(ActuatorValue(joint, name, "", -0.001 if name == "delay" else 1.0 + k, 0.1, True)
+                   for k, joint in enumerate(joints)
+                   for name in ("armature", "coulomb", "viscous", "kt", "resistance", "delay"))
+    return ActuatorEstimate("robot", joints, law, "m1", values, (), (), (), (), 0.0, 0, 0.0)
