@@ -54,7 +54,8 @@ class Stream:
     def __init__(self, base: BaseParameters, layout_of: Any, joints: tuple[str, ...], method: str,
                  options: StreamOptions) -> None:
         if method not in METHODS:
-            raise ModelError(f"there is no recursive method '{method}'; there are {', '.join(METHODS)}")
+            raise ModelError(f"there is no recursive method '{method}'; there are {', '.join(METHODS)}",
+                             code="unknown-method")
         self.method, self.options = method, options
         self.base, self.prior = base_given(base, options.prior)
         self.layout: Layout = layout_of(self.base)
@@ -62,7 +63,7 @@ class Stream:
         forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
         if method in IN_TURN and (forgetting.name != "none" or options.robust or options.adds):
             raise ModelError(f"method '{method}' processes one joint after another and has no forgetting, robust "
-                             "weights or row selection; give forgetting=None")
+                             "weights or row selection; give forgetting=None", code="forgetting-not-supported")
         if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up")
                                        or options.robust or options.adds):
             raise ModelError(f"method '{method}' supports only exponential, start-up or no forgetting, without robust "
@@ -94,7 +95,7 @@ class Stream:
         if self.method in INSTRUMENTAL:
             if instruments is None:
                 raise ModelError(f"method '{self.method}' needs the reference motion of every sample in addition to "
-                                 "the measured one")
+                                 "the measured one", code="no-reference")
             entries = instrumented_entries(self.layout, instruments, entries)
         if self.method == "s-rls-b":
             add_own(self.recursion, np.ascontiguousarray(entries), keep, self._own)
