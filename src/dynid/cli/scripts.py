@@ -14,7 +14,9 @@ from typing import Any
 from dynid.cli.output import console, print_json, progress, table
 from dynid.errors import DynidError, NotPossibleError
 
-SOURCE = Path(__file__).resolve().parents[3]
+_CLONE = Path(__file__).resolve().parents[3]
+# Beside the source in a clone; a wheel carries them in the package.
+SOURCE = _CLONE if (_CLONE / "benchmarks").is_dir() else Path(__file__).resolve().parents[1] / "scripts"
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Scripts:
         """Name, with dashes, -> file. An underscore at the end of a file's name, which keeps it from hiding an
         installed package, is none of the script's."""
         if not self.folder.is_dir():
-            raise NotPossibleError(f"the {self.noun}s are part of the source repository, not of the installed "
-                                   "package: run this from an editable install of a clone, as created by 'make bench'")
+            raise NotPossibleError(f"the scripts of the {self.noun}s are missing from this installation", "install dynid "
+                                   "again from its wheel or from a clone", code="missing-scripts")
         return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 
