@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from consistency.problems import arm_problem, random_body
+from refusals import refused
 
 from dynid.consistency import Consistency
 from dynid.consistency.prior import entropic_fits, nominal_model
@@ -121,7 +122,7 @@ def test_limits_reach_the_methods() -> None:
     assert np.abs(com).max() <= 0.1 + 1e-9
     with pytest.raises(ModelError, match="keys.*it takes"):
         identify(problem, method="pc-wls", masses=[{"weight": 3}])
-    with pytest.raises(ModelError, match="no collision primitives"):
+    with refused(ModelError, "no-collision-shapes"):
         identify(problem, method="pc-wls", shapes=True)
 
 
@@ -212,9 +213,9 @@ def test_wrong_options_are_refused() -> None:
     for options, words in (({"metric": "manhattan"}, "entropic"), ({"strength": -1.0}, "above zero")):
         with pytest.raises(ModelError, match=words):
             identify(problem, method="pc-ridge", **options)
-    with pytest.raises(ModelError, match="'central', 'nominal'"):
+    with refused(ModelError, "unknown-fill", "central", "nominal"):
         identify(problem, method="pc-wls", fill_with="sand")
-    with pytest.raises(ModelError, match="saved regression"):
+    with refused(ModelError, "needs-data"):
         identify(replace(problem, data=()), method="pc-ridge")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from motions import arm, motion
+from refusals import refused
 
 from dynid.consistency.literature.sqp import _diagonals
 from dynid.errors import ModelError
@@ -21,7 +22,7 @@ def test_methods_of_the_literature_are_pulled_to_the_nominal_model(method: str) 
     away = [np.linalg.norm((identify(problem, method=method, prior_deviation=deviation).values - truth)[bodies])
             for deviation in (None, 0.1, 1e-3)]
     assert away[2] < away[1] < away[0]
-    with pytest.raises(ModelError, match="prior_deviation"):
+    with refused(ModelError, "bad-prior-deviation", "prior_deviation"):
         identify(problem, method=method, prior_deviation=-1.0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from consistency.problems import oracle
 from motions import arm, low_passed, motion
+from refusals import refused
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency
@@ -111,7 +112,7 @@ def test_rows_that_some_joints_leave_out(method: str) -> None:
 def test_a_loss_it_does_not_have_and_no_iteration_are_refused() -> None:
     model, theta = arm()
     problem = Problem.of(model, motion(model, theta, seconds=5.0))
-    with pytest.raises(ModelError, match="pc-irls"):
+    with refused(ModelError, "unknown-loss"):
         identify(problem, method="pc-irls", loss="cauchy")
-    with pytest.raises(ModelError, match="at least one"):
+    with refused(ModelError, "no-iterations"):
         identify(problem, method="pc-ml", iterations=0)

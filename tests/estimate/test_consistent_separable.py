@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from consistency.problems import oracle
 from motions import low_passed
+from refusals import refused
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency
@@ -78,5 +79,5 @@ def test_without_active_conditions_it_is_sls() -> None:
 
 def test_a_model_without_free_shapes_is_refused() -> None:
     samples, _ = short_log(0.1)
-    with pytest.raises(ModelError, match="'pc-sls' needs a model with free shape parameters"):
+    with refused(ModelError, "no-free-shapes", "pc-sls"):
         identify(Problem.of(robot_model(), samples), method="pc-sls")

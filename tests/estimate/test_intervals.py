@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from consistency.problems import arm_problem
+from refusals import refused
 
 from dynid.consistency import Consistency, fit
 from dynid.errors import ModelError
@@ -48,9 +49,9 @@ def test_intervals_reach_the_method_and_bad_ones_are_refused() -> None:
     assert found.theta is not None
     masses = dict(zip(model.parameters.names, found.theta, strict=True))
     assert 4.6 - 1e-6 <= masses["M1"] + masses["M2"] <= 4.7 + 1e-6  # 4.3 in the file; motion does not show it
-    with pytest.raises(ModelError, match="two numbers"):
+    with refused(ModelError, "bad-interval"):
         identify(model, samples, method="pc-wls", intervals={"M2": 3.0})
     with pytest.raises(ModelError, match="larger upper"):
         Consistency(model.parameters, intervals={"M2": (2.0, 1.0)})
-    with pytest.raises(ModelError, match="no parameter"):
+    with refused(ModelError, "unknown-parameter"):
         _ = Consistency(model.parameters, intervals={"Q7": (1.0, 2.0)}).blocks

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
@@ -109,7 +110,7 @@ def test_half_the_bandwidth_is_forgiven_and_a_tenth_is_reported() -> None:
     half = identify(problem(True), method="iv", controller=LAW.slower(0.5))
     assert half.diagnostics["iterations"] <= 7
     assert abs(half.values[0] / TRUTH[0] - 1.0) < 0.02
-    with pytest.raises(NotPossibleError, match="method 'iv' (stopped at iteration|did not settle in)"):
+    with refused(NotPossibleError, "no-instruments", "iv"):
         identify(problem(True), method="iv", controller=LAW.slower(0.1), max_iterations=5, tolerance=1e-4)
 
 
@@ -162,7 +163,7 @@ def test_instruments_that_do_not_see_the_measured_motion_are_one_sentence() -> N
     stuck = replace(log(), q=log().q * [1.0, 0.0])
     samples = prepare(stuck, cutoff=20, decimate=20, slow=0.0)
     blind = Problem.of(MODEL, samples, base=BASE, recordings=stuck, controller=LAW)
-    with pytest.raises(NotPossibleError, match="method 'iv' stopped at iteration 1: the instruments have lost rank"):
+    with refused(NotPossibleError, "instruments-lost-rank", "iv", "1"):
         identify(blind, method="iv", instruments="reference")
 
 
@@ -183,5 +184,5 @@ def test_recordings_must_match_samples() -> None:
     with pytest.raises(ModelError, match="2 recordings were given for 1 sets of samples"):
         Problem.of(MODEL, problem(True).data, base=BASE, recordings=(log(), log()))
     half = log().between(0.0, 20.0)
-    with pytest.raises(ModelError, match="the reference runs from 0 s to 20 s, but the samples to 39.99 s"):
+    with refused(ModelError, "reference-too-short", "0", "20", "39.99"):
         identify(Problem.of(MODEL, problem(True).data, base=BASE, recordings=half, controller=LAW), method="iv")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.controller_fit import identify_controller
@@ -99,11 +100,11 @@ def test_joints_at_rest_have_no_loop_and_logs_without_references_are_refused() -
                     reference=np.hstack([log.reference, 0 * log.reference]), joints=("moves", "rests"))
     found = identify_controller(two, [MASS, 1.0])
     assert [loop.joint for loop in found.loops] == ["moves"] and found.kp.shape == (1,)
-    with pytest.raises(ModelError, match="only 1 of 2 joints"):
+    with refused(ModelError, "joint-at-rest", "1", "2"):
         _ = found.law
-    with pytest.raises(ModelError, match="inertia of joint 2"):
+    with refused(ModelError, "inertia-not-positive", "2"):
         identify_controller(two, [MASS, 0.0])
-    with pytest.raises(RecordingError, match="log.reference="):
+    with refused(RecordingError, "no-reference"):
         fit_loops(Recording(log.t, log.q, log.tau))
 
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from motions import arm, fourier
+from refusals import refused
 
 from dynid.errors import NotPossibleError
 from dynid.recording import Recording
@@ -55,10 +56,10 @@ def test_validating_a_result_goes_on_without_it(folder, tmp_path):
     found = validate_result(tmp_path / "out", [str(folder / "rest.csv"), str(folder / "other.csv")])
     assert len(found.fits) == 1 and [one.code for one in found.findings] == ["log-at-rest"]
     assert json.dumps(found.to_dict(), allow_nan=False)
-    with pytest.raises(NotPossibleError, match="no joint moves"):
+    with refused(NotPossibleError, "log-at-rest"):
         validate_result(tmp_path / "out", [str(folder / "rest.csv")])
 
 
 def test_alone_it_stops_the_run(folder):
-    with pytest.raises(NotPossibleError, match="no joint moves"):
+    with refused(NotPossibleError, "log-at-rest"):
         run(settings(folder, ["rest.csv"]))

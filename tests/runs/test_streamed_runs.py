@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.arrays import lies_on_disk
 from dynid.errors import ModelError
@@ -79,7 +80,7 @@ def test_a_problem_has_all_the_data_that_were_folded(logs: tuple[Path, Path]) ->
     with pytest.raises(ModelError, match="needs exactly the data of its regression"):
         replace(problem, data=(replace(part, segments=part.segments // 5), problem.data[1]))
     saved = replace(problem, data=())
-    with pytest.raises(ModelError, match="a saved regression is not sufficient"):
+    with refused(ModelError, "needs-data"):
         identify(saved, method="irls")
     assert identify(saved).cov_type == "blocks"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid import dynamics
 from dynid.arrays import Array
@@ -81,7 +82,7 @@ def test_where_loops_open_the_time_and_the_joints_are_said() -> None:
     model = Model(robot)
     reference = swing(robot, chain_of(robot).begin[:3])
     push = np.tile([60.0, -60.0, 60.0], (len(reference), 1))
-    with pytest.raises(NotPossibleError, match=r"loop 'ball.* of the simulation, at motor1"):
+    with refused(NotPossibleError, "loops-open", "motor1"):
         simulate(model, model.parameters.nominal, TorqueDriven(push), reference, step=2.5e-4)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
@@ -84,7 +85,7 @@ def test_a_method_that_changes_the_model_is_tested_on_samples():
     found = cross_validate(problem, "sls", estimate=whole)
     assert whole.model is not problem.model
     assert found.mean < 1.5 * whole.diagnostics["relative_error"] + 0.5
-    with pytest.raises(ModelError, match="sls"):
+    with refused(ModelError, "needs-data"):
         cross_validate(replace(problem, data=()), "sls", estimate=whole)
 
 

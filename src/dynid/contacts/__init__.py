@@ -1,5 +1,4 @@
-"""What acts on a robot from outside: the wrench at a frame, when and where something touches it, push or payload."""
-
+"""External wrenches on a robot: estimation at a frame, detection and localisation of contacts, push or payload."""
 from dynid.contacts.contacts import Contact, ContactLog, find_contacts
 from dynid.contacts.external_wrench import ExternalWrench, WrenchRows
 from dynid.contacts.free_motion import FreeMotion, free_motion

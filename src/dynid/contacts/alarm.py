@@ -1,4 +1,4 @@
-"""The level of a statistic that free motion crosses so many times an hour and not more."""
+"""Detection threshold for a given rate of false alarms."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def gaussian_level(dof: int, bandwidth: float, rate: float) -> float:
 
 
 def observed_level(statistic: Array, rate: float, window: float, wanted: float) -> float:
-    """Level that a statistic (m,) seen at `rate` Hz crosses `wanted` times a second, by its own largest values.
+    """Return the level that a statistic (m,) at `rate` Hz crosses `wanted` times per second, extrapolated from its
+    largest values.
 
-    Maxima of blocks much longer than the filter's window are independent; their excess over a high level falls
-    exponentially, and so does the rate beyond what was seen. The mean excess is taken one deviation longer than it was,
-    since the few largest values of a short log must not promise too much. Zero where there are too few.
+    Maxima of blocks much longer than the filter window are independent; their excess over a high level is
+    exponentially distributed. The mean excess is increased by one standard deviation to be conservative for short
+    logs. Zero if there are too few.
     """
     length = max(1, round(_MAXIMUM_WINDOWS * window * rate))
     count = len(statistic) // length

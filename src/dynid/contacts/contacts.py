@@ -1,4 +1,4 @@
-"""contacts: when something touched a robot along a log, on which link, how hard, and whether it is a payload."""
+"""Contacts along a log: time, link, force, and whether they are a payload."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free mot
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """One contact. start, stop: s, of its first and last row. alarm: s, when it was known. link: most probable of those
-    touched; probabilities (links,). wrench, std (6,): mean at the frame, N and N m, and the deviation of one row.
-    link_wrench, link_std (6,): the same at the frame of the link that is touched. peak: largest force at the frame, N,
-    at `peak_time`, s. finding: what it is."""
+    """One contact. start, stop: s, of its first and last row. alarm: s, time of detection. link: most probable;
+    probabilities (links,). wrench, std (6,): mean at the frame, N and N m, and the standard deviation of one row.
+    link_wrench, link_std (6,): the same at the frame of the link. peak: largest force at the frame, N, at
+    `peak_time`, s. finding: its kind."""
 
     start: float
     stop: float
@@ -51,8 +51,8 @@ class Contact:
 
 @dataclass(frozen=True, eq=False)
 class ContactLog:
-    """All that acted along a log. rows: sample by sample, known `delay` s after their times; contacts: one after the
-    other; findings: on the log as a whole."""
+    """External wrenches along a log. rows: per sample, known `delay` s later; contacts: in order; findings: on the
+    whole log."""
 
     source: str
     rows: WrenchRows

@@ -1,4 +1,4 @@
-"""ExternalWrench: the force and moment that something outside exerts on a robot, while it moves."""
+"""Online estimation of the external force and moment on a robot."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ MAX_LINK_ROWS = 50  # rows that tell which link it is
 
 @dataclass(frozen=True, eq=False)
 class WrenchRows:
-    """What acts on the robot, a row a sample. t (m,): s, of what a row is about; it was known `delay` later. wrench
-    (m, 6): N and N m at the frame; covariance (m, 6, 6). statistic (m,): size of the joint torques in their deviations,
-    squared; touched (m,): whether something touches the robot. torques: those of the joints from outside, and
-    torque_covariance (m, dof, dof)."""
+    """External wrenches, one row per sample. t (m,): s, of the row, known `delay` later. wrench (m, 6): N and N m at
+    the frame; covariance (m, 6, 6). statistic (m,): squared Mahalanobis norm of the joint torques; touched (m,):
+    contact flag. torques: external joint torques, and torque_covariance (m, dof, dof)."""
 
     t: Array
     wrench: Array
@@ -108,7 +107,7 @@ class ExternalWrench:
         return self._observer.events
 
     def fresh(self) -> ExternalWrench:
-        """The same for another stream, nothing learnt anew."""
+        """Return a copy for another stream with the same statistics."""
         return ExternalWrench(self.estimate, self.frame, free=self.free, axes=self.axes,
                               prior=(float(self.prior[0]), float(self.prior[3])))
 
@@ -136,9 +135,9 @@ class ExternalWrench:
         return posterior(jacobian, rows.torques.tau, rows.torque_covariance, self.prior)
 
     def link_probabilities(self, rows: WrenchRows) -> Array:
-        """Probability (links,) that each moving link is the one touched in these rows, by which joints feel it.
+        """Return the probability (links,) that each moving link is the one in contact in these rows.
 
-        All rows together count as one push: a wrench that stays as it is says no more the longer it lasts.
+        All rows together count as one push: a constant wrench gives no more information the longer it lasts.
         """
         few = slice(None, None, max(1, len(rows) // MAX_LINK_ROWS))
         evidence = link_evidence(self.robot, rows.torques.q[few], rows.torques.tau[few], rows.torque_covariance[few],
@@ -154,7 +153,7 @@ class ExternalWrench:
         return wrench, covariance, np.sum(solved * torques.tau, axis=1), spread
 
     def _alarm(self, t: Array, statistic: Array) -> Bools:
-        """Whether something touches the robot (m,): from the alarm on until all has been quiet for a while."""
+        """Return the contact flag (m,): from the alarm until the statistic has been low for some time."""
         found = np.zeros(len(t), dtype=bool)
         for k, (now, size) in enumerate(zip(t, statistic, strict=True)):
             if size > _RELEASE * self.free.level:

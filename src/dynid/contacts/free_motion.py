@@ -1,8 +1,8 @@
-"""FreeMotion: how far the torques of a robot that nobody touches are off, and the level that is no chance any more.
+"""Torque errors of a robot without contact, and the detection threshold.
 
-What is left over in free motion has three sources, each with a variance a joint: noise of the torques, noise of the
-accelerations, which the inertia matrix M(q) turns into torques, and dry friction of a joint that is slow, which can be
-anything. They are told apart by how the squares of the residuals go with M(q) and with the share of slow motion.
+Residuals in free motion have three sources, each with a variance per joint: noise of the torques, noise of the
+accelerations, multiplied by the inertia matrix M(q), and the undetermined dry friction of a slow joint. They are
+separated by regression of the squared residuals on M(q) and the share of slow motion.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _MEDIAN = 0.455  # of a squared normal number of variance one
 
 @dataclass(frozen=True, eq=False)
 class FreeMotion:
-    """Statistics of free motion. torque, acceleration, friction (dof,): deviations of the torques, of accelerations,
-    and of the friction of a slow joint, in N m, rad/s^2 and N m or N, m/s^2 and N. bandwidth: rad/s, of the torques
-    from outside. level: that the statistic crosses `alarms` times an hour. seconds: of motion seen. options: of the
-    filter they belong to."""
+    """Statistics of free motion. torque, acceleration, friction (dof,): standard deviations of torques,
+    accelerations, and friction of a slow joint, in N m, rad/s^2 and N m or N, m/s^2 and N. bandwidth: rad/s, of the
+    external torques. level: crossed `alarms` times per hour. seconds: duration. options: of the filter."""
 
     estimate: Estimate
     torque: Array
@@ -70,7 +69,7 @@ class FreeMotion:
 
 def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: Way = "momentum", window: float = 0.03,
                 alarms: float = 1.0) -> FreeMotion:
-    """The statistics of logs in which nobody touches the robot; alarms: that may be false, an hour."""
+    """Return the statistics of logs without contact; alarms: allowed false alarms per hour."""
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
     if not recordings or sum(one.duration for one in recordings) < MIN_FREE_SECONDS:
@@ -141,7 +140,7 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
 
 
 def _with_level(found: FreeMotion, torques: OutsideTorques) -> FreeMotion:
-    """With the level of the alarm: that of normal noise, or what the largest values of this log ask for."""
+    """Return the statistics with the threshold: that of normal noise, or from the largest values of this log."""
     rate, wanted = found.options.rate, found.alarms / 3600.0
     unit = found.whitened(torques)
     change = np.diff(unit, axis=0)[np.diff(torques.t) < 1.5 / rate] * rate

@@ -1,4 +1,4 @@
-"""Whether what acts on a robot is a push or a payload, which moves with the body: its wrench is gravity and inertia."""
+"""Classification of an external wrench as a push or a payload, which moves with the body."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _RANK_TOLERANCE = 1e-6  # of the largest singular value
 
 @dataclass(frozen=True, eq=False)
 class HypothesisFit:
-    """A hypothesis of what acts: its numbers with deviations, the mean square left over in deviations, and the share it
-    explains."""
+    """Fit of a hypothesis: its values with standard deviations, the normalised mean square residual, and the
+    explained share."""
 
     values: Array
     std: Array
@@ -35,7 +35,7 @@ class HypothesisFit:
 
 
 def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str) -> Finding:
-    """What a contact is, in words; rows: of the contact alone. link: the one that is touched."""
+    """Return the finding on a contact; rows: of the contact alone. link: the touched one."""
     window = outside.free.options.used_window
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])

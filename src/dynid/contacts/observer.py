@@ -1,10 +1,10 @@
-"""Observer: the joint torques of whatever acts on a robot from outside, sample by sample.
+"""Observer of external joint torques, sample by sample.
 
-    momentum   sum g' P + sum g F = sum g tau: what a momentum observer integrates, over a window, without its own state
-    inverse    torques of the inverse model and those measured, both through one low-pass
+    momentum   sum g' P + sum g F = sum g tau: a momentum observer as a finite filter over a window
+    inverse    torques of the inverse model and measured torques, both low-pass filtered
 
-P and F are momentum and force (`MomentumForm`), g a kernel of `RowFilter`. Rows come from `Feed`, as those of `Online`.
-Friction that depends on load is evaluated at the torque that the gears transmit (`TransmittedTorque`).
+P and F are momentum and force (`MomentumForm`), g a kernel of `RowFilter`. Rows come from `Feed`, as those of
+`Online`. Load-dependent friction is evaluated at the torque transmitted by the gears (`TransmittedTorque`).
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class FilterOptions:
 
 
 class OutsideTorques(NamedTuple):
-    """Joint torques from outside, a row a sample. t (m,): s, of what a row is about. q, dq (m, dof): as filtered. tau
-    (m, dof): N m or N. model (m, dof, dof): covariance of tau from that of the parameters. slow (m, dof): share of the
-    window in which a joint was slow, where dry friction can be anything."""
+    """External joint torques, one row per sample. t (m,): s. q, dq (m, dof): filtered. tau (m, dof): N m or N. model
+    (m, dof, dof): covariance of tau from that of the parameters. slow (m, dof): share of the window in which a joint
+    was slow."""
 
     t: Array
     q: Array
@@ -118,16 +118,16 @@ class ModelRows:
 
 @dataclass(frozen=True, eq=False)
 class TransmittedTorque:
-    """Torques that the gears transmit, from the measured ones and the friction of an estimate.
+    """Torques transmitted by the gears, from the measured ones and the friction of an estimate.
 
-    The inertia of the rotors is not taken off, since accelerations are not known in time. What acts from outside is
-    transmitted as well, and its friction with it.
+    Rotor inertia is not subtracted, since accelerations are not available in time. External torques are transmitted
+    too, with their friction.
 
     Attributes:
         model: the identified one.
         theta: (parameters,), of it.
-        of_joints: (parameters,), the same without bodies and without friction that depends on load.
-        loaded: friction that depends on load, with its columns.
+        of_joints: (parameters,), the same without bodies and load-dependent friction.
+        loaded: load-dependent friction, with its columns.
     """
 
     model: Model
@@ -161,7 +161,7 @@ class TransmittedTorque:
 
 
 class Observer:
-    """Torques from outside of a robot with the identified base parameters as they are."""
+    """External torques of a robot with its identified base parameters."""
 
     def __init__(self, estimate: Estimate, options: FilterOptions) -> None:
         self.estimate, self.options = estimate, options

@@ -1,7 +1,7 @@
-"""The wrench at a frame that joint torques tell of, with a prior that keeps singular postures sane, and on which link.
+"""Bayesian estimate of the wrench at a frame from joint torques, and of the link in contact.
 
-tau = J' F + noise with noise ~ N(0, C) and F ~ N(0, P0) give F ~ N(P J C^-1 tau, P), P = (J C^-1 J' + P0^-1)^-1. Where
-the posture does not show a direction, P keeps the prior's deviation there instead of a pseudo-inverse's noise.
+tau = J' F + noise with noise ~ N(0, C) and F ~ N(0, P0) give F ~ N(P J C^-1 tau, P), P = (J C^-1 J' + P0^-1)^-1. In
+directions that the posture does not determine, P keeps the prior's standard deviation.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def posterior(jacobian: Array, tau: Array, covariance: Array, prior: Array) -> t
 
 
 def link_evidence(robot: Robot, q: Array, tau: Array, covariance: Array, prior: Array) -> Array:
-    """Log of the evidence (m, links) that each moving link is the one touched, by which joints feel it.
+    """Return the log evidence (m, links) that each moving link is in contact.
 
-    A wrench on a link is felt by the joints that carry it alone: tau ~ N(0, C + J' P0 J), J that of the link's frame.
+    A wrench on a link affects only the joints that carry it: tau ~ N(0, C + J' P0 J), J that of the link's frame.
     """
     found = np.zeros((len(q), robot.dof))
     for i, name in enumerate(robot.body_names):

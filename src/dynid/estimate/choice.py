@@ -93,7 +93,8 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
     for name in (*names, *given):
         find_method(name)
     if not names or AUTO in names:
-        raise ModelError("method 'auto' needs the names of one or more other methods to choose from")
+        raise ModelError("method 'auto' needs the names of one or more other methods to choose from",
+                         code="no-candidates")
     fits: dict[str, Estimate] = {}
     failures: dict[str, str] = {}
     for name in names:

@@ -52,7 +52,7 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
         found = limits_from_shapes(robot)
         if not found:
             raise ModelError(f"robot '{robot.name}' has no collision primitives to take limits from; "
-                             "give boxes under 'centres' instead")
+                             "give boxes under 'centres' instead", code="no-collision-shapes")
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
@@ -64,7 +64,8 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
 def _interval(text: str, pair: Any) -> tuple[float, float]:
     """A lower and an upper value from a run file."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(x, int | float) for x in pair):
-        raise ModelError(f"the interval of '{text}' must be two numbers, [lower, upper], got {pair!r}")
+        raise ModelError(f"the interval of '{text}' must be two numbers, [lower, upper], got {pair!r}",
+                         code="bad-interval")
     return float(pair[0]), float(pair[1])
 
 
@@ -322,7 +323,8 @@ def active_names(best: Fit) -> list[str]:
 
 def _nominal(problem: Problem, consistency: Consistency, fill_with: Fill) -> Nominal | None:
     if fill_with not in ("auto", "central", "nominal"):
-        raise ModelError(f"undetermined combinations are filled with 'central', 'nominal' or 'auto', not '{fill_with}'")
+        raise ModelError(f"undetermined combinations are filled with 'central', 'nominal' or 'auto', not '{fill_with}'",
+                         code="unknown-fill")
     if fill_with == "central" or (fill_with == "auto" and consistency.form != "pseudo"):
         return None
     try:

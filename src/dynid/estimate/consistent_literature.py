@@ -111,7 +111,8 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
     """The nominal model (parameters,) that a method is to be pulled to, NaN for friction and the like without one."""
     if not (deviation > 0 and np.isfinite(deviation)):
-        raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}")
+        raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}",
+                         code="bad-prior-deviation")
     values = problem.nominal if problem.nominal is not None else np.array(
         [np.nan if item.nominal is None else item.nominal for item in problem.model.parameters], dtype=float)
     for body, places in problem.model.parameters.bodies.items():

@@ -55,9 +55,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     errors, and ["friction_to_zero"] the symbols whose nominal values have less evidence.
     """
     if metric not in ("entropic", "euclidean"):
-        raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'")
+        raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'", code="unknown-metric")
     if strength is not None and not (np.isfinite(strength) and strength > 0):
-        raise ModelError(f"the strength of pc-ridge must be a number above zero, got {strength}")
+        raise ModelError(f"the strength of pc-ridge must be a number above zero, got {strength}", code="bad-strength")
     with one_blas_thread():
         consistency = consistency_of(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
         nominal = nominal_model(consistency, problem.nominal)
@@ -217,7 +217,8 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     if cov_type not in (None, "posterior"):
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible "
                                "for pc-ridge: its standard errors include "
-                               "errors of the nominal model", "remove cov_type, or use method 'pc-wls'")
+                               "errors of the nominal model", "remove cov_type, or use method 'pc-wls'",
+                               code="cov-type-not-possible")
     base, stacked, pull = problem.base, fitted.stacked, fitted.pull
     columns, parts = stacked.r @ base.matrix, _Parts.of(problem, fitted.chosen, stacked, pull)
     gain = parts.gain

@@ -97,4 +97,4 @@ def reweighted_inside(problem: Problem, consistency: Consistency, beta: Array, w
         still = np.all(np.abs(beta - before)[solution.identified] <= steps.tolerance * unit[solution.identified])
         if still or step == steps.most:
             return Reweighted(beta, regression, step)
-    raise ModelError(f"a reweighted fit needs at least one iteration, got {steps.most}")
+    raise ModelError(f"a reweighted fit needs at least one iteration, got {steps.most}", code="no-iterations")

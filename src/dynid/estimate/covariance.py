@@ -130,11 +130,12 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
     if cov_type == "correlated" and not problem.data:
         raise NotPossibleError("cov_type 'correlated' needs the samples, but only the compressed regression is "
                                "available",
-                               "use cov_type 'blocks' or 'independent'")
+                               "use cov_type 'blocks' or 'independent'", code="cov-type-needs-data")
     if cov_type == "blocks" and blocks < FEWEST_BLOCKS:
         raise NotPossibleError(f"cov_type 'blocks' needs {FEWEST_BLOCKS} "
                                "blocks of time or more, but the equations "
-                               f"of this method have {blocks}", "use cov_type 'correlated' or 'independent'")
+                               f"of this method have {blocks}", "use cov_type 'correlated' or 'independent'",
+                               code="too-few-blocks")
     if cov_type not in ("correlated", "blocks", "independent"):
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this method",
                                "use 'correlated', 'blocks' or 'independent'")

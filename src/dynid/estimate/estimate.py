@@ -133,7 +133,7 @@ class Estimate:
         """Return confidence intervals (base, 2) of this level; infinite if not identified."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
-            raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
+            raise ModelError(f"the level of an interval must be between 0 and 1, got {level}", code="bad-level")
         share = 0.5 * (1.0 + level)
         freedom = self.uncertainty.degrees_of_freedom
         reach = float(ndtri(share) if np.isinf(freedom) else stdtrit(freedom, share)) * self.std
@@ -183,7 +183,8 @@ class Estimate:
         parameters = self.model.parameters
         if self.theta is not None and name in parameters.names:
             return float(self.theta[parameters.index(name)])
-        raise ModelError(f"there is no base parameter '{name}'; there are {', '.join(self.names)}")
+        raise ModelError(f"there is no base parameter '{name}'; there are {', '.join(self.names)}",
+                         code="unknown-base-parameter")
 
     def plot(self) -> Any:
         """A plotly figure of the base parameters with their 95 % intervals, poorly determined ones in grey."""

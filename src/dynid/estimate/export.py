@@ -51,7 +51,7 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
                          "write MJCF with --for mjcf", code="closed-chain")
     if text is None:
         raise RobotError(f"robot '{robot.name}' does not come from a URDF ({robot.source}); give one of "
-                         "the same links and joints as `source`, or write MJCF")
+                         "the same links and joints as `source`, or write MJCF", code="no-urdf")
     if isinstance(text, bytes):  # one call for each, since text comes back as what it was given as
         return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
     made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, tell=tell)
@@ -75,7 +75,7 @@ def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str],
     """The model and the ten numbers of every body (dof, 10), those of bodies on mimic joints behind them."""
     model, theta = estimate.model, estimate.theta
     if not isinstance(model, Model):
-        raise ModelError("a custom model has no robot that could be written to a file")
+        raise ModelError("a custom model has no robot that could be written to a file", code="model-without-robot")
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
                                "them; use a method that gives full parameters, such as pc-wls, pc-ridge or ridge",
@@ -94,7 +94,8 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
     robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
     missing = [body.name for body in robot.bodies if body.name not in places and not body.virtual]
     if missing:
-        raise ModelError(f"the model has no inertial parameters of link '{missing[0]}'; add the rigid bodies' term")
+        raise ModelError(f"the model has no inertial parameters of link '{missing[0]}'; add the rigid bodies' term",
+                         code="no-inertial-parameters")
     inertias = np.array([theta[places[name]] if name in places else np.zeros(10) for name in robot.body_names])
     links = (*robot.body_names, *(follows.names if follows else ()))
     hung = {f"payload {term.label}": links[term.body(robot)] for term in model.terms if isinstance(term, Payload)}

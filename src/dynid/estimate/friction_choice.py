@@ -141,7 +141,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
         NotPossibleError: if there are too few intervals of time for a comparison.
     """
     if not isinstance(model, Model):
-        raise ModelError("friction is chosen for a model made from a robot and terms")
+        raise ModelError("friction is chosen for a model made from a robot and terms", code="model-without-robot")
     logs = (data,) if isinstance(data, Samples) else tuple(data)
     core = tuple(term for term in model.terms if getattr(term, "kind", "") not in REPLACED)
     has_rotor = any(getattr(term, "kind", "") in _HAVE_ROTORS for term in core)
@@ -156,7 +156,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     regression = problem.regression
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         raise NotPossibleError("the data have too few blocks of time for a choice of friction by cross-validation",
-                               "name the friction with --friction, or record a longer motion")
+                               "name the friction with --friction, or record a longer motion", code="too-few-blocks")
     base = problem.base
     groups = _groups(base, has_rotor)
     search = RidgeSearch.of(regression, groups)

@@ -278,7 +278,8 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
     """Return the estimate from the requested start, or with "auto" from the first that succeeds."""
     if source not in ("simulation", "transfer", "reference"):
-        raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'")
+        raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'",
+                         code="unknown-instruments")
     if isinstance(problem.model, FlexibleModel):
         return _flexible(problem, name, source, options, solver)
     if source != "simulation" or options.start != "auto":

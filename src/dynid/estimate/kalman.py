@@ -307,14 +307,15 @@ def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -
     """Return the estimate of a filter; one that diverges is run again with a smaller initial standard deviation."""
     parts = problem.as_logged()
     if options.passes < 1 or not options.start_deviation > 0:
-        raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero")
+        raise ModelError(f"method '{name}' needs at least one pass and a start_deviation above zero",
+                         code="bad-filter-options")
     least = weighted_least_squares(problem).values
     if options.start == "nominal":
         first = problem.base.reduce(problem.need_nominal(name))
     elif options.start == "wls":
         first = least
     else:
-        raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{options.start}'")
+        raise ModelError(f"method '{name}' starts from 'wls' or 'nominal', not '{options.start}'", code="unknown-start")
     dynamics = Dynamics(problem, np.max([np.abs(part.dq).max(axis=0) for part in parts], axis=0))
     runner = Filter(name, problem, step, options, dynamics, parts, least)
     for share in _START_SHARES[:-1]:

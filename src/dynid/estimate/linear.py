@@ -49,7 +49,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
         raise NotPossibleError("the equations contain values that are too large: a "
                                "signal or a known value is not plausible for a robot", "check units and known values")
     if not np.any(norms > 0):
-        raise NotPossibleError("the motion does not excite any parameter: no joint moves")
+        raise NotPossibleError("the motion does not excite any parameter: no joint moves", code="nothing-excited")
     kept, alike = _excited(regression, stacked, norms)
     solved = np.zeros(b, dtype=bool)
     solved[kept] = True
@@ -131,5 +131,5 @@ def stack_enough(regression: Regression, weights: Array | None) -> Stacked:
     stacked = regression.stack(weights)
     if stacked.rows <= len(regression.base):
         raise NotPossibleError(f"{stacked.rows} equations cannot determine {len(regression.base)} base parameters; "
-                               "record a longer motion")
+                               "record a longer motion", code="too-few-equations")
     return stacked

@@ -89,7 +89,8 @@ def fit_loops(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...
     missing = [log.source for log in logs if log.reference is None]
     if missing or not logs:
         raise RecordingError(f"{missing[0] if missing else 'no log'}: a closed loop can be estimated only with its "
-                             "reference; map the commanded positions with --set 'log.reference=[...]'")
+                             "reference; map the commanded positions with --set 'log.reference=[...]'",
+                             code="no-reference")
     paths = [Reference.from_recording(log) for log in logs]
     rate = min(path.rate for path in paths)
     stride = max(1, -(-sum(map(len, paths)) // _TICKS))

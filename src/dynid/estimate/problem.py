@@ -177,7 +177,7 @@ class Problem:
         if self.nominal is None:
             missing = [p.name for p in self.model.parameters if p.nominal is None]
             raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot file gives none "
-                             f"for {', '.join(missing[:5]) or 'them'}")
+                             f"for {', '.join(missing[:5]) or 'them'}", code="no-nominal-values")
         return self.nominal
 
 
@@ -283,7 +283,7 @@ def find_method(name: str) -> Method:
     if name not in _METHODS and name in plugin_names("dynid.methods"):
         load_plugin("dynid.methods", name)
     if name not in _METHODS:
-        raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}")
+        raise ModelError(f"there is no method '{name}'; there are {', '.join(methods())}", code="unknown-method")
     return _METHODS[name]
 
 
@@ -342,32 +342,35 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
     for option in options:
         if option not in chosen.options:
             raise ModelError(f"method '{method}' has no option '{option}'; it has "
-                             f"{', '.join(chosen.options) or 'none'}")
+                             f"{', '.join(chosen.options) or 'none'}", code="unknown-option")
     check_options(method, chosen.function, options)
     if not isinstance(problem, Problem):
         if data is None:
             raise ModelError("identify needs data as well as a model: identify(model, samples)")
         problem = Problem.of(problem, data, known=known)
     elif data is not None or known is not None:
-        raise ModelError("a problem already contains its data and known parameters; give those to Problem.of")
+        raise ModelError("a problem already contains its data and known parameters; give those to Problem.of",
+                         code="data-given-twice")
     if "data" in chosen.needs:
         problem = problem.whole()
     if chosen.needs & {"data", "excerpt"} and not problem.data:
-        raise ModelError(f"method '{method}' reads the data again, so a saved regression is not sufficient")
+        raise ModelError(f"method '{method}' reads the data again, so a saved regression is not sufficient",
+                         code="needs-data")
     if "torques" in chosen.needs and problem.filtered is not None:
         raise ModelError(f"method '{method}' needs torque equations and cannot use equations = '{problem.filtered}'; "
-                         "use equations = 'torque', or another method, such as 'wls'")
+                         "use equations = 'torque', or another method, such as 'wls'", code="needs-torque-equations")
     if "joints" in chosen.needs and problem.regression.dof != problem.model.dof:
         raise ModelError(f"method '{method}' processes one joint at a time and cannot use equations = "
                          f"'{problem.filtered}', which has rows of the whole robot; use 'kernel' or 'torque', or "
-                         "another method, such as 'rls'")
+                         "another method, such as 'rls'", code="needs-joint-equations")
     if "exact" in chosen.needs and problem.regression.prior is not None:
         raise ModelError(f"method '{method}' supports only exactly known parameters; give "
-                         f"{', '.join(problem.regression.prior.known)} without a standard deviation, or remove them")
+                         f"{', '.join(problem.regression.prior.known)} without a standard deviation, or remove them",
+                         code="needs-exact-values")
     if "rigid" in chosen.needs and isinstance(problem.model, FlexibleModel):
         raise ModelError(f"method '{method}' processes one torque per "
                          "joint, but flexible joints have two equations "
-                         "each", "use 'iv', 'wls' or a pc- method of least squares")
+                         "each", "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))

@@ -84,12 +84,13 @@ class _Rule:
 
     def __post_init__(self) -> None:
         if self.criterion not in RULES:
-            raise ModelError(f"essential parameters are selected by {', '.join(RULES)}, not by '{self.criterion}'")
+            raise ModelError(f"essential parameters are selected by {', '.join(RULES)}, not by '{self.criterion}'",
+                             code="unknown-criterion")
         if self.rows not in ROWS:
-            raise ModelError(f"the F-test uses {' or '.join(ROWS)} rows, not '{self.rows}'")
+            raise ModelError(f"the F-test uses {' or '.join(ROWS)} rows, not '{self.rows}'", code="unknown-rows")
         if not (self.threshold > 0 and 0 < self.alpha < 1):
             raise ModelError(f"a threshold must be above zero and alpha between 0 and 1, got {self.threshold} and "
-                             f"{self.alpha}")
+                             f"{self.alpha}", code="bad-threshold")
 
     def facts(self, removed: list[Removal], before: float) -> dict[str, Any]:
         """For the diagnostics of an estimate."""
@@ -122,7 +123,8 @@ def essential(problem: Problem, *, criterion: str = "deviation", threshold: floa
     chosen = find_method(method)
     if "theta" in chosen.gives:
         raise ModelError(f"method '{method}' needs complete inertias and "
-                         "cannot drop base parameters", "use 'wls', 'iv' or another method of base parameters")
+                         "cannot drop base parameters", "use 'wls', 'iv' or another method of base parameters",
+                         code="needs-all-parameters")
     if method in _EXACT_METHODS:
         found = _least_squares(problem, rule, method, weights, {})
     elif "shape" in chosen.gives:
@@ -155,7 +157,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
     free = count - len(first)
     if rule.criterion == "f-test" and free < 1:
         raise NotPossibleError(f"{count:.0f} {rule.rows} rows are too few for an F-test of {len(first)} base "
-                               "parameters; record a longer motion")
+                               "parameters; record a longer motion", code="too-few-rows")
     view = FoldedView(stacked, noisy.middle, stacked.select(first).rest, free)
     choose = chooser(rule.criterion, rule.threshold, view, first, stacked)
 

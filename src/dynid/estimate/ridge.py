@@ -40,9 +40,9 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
     (`nominal_errors`). Parameters that the data do not excite are marked as not identified.
     """
     if rule not in RULES:
-        raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}")
+        raise ModelError(f"method 'ridge' has no rule '{rule}'; it has {', '.join(RULES)}", code="unknown-rule")
     if strength is not None and not (np.isfinite(strength) and strength > 0):
-        raise ModelError(f"the strength of method 'ridge' must be above zero, got {strength}")
+        raise ModelError(f"the strength of method 'ridge' must be above zero, got {strength}", code="bad-strength")
     (nominal, scale), regression = nominal_and_scales(problem), problem.regression
     weights = joint_weights(regression)
     stacked = stack_enough(regression, weights)
@@ -162,7 +162,8 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
              if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]
     if len(whole) < 3:
         raise NotPossibleError(f"the data have only {len(whole)} blocks of time, too few to choose the strength of "
-                               "method 'ridge' by cross-validation; give one, or record a longer motion")
+                               "method 'ridge' by cross-validation; give one, or record a longer motion",
+                               code="too-few-blocks")
     errors = np.zeros((len(whole), len(strengths)))
     others = regression.without_each()
     for row, k in enumerate(whole):

@@ -77,9 +77,9 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
 def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
     """Return the requested loss of a method."""
     if loss not in LOSSES:
-        raise ModelError(f"method '{name}' has no loss '{loss}'; it has {', '.join(LOSSES)}")
+        raise ModelError(f"method '{name}' has no loss '{loss}'; it has {', '.join(LOSSES)}", code="unknown-loss")
     if tuning is not None and not tuning > 0:
-        raise ModelError(f"the tuning of method '{name}' must be above zero, got {tuning}")
+        raise ModelError(f"the tuning of method '{name}' must be above zero, got {tuning}", code="bad-tuning")
     return LOSSES[loss]() if tuning is None else LOSSES[loss](tuning)
 
 
@@ -103,7 +103,8 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
     def found(cov_type: CovType | None) -> ScoreNoise:
         if cov_type not in (None, "correlated"):
             raise NotPossibleError(f"cov_type '{cov_type}' is not possible for robust least squares, which weights "
-                                   "rows one by one", "use cov_type 'correlated', or method 'wls'")
+                                   "rows one by one", "use cov_type 'correlated', or method 'wls'",
+                                   code="cov-type-not-possible")
         return noise(problem, effective, weights, influence=lambda r: r * by.weight(r / scale))
 
     def naive(noise: ScoreNoise) -> Array:
@@ -129,7 +130,7 @@ def _descend(problem: Problem, loss: Loss, beta: Array, scale: Array | None, ite
         still = np.all(moved[solution.identified] <= tolerance * unit[solution.identified])
         if still or step == iterations:
             return solution, _noise_scale(problem, beta) if scale is None else scale, step
-    raise ModelError(f"method 'irls' needs at least one iteration, got {iterations}")
+    raise ModelError(f"method 'irls' needs at least one iteration, got {iterations}", code="no-iterations")
 
 
 def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regression:

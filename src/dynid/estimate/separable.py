@@ -90,9 +90,9 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
     name = "sls" if inside is None else "pc-sls"
     if not complete(model).shape_names:
         raise ModelError(f"method '{name}' needs a model with free shape parameters, e.g. Stribeck friction with "
-                         "free = ['delta', 'alpha']")
+                         "free = ['delta', 'alpha']", code="no-free-shapes")
     if not span > 1:
-        raise ModelError(f"the span of method '{name}' must be above one, got {span}")
+        raise ModelError(f"the span of method '{name}' must be above one, got {span}", code="bad-span")
     dependence = ShapeDependence.of(model)
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
@@ -384,4 +384,4 @@ def _descend(descent: Descent, log_shape: Array, limits: tuple[Array, Array], it
             step = best.step
         else:
             step = step / 2.0
-    raise ModelError(f"separable least squares needs at least one iteration, got {iterations}")
+    raise ModelError(f"separable least squares needs at least one iteration, got {iterations}", code="no-iterations")

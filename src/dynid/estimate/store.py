@@ -56,10 +56,10 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
                              "cannot read", "install that version or a later one", code="later-format")
         known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError):
-        raise ModelError(f"{path} is not a saved estimate") from None
+        raise ModelError(f"{path} is not a saved estimate", code="not-an-estimate") from None
     if names != model.parameters.names:
         raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
-                         f"{len(model.parameters)}")
+                         f"{len(model.parameters)}", code="another-model")
     shaped: Any = model
     if facts["shape"]:
         shaped = shaped.with_shape(np.array(list(facts["shape"].values())))

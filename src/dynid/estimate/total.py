@@ -34,7 +34,7 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
     the scaling and C the autocovariance of the residuals.
     """
     if not ratio > 0:
-        raise ModelError(f"the ratio of method 'tls' must be above zero, got {ratio}")
+        raise ModelError(f"the ratio of method 'tls' must be above zero, got {ratio}", code="bad-ratio")
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     plain = solve(problem.regression, stacked)
@@ -52,7 +52,7 @@ def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
     for name in exact:
         if name not in names:
             raise ModelError(f"there is no base parameter '{name}' to treat as exact; the base parameters are "
-                             f"{', '.join(names)}")
+                             f"{', '.join(names)}", code="unknown-base-parameter")
     return np.array([name in exact for name in names])
 
 
@@ -65,7 +65,8 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
     whole[:b, :-1], whole[:b, -1], whole[b, -1] = stacked.r[:, order], stacked.rho, np.sqrt(stacked.rest)
     length = np.linalg.norm(whole, axis=0)
     if not length[-1] > 0:
-        raise NotPossibleError("all torques are zero, so method 'tls' cannot scale its errors; use 'wls'")
+        raise NotPossibleError("all torques are zero, so method 'tls' cannot scale its errors; use 'wls'",
+                               code="all-torques-zero")
     scale = 1.0 / np.where(length > 0, length, 1.0)
     scale[first:-1] /= ratio
     # Exact columns first: what is left below them is an ordinary problem of total least squares.
@@ -76,7 +77,7 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
     gap = np.linalg.svd(inner[:, :-1], compute_uv=False)[-1] if first < len(order) else np.inf
     if not smallest < _TOO_CLOSE * gap:
         raise NotPossibleError("the regressor errors that method 'tls' assumes are as large as the weakest "
-                               f"excitation; give a ratio well below {ratio:g}, or use 'wls'")
+                               f"excitation; give a ratio well below {ratio:g}, or use 'wls'", code="errors-too-large")
     scaled = np.zeros(len(order))
     scaled[first:] = -rows[-1, :-1] / rows[-1, -1]
     if first:

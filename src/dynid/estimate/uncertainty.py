@@ -75,7 +75,8 @@ class OnDemand:
     def by(self, cov_type: CovType) -> OnDemand:
         """Return the same estimate's uncertainty of a named type."""
         if cov_type not in get_args(CovType):
-            raise ModelError(f"there is no cov_type '{cov_type}'; there are {', '.join(get_args(CovType)[:3])}")
+            raise ModelError(f"there is no cov_type '{cov_type}'; there are {', '.join(get_args(CovType)[:3])}",
+                             code="unknown-cov-type")
         assert self._compute is not None
         return OnDemand(self._compute, cov_type)
 

@@ -1,4 +1,4 @@
-"""Motions worth recording: trajectories, what they excite, their limits, and the search for the best."""
+"""Excitation: trajectories, their information on a model, limits, and optimal experiment design."""
 
 from dynid.excitation.approach import approach
 from dynid.excitation.assessment import assess, slow_enough

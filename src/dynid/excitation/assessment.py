@@ -1,4 +1,4 @@
-"""Assessment: what a motion tells about a model and what it leaves free of every limit, whoever made it."""
+"""Assessment of a motion: expected standard errors and use of every limit."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ _MEASUREMENT, _NO_PRIOR = Measurement(), PriorKnowledge()
 
 def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | None = None, *,
            measurement: Measurement = _MEASUREMENT, prior: PriorKnowledge = _NO_PRIOR, seed: int = 0) -> ExcitingMotion:
-    """A motion with its condition number, the standard deviations to expect of every base parameter and its use of
-    every limit, as `excite` gives them for those it finds; run more slowly where limits or the nominal torques ask
-    for it.
+    """Return a motion with its condition number, the expected standard errors of every base parameter and its use of
+    every limit, slowed down if limits or nominal torques require it.
 
-    model, limits, measurement, prior: as in `excite`. A motion that leaves the ranges or the space is refused.
+    model, limits, measurement, prior: as in `excite`. Refuses a motion that leaves the joint ranges or the workspace.
     """
     return _assessed(design_experiment(model, limits, Fourier(), "condition", measurement, prior), trajectory, seed)
 
@@ -58,7 +57,7 @@ def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], 
 
 
 def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> ExcitingMotion:
-    """A motion of a design, slowed down as far as limits ask for it, with what it should tell."""
+    """Return an assessed motion of a design, slowed down if necessary."""
     fitting = slow_enough(trajectory, design.limits, design.torque)
     report = replace(design.check(fitting), unchecked=design.unchecked)
     condition = design.condition(fitting)
@@ -88,10 +87,10 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
-    """Return the factor on the duration that a violated limit asks for; tried: all slowdowns so far and their reports.
+    """Return the factor on the duration for a violated limit; tried: all slowdowns so far and their reports.
 
-    Torques also contain gravity and friction. Where inertia adds to their peak, it is convex in 1 / slowdown, so a
-    line through the last two reports asks for no more than the slowdown that is needed.
+    Torques also contain gravity and friction. If inertia adds to their peak, it is convex in 1 / slowdown, so a line
+    through the last two reports does not overestimate the slowdown.
     """
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
@@ -105,8 +104,8 @@ def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> 
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """The limits with an acceleration for every joint that has a top speed, and the joints where it was assumed: that
-    which reaches the top speed in 0.3 s."""
+    """Return the limits with an acceleration for every joint that has a top speed, and the joints where it was
+    assumed: the one that reaches the top speed in 0.3 s."""
     assumed = ~np.isfinite(limits.acceleration) & np.isfinite(limits.velocity)
     names = tuple(name for name, yes in zip(limits.names, assumed, strict=True) if yes)
     return replace(limits, acceleration=np.where(assumed, limits.velocity / _UP_TO_SPEED, limits.acceleration)), names

@@ -1,4 +1,4 @@
-"""ExcitingMotion: a motion found, how good it is, and what it leaves free of every limit."""
+"""A designed motion, its quality, and its use of every limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynid.regression import BaseParameters
 
 
 def nominal_base_values(base: BaseParameters) -> Array:
-    """Base values of the robot's file (base,), nan where a part of one is not known."""
+    """Return the nominal base values (base,), nan if a part is unknown."""
     nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
     return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
 
@@ -32,11 +32,11 @@ def nominal_base_values(base: BaseParameters) -> Array:
 class ExcitingMotion:
     """An exciting motion.
 
-    trajectory: with the way from and to home, if asked for; core: the exciting part alone. value: of the criterion, and
-    condition: of the unscaled base regressor, both over the core at `rate` (Hz). deviations (base,): expected of every
-    base parameter under torque noise `noise` (dof,), N m, independent from sample to sample, together with earlier logs
-    if any were given; a share of each joint's typical torque where no noise was. history: (seconds, best value).
-    report: every limit's use. torque: the nominal model against its limits, if it is known. interrupted: by the user.
+    trajectory: with the path from and to home, if requested; core: the exciting part. value: of the criterion, and
+    condition: of the unscaled base regressor, both over the core at `rate` (Hz). deviations (base,): expected
+    standard errors under torque noise `noise` (dof,), N m, independent between samples, together with earlier logs if
+    given; by default a share of each joint's typical torque. history: (seconds, best value). report: use of every
+    limit. torque: the nominal model with the torque limits, if known. interrupted: by the user.
     """
 
     trajectory: Trajectory
@@ -59,7 +59,7 @@ class ExcitingMotion:
     interrupted: bool = False
 
     def from_home(self, home: ArrayLike) -> ExcitingMotion:
-        """The same motion with the way from a home posture (dof,) to it and back, by quintics inside all limits."""
+        """Return the motion with the path from a home posture (dof,) and back, by quintics within all limits."""
         whole = approach(self.core, home, self.limits, self.torque)
         limits = replace(self.limits, start=None, end=None).reaching(home)
         report = check_limits(whole, limits, self.torque, points=10000, unchecked=self.report.unchecked)

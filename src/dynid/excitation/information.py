@@ -1,4 +1,4 @@
-"""What a motion tells: the information matrix on the base columns, and how it changes with the motion."""
+"""Information matrix of a motion on the base columns, and its derivatives."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class Information:
     """The information matrix A = D (known + sum_j w_j^2 Y_j' Y_j) D of a motion.
 
     weights (dof,): 1 / noise of each joint's torque. scale (base,): prior magnitude of each base parameter, the
-    diagonal of D; ones leave the columns as they are. known (base, base): triangular factor of what earlier logs told,
-    weighted alike.
+    diagonal of D. known (base, base): triangular factor of earlier logs with the same weights.
     """
 
     layout: Layout
@@ -37,8 +36,7 @@ class Information:
     @staticmethod
     def of(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None, scale: Array | None = None,
            known: Regression | None = None) -> Information:
-        """noise: standard deviation of each joint's torque (one number or dof). known: the logs that there are
-        already."""
+        """noise: standard deviation of each joint's torque (one number or dof). known: earlier logs."""
         weights = np.ones(model.dof) if noise is None else 1.0 / _positive("noise", noise, model.dof)
         scales = np.ones(len(base)) if scale is None else _positive("scale", scale, len(base))
         matrix = None
@@ -73,7 +71,8 @@ class Information:
         return self.scale[:, None] * total * self.scale
 
     def slope(self, q: Array, dq: Array, ddq: Array, entries: Array, by_matrix: Array) -> Array:
-        """Derivatives (3, samples, dof) by q, dq, ddq of a number whose slope by A is `by_matrix` (base, base)."""
+        """Return derivatives (3, samples, dof) by q, dq, ddq of a function whose derivative by A is `by_matrix`
+        (base, base)."""
         full = self.scale[:, None] * by_matrix * self.scale
         weights = np.empty_like(entries)
         for j, columns in enumerate(self.layout.columns):
@@ -94,7 +93,8 @@ class Information:
         return triangular(np.vstack(tall) * self.scale)
 
     def deviations(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Expected standard deviation of every base parameter (base,), infinite for all where one is not excited."""
+        """Return the expected standard error of every base parameter (base,), infinite for all if one is not excited.
+        """
         r = self.factor(q, dq, ddq)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() <= 1e-13 * diagonal.max():
@@ -111,11 +111,9 @@ def _positive(what: str, values: Array | float, count: int) -> Array:
 
 
 def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
-    """Prior magnitude of every base parameter (base,): its nominal value, but not less than a tenth of the typical one.
-
-    Typical is the root mean square of the known base values of the same unit. Where nothing of a unit is known,
-    friction is taken for a twentieth of the joint's torque limit, reached at its top speed, and all else for 1.
-    """
+    """Return the prior magnitude of every base parameter (base,): its nominal value, at least a tenth of the RMS of
+    known values of the same unit. Without any, friction is a twentieth of the joint's torque limit at its top speed,
+    and all else 1."""
     nominal = np.array([np.nan if p.nominal is None else p.nominal for p in base.parameters])
     # Grouped values count only where every part of the group is known.
     beta = np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])

@@ -1,4 +1,4 @@
-"""excite: an exciting motion inside all limits, for a robot's controller."""
+"""Optimal design of an exciting motion within all limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The torque noise to expect of a robot whose logs nobody has seen yet."""
+"""Expected torque noise of a robot without logs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _REACHED = 3.0  # 1/s: a joint without a limit of acceleration reaches its top s
 
 
 def assumed_noise(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
-    """Standard deviation of each joint's torque (dof,), N m or N: a fiftieth of its typical torque, so that a wrist's
-    is not a shoulder's. theta (parameters,): nominal parameters, or None."""
+    """Return the standard deviation of each joint's torque (dof,), N m or N: a fiftieth of its typical torque. theta
+    (parameters,): nominal parameters, or None."""
     return np.asarray(NOISE_SHARE * typical_torques(model, limits, theta), dtype=float)
 
 
 def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
-    """Root mean square torque of each joint (dof,) over states spread inside the limits, by the nominal parameters;
-    where these say nothing, a share of the torque limit, and 1 where there is none either."""
+    """Return the RMS torque of each joint (dof,) over states within the limits, from the nominal parameters;
+    otherwise a share of the torque limit, or 1."""
     dof = limits.dof
     limited = np.where(np.isfinite(limits.torque), _SHARE_OF_LIMIT * limits.torque, np.nan)
     found = np.full(dof, np.nan)

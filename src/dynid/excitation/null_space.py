@@ -1,4 +1,4 @@
-"""Motions of a redundant arm that hold a frame still: all joints move, the tool does not."""
+"""Self-motions of a redundant arm: all joints move while a frame is fixed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ DRAWN_RANGE_SHARE = 0.6  # of every joint's range that they are drawn from: near
 
 @dataclass(frozen=True, eq=False)
 class SelfMotion:
-    """The way of a redundant arm on which a frame stays where it is.
+    """Path of a redundant arm along which a frame is fixed.
 
     Attributes:
-        s: Length along the way (points,), one unit for one unit of joint motion.
-        q: Postures (points, dof).
-        posture: The one in which the frame has its pose and the way was begun (dof,).
+        s: path length (points,), in units of joint motion.
+        q: postures (points, dof).
+        posture: the start posture (dof,).
     """
 
     s: Array
@@ -49,15 +49,15 @@ class SelfMotion:
 
 def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike | None = None, reach: float = 0.95,
                 seed: int = 0) -> SelfMotion:
-    """The longest way from a posture on which `frame` keeps its pose, both ways up to the joints' limits or near a
-    singular posture. With more than one spare freedom the direction is drawn by the seed.
+    """Return the longest path from a posture along which `frame` keeps its pose, in both directions up to the joint
+    limits or near a singular posture. With several redundant degrees of freedom the seed selects the direction.
 
-    Without a posture the middle of every range is tried, and then postures drawn by the seed: many arms are stretched
-    out in the middle, where they are singular.
+    Without a posture the middle of every range is tried, and then random postures, since many arms are singular in
+    the middle.
 
     Raises:
-        NotPossibleError: If the robot has no spare joint, or hardly moves from the posture; the message names a posture
-            from which it does.
+        NotPossibleError: If the robot is not redundant, or hardly moves from the posture; the message names a better
+            posture.
     """
     home = home_posture(posture, limits)
     if robot.dof <= 6:
@@ -92,10 +92,10 @@ def _way(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, s
 
 def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
                       seed: int = 0) -> Piecewise:
-    """To and fro on the way of a self-motion, from rest to rest: s(t) = c + A sum_k a_k cos(2 pi k t / duration), with
-    random a_k.
+    """Return a motion along a self-motion path, from rest to rest: s(t) = c + A sum_k a_k cos(2 pi k t / duration),
+    with random a_k.
 
-    As fast as `duration` makes it; the limits of velocity, acceleration and torque are the caller's to check.
+    Limits of velocity, acceleration and torque must be checked by the caller.
     """
     from scipy.interpolate import make_interp_spline
 

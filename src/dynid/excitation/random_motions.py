@@ -1,4 +1,4 @@
-"""Motions nobody designed: through random points of the reachable space, and along random sines."""
+"""Random motions: through random postures, and along random sines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _ACCELERATION_MARGIN = 0.998  # of the acceleration limit: a check adds a little
 
 def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.9, share: float = 1.0,
                   pause: float = 0.0) -> Piecewise:
-    """From one random posture to the next, all joints together, stopping at each (Ardiani, s. 3.3.6.1 and C.4.2.1).
+    """Return a motion from one random posture to the next, all joints together, with a stop at each (Ardiani, s.
+    3.3.6.1 and C.4.2.1).
 
-    share: of the velocity and acceleration limits. Trapezoids of speed, or quintics where there is a limit on jerk.
-    Where there are limits of space, ways that they forbid are not taken.
+    share: of the velocity and acceleration limits. Trapezoidal speed, or quintics if there is a jerk limit. Paths
+    outside the workspace are not used.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     if limits.space is not None:
@@ -38,10 +39,10 @@ def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
 
 
 def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.7) -> Piecewise:
-    """Through random postures without a stop, by quintics with the speeds of a cubic spline.
+    """Return a motion through random postures without stops, by quintics with the speeds of a cubic spline.
 
-    Each way takes as long as its slowest joint needs at its top speed; the spline swings beyond the postures, so they
-    use less of the ranges than `random_points` does.
+    Each section takes as long as its slowest joint needs at its top speed. The spline overshoots the postures, so
+    they use less of the ranges than `random_points` does.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     if not np.isfinite(limits.velocity).all():

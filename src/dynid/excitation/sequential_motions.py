@@ -18,11 +18,11 @@ from dynid.excitation.waypoints import quintics_within, trapezoids
 
 def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: int = 3, times: int = 3,
                   reach: float = 0.8, seed: int = 0) -> Piecewise:
-    """One joint at a time there and back, always speeding up or slowing down, the others at rest (Ardiani, C.4.2.1).
+    """One joint at a time back and forth, always accelerating or decelerating, with the others at rest (Ardiani,
+    C.4.2.1).
 
-    times: how often there and back. postures: of the other joints, home first and then random ones, so that the
-    inertia is seen as it changes. A way is as long as the top speed and the acceleration limit make a triangle of
-    speed, or as `reach` of the range allows.
+    times: number of repetitions. postures: of the other joints, home first and then random ones, so that the inertia
+    varies. A stroke is limited by a triangular speed profile, or by `reach` of the range.
     """
     others = [home_posture(home, limits)]
     if postures > 1:
@@ -37,10 +37,10 @@ def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: in
 
 def coupling_sweep(limits: Limits, *, home: ArrayLike | None = None, joints: Sequence[Sequence[int]] | None = None,
                    reach: float = 0.6) -> Piecewise:
-    """Two joints at a time, together and against each other, the others at rest (Ardiani, s. 1.4.1.3): inertial and
-    centrifugal coupling, which joints that move alone do not show.
+    """Two joints at a time, in the same and in opposite directions, with the others at rest (Ardiani, s. 1.4.1.3), to
+    excite inertial and centrifugal coupling.
 
-    joints: pairs (from 0), all of them unless given.
+    joints: pairs (from 0), default all.
     """
     at = home_posture(home, limits)
     pairs = list(combinations(range(limits.dof), 2)) if joints is None else [tuple(pair) for pair in joints]

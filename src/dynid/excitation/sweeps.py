@@ -1,4 +1,4 @@
-"""Motions that show one thing at a time: friction at constant speeds, gravity in slow sweeps, payload by difference."""
+"""Motions for single effects: friction at constant speeds, gravity in slow sweeps, payload by difference."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dynid.excitation.waypoints import trapezoids
 
 def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
                    reach: float = 0.8, longest: float = 20.0) -> Joined:
-    """One joint after the other, there and back at constant speeds, the others at home (Ardiani, s. 2.4.2).
+    """One joint after the other, back and forth at constant speeds, with the others at home (Ardiani, s. 2.4.2).
 
-    speeds: how many, from `slowest` (share of the top speed) up. reach: share of a joint's range to use.
-    longest: seconds for one way; slow speeds then use less of the range. Quintics lead to the speed and from it.
+    speeds: their number, from `slowest` (share of the top speed) up. reach: share of a joint's range. longest:
+    seconds per stroke; slow speeds then use less of the range. Quintics connect the strokes.
     """
     posture = home_posture(home, limits)
     if not np.isfinite(limits.velocity).all():
@@ -87,10 +87,10 @@ def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewi
 
 def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, share: float = 0.1, seed: int = 0,
                   reach: float = 0.9) -> Piecewise:
-    """Slow trapezoids through random postures with standstills: gravity and dry friction, next to nothing else.
+    """Slow trapezoidal motion through random postures with stops, dominated by gravity and dry friction.
 
-    share: of the velocity and acceleration limits. reach: share of each range the postures use. Postures come in pairs,
-    approached from either side, so that dry friction can be told from gravity.
+    share: of the velocity and acceleration limits. reach: share of each range. Postures come in pairs, approached
+    from either side, to separate dry friction from gravity.
     """
     rng = np.random.default_rng(seed)
     low, high = ranges(limits, reach)
@@ -103,10 +103,8 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
 
 @dataclass(frozen=True, eq=False)
 class PayloadPair:
-    """The same way twice, first without and then with a payload, so that all but the payload cancels.
-
-    Ardiani, s. 1.2.5. The loaded run takes longer where its torques need it.
-    """
+    """The same path without and with a payload, so that all but the payload cancels (Ardiani, s. 1.2.5). The loaded
+    run is slower if its torques require it."""
 
     without: Trajectory
     loaded: Trajectory

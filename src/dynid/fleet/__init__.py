@@ -1,1 +1,1 @@
-"""Many robots of one type: what they share, what is each one's own, which of them differ, and since when."""
+"""Fleets of robots of one type: shared and individual parameters, differences, and changes over time."""

@@ -1,13 +1,13 @@
 """Changes of one robot over time: steps with their date, and drifts.
 
-The logs of a robot, in the order of their dates, say y_l = L_l' theta_l of covariance one, and
-theta_l = theta + g_l K delta: K a part's columns of the base matrix, g_l a step at some log or the time itself. With
-theta ~ N(mu, P) as the fleet has it, Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum g_l L_l L_l' K,
+The logs of a robot, ordered by date, give y_l = L_l' theta_l with unit covariance, and theta_l = theta + g_l K delta:
+K a part's columns of the base matrix, g_l a step at some log or the time itself. With the fleet prior theta ~ N(mu,
+P), Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum g_l L_l L_l' K,
 
     A = K' (sum g_l^2 L_l L_l') K - S' V S,   b = K' sum g_l L_l e_l - S' V sum L_l e_l,   e_l = y_l - L_l' mu,
 
-and b' A^-1 b is chi-squared where nothing changed. The best of all steps and the drift are taken; the probability is
-counted once for each of them and for each part that was tried.
+and b' A^-1 b is chi-squared without a change. The best of all steps and the drift is taken; its probability is
+multiplied by the number of tests.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _DAY = 86400.0
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change of one part of a robot. kind: "step", or "drift" all along. date: of the first log after a step, or of
-    the last one of a drift. probability: of so much or more by chance, all tries counted. parameters: name, value
-    before and after (or of the first and the last log), difference in its standard deviations, the largest of these
-    first."""
+    """A change of one part of a robot. kind: "step" or "drift". date: of the first log after a step, or the last one
+    of a drift. probability: by chance, corrected for all tests. parameters: name, value before and after (or of the
+    first and the last log), difference in standard deviations, the largest first."""
 
     robot: str
     part: str
@@ -53,7 +52,7 @@ class PartChange:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The logs of one robot in the order of time: dates (ISO 8601) and what each says. mean (base,), prior (base,
+    """Logs of one robot in the order of time: dates (ISO 8601) and their information. mean (base,), prior (base,
     base): of the robot before its logs. names: of the base parameters."""
 
     robot: str

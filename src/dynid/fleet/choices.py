@@ -1,7 +1,7 @@
-"""Choices of a fleet: those of a run, made once on a few logs of the fleet, and kept in its store.
+"""Choices of a fleet, made once on a few of its logs and kept in its store.
 
-A fleet is compared with one model and one preparation for all of its robots. Later calls with the same settings and
-store use the choices of the first one, so that logs compressed earlier stay comparable and need not be read again.
+All robots of a fleet have one model and one preparation. Later calls with the same settings and store reuse the
+choices, so that compressed logs stay comparable.
 """
 
 from __future__ import annotations

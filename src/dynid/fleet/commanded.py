@@ -1,7 +1,4 @@
-"""Commanded signals of robots that were asked for the same motion, side by side (Ardiani, fig. F.2 and F.3).
-
-Where controllers do the same with the same input, commanded positions are alike and only measured torques differ.
-"""
+"""Comparison of robots with the same commanded motion (Ardiani, fig. F.2 and F.3)."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ _ROBOTS, _POINTS = 4, 400  # robots side by side, and points of a line
 @dataclass(frozen=True, eq=False)
 class Commanded:
     """Signals of one motion. t (points,): s from the start of each log. position (robots, points, dof): commanded.
-    torque (robots, points, dof): measured. position_difference, torque_difference (dof,): largest root mean square
-    difference of a robot from the first one, percent of the first one's own deviation from its mean."""
+    torque (robots, points, dof): measured. position_difference, torque_difference (dof,): largest RMS difference from
+    the first robot, percent of its standard deviation."""
 
     motion: str
     robots: tuple[str, ...]
@@ -45,8 +42,8 @@ class Commanded:
 
 
 def commanded(entries: Sequence[ManifestEntry], mapping: LogMapping, robot: Robot) -> Commanded | None:
-    """The first motion that several robots were asked for and whose logs hold what was commanded; None where there is
-    none, or the logs are not at hand any more."""
+    """Return the first motion commanded to several robots whose logs hold the commands; None if there is none, or the
+    logs are not available."""
     by_motion: dict[str, dict[str, ManifestEntry]] = {}
     for entry in entries:
         if entry.motion:

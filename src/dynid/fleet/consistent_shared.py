@@ -1,8 +1,8 @@
-"""The estimate of a whole fleet among physically consistent robots: links of the type consistent, no friction negative.
+"""Estimate of a fleet with physically consistent links and non-negative friction.
 
-Own values that stay on their side of zero are eliminated as without conditions. Those that do not are held at zero,
-which takes their columns away, and let go again where their multiplier says that they would come back: the active set
-of one convex problem, in which only links meet a cone programme.
+Own parameters with the right sign are eliminated as without constraints. The others are fixed at zero and released
+again according to their multipliers: an active-set method for one convex problem, in which only the links need a cone
+programme.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MIN_MULTIPLIER_SHARE = 1e-9  # share of the torques' squares that a multiplier 
 
 def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                                gains: float | None = None) -> SharedEstimate:
-    """Least squares of a whole fleet among consistent parameters; standard deviations are those without conditions.
+    """Return least squares of a whole fleet over consistent parameters; standard errors are those without
+    constraints.
 
-    An own base parameter that is one positive standard parameter alone is kept above zero; in combinations only links
-    and rotors are.
+    An own base parameter that is a single positive standard parameter is kept non-negative.
     """
     check_alike(robots)
     base = robots[0].regression.base

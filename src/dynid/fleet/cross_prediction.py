@@ -1,4 +1,4 @@
-"""Cross-prediction: how well the model of one robot predicts the torques of another (Ardiani, table F.1)."""
+"""Torque error of the model of one robot on the logs of another (Ardiani, table F.1)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ APART_RATIO = 2.0  # of prediction errors: friction of robots of one type differ
 
 @dataclass(frozen=True, eq=False)
 class CrossPrediction:
-    """errors (robots, logs, dof): 100 |tau - tau_hat| / |tau|, percent, of the model of robot i on each log; of its own
-    robot's logs the model is the one without that log. owner (logs,): the robot of each. motion, source: of it."""
+    """errors (robots, logs, dof): 100 |tau - tau_hat| / |tau|, percent, of the model of robot i on each log; on its
+    own logs the model without that log is used. owner (logs,): robot of each log. motion, source: of the log."""
 
     robots: tuple[str, ...]
     joints: tuple[str, ...]
@@ -41,12 +41,12 @@ class CrossPrediction:
 
 @dataclass(frozen=True)
 class ApartRobot:
-    """A robot that the models of all others predict badly, and whose model predicts them badly.
+    """A robot whose model and the models of all others predict each other badly.
 
     Attributes:
-        robot: Its name.
-        error: The smallest error between it and another robot, percent of the torque, over all joints.
-        usual: The largest error between two of the others, percent.
+        robot: its name.
+        error: smallest error between it and another robot, percent of the torque, over all joints.
+        usual: largest error between two of the others, percent.
     """
 
     robot: str

@@ -1,7 +1,4 @@
-"""KeptFolds: the folds of a fleet's logs where they are kept, read robot by robot.
-
-Memory is that of one robot's logs at a time, however many robots there are.
-"""
+"""Compressed logs of a fleet in its store, read robot by robot to limit memory."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from dynid.model import LinearModel
 
 
 class KeptFolds(Mapping[str, list[LogFold]]):
-    """The folds of each robot by its name, in the order of date and source; read from the store whenever asked for."""
+    """Compressed logs of each robot by name, ordered by date and source; read from the store on demand."""
 
     def __init__(self, store: FoldStore, model: LinearModel, entries: Sequence[ManifestEntry]) -> None:
         self._store, self._model = store, model

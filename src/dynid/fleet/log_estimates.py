@@ -1,4 +1,4 @@
-"""LogEstimates: what each log of a robot says by itself, log after log."""
+"""Estimates of a robot from each of its logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.fleet.robot_fold import RobotFold
 
 @dataclass(frozen=True, eq=False)
 class LogEstimates:
-    """Estimates of a robot's logs, one each. values, std (logs, base): nan and infinity where a log does not show a
+    """Estimates of a robot's logs. values, std (logs, base): nan and infinity if a log does not determine a
     parameter. relative_error (logs, dof): percent, of each log with its own estimate."""
 
     robot: str

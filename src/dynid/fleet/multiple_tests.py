@@ -1,4 +1,4 @@
-"""Many tests at once: the share of false ones among those that are called is kept small."""
+"""Control of the false discovery rate in multiple tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dynid.arrays import Bools
 
 
 def discoveries(probabilities: ArrayLike, rate: float) -> Bools:
-    """Which of many tests (any shape) are called different, so that of those called at most a share `rate` is false on
-    average (Benjamini and Hochberg 1995). Entries that are not finite were not tested."""
+    """Return which of many tests (any shape) are significant at a false discovery rate `rate` (Benjamini and Hochberg
+    1995). Non-finite entries were not tested."""
     p = np.asarray(probabilities, dtype=float)
     tested = np.isfinite(p)
     found = np.zeros(p.shape, dtype=np.bool_)

@@ -1,10 +1,9 @@
-"""The noise of each robot's joints, where a robot with little data takes it from its fleet.
+"""Noise of each robot's joints, shrunk toward the fleet for robots with little data.
 
-Parameters fitted to a short log take in so much of its noise that little is left to measure it by, in size and even
-more in how it hangs together in time; robots of one type, prepared alike, have it alike. With n independent rows left
-over (rows over the time they hang together, less the joint's parameters) a robot's own level counts n times, that of
-the fleet _FLEET times. How the noise hangs together in time takes more rows to know, so its matrix counts n times
-beside _SHAPE times that of a noise of the same level at all frequencies that a motion has.
+Parameters fitted to a short log absorb much of its noise, so its size and autocorrelation are poorly determined;
+robots of one type with the same preparation have similar noise. With n independent residual rows (rows over the
+correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet _FLEET. The
+autocorrelation needs more rows: its matrix has weight n, and _SHAPE for white noise of the same level.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value below which a j
 
 
 def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
-    """The robots with the noise of their joints, and the weights, as their own residuals and the fleet say."""
+    """Return the robots with the noise of their joints and weights, from their own residuals and the fleet."""
     variance, level, rows, width = (np.array(x) for x in zip(*(_levels(robot) for robot in robots), strict=True))
     spare = _spare(rows, variance, level, width)
     common = [np.array([_median(x[:, j], spare[:, j]) for j in range(x.shape[1])]) for x in (variance, level)]

@@ -32,7 +32,7 @@ _LEAST, _MOST = -14.0, 6.0  # logarithms of the spread, in units of a parameter'
 
 @dataclass(frozen=True, eq=False)
 class RobotInformation:
-    """What one robot's data say: root (base, k) with root root' the information, and root' theta_hat (k,)."""
+    """Information of one robot's data: root (base, k) with root root' the information, and root' theta_hat (k,)."""
 
     root: Array
     seen: Array
@@ -46,8 +46,8 @@ class RobotInformation:
 
 @dataclass(frozen=True, eq=False)
 class PooledRobot:
-    """One robot with its fleet as its prior: values (base,), covariance (base, base), and lean (base,): by how much
-    each value follows the fleet's, 0 for a robot that knows better itself, 1 for one without data."""
+    """One robot with its fleet as prior: values (base,), covariance (base, base), and lean (base,): weight of the
+    fleet in each value, 0 for a well-determined robot, 1 for one without data."""
 
     name: str
     values: Array
@@ -61,9 +61,9 @@ class PooledRobot:
 
 @dataclass(frozen=True, eq=False)
 class Pooling:
-    """What a fleet says of a robot of its type: mean (base,) with its covariance (base, base), and spread (base,), the
-    deviation of one robot from another; the spread is zero where robots do not differ by more than noise. size (base,):
-    by which spreads are measured. evidence: the logarithm of the restricted likelihood."""
+    """Distribution of the robots of a type: mean (base,) with its covariance (base, base), and spread (base,), the
+    standard deviation between robots, zero if they do not differ significantly. size (base,): scale of the spreads.
+    evidence: log restricted likelihood."""
 
     base: BaseParameters
     mean: Array

@@ -1,4 +1,4 @@
-"""Estimation while a robot moves: one more sample at a time, at any time an estimate."""
+"""Online identification: recursive estimation from a stream of samples."""
 
 from dynid.estimate.recursive.forgetting import (
     Bounded,

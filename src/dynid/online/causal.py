@@ -1,8 +1,8 @@
-"""Causal preparation: raw positions and torques to rows of a regression with their times, each known after a delay.
+"""Causal preparation of raw positions and torques into rows of a regression, with a known delay.
 
-Positions go to a uniform grid by their stamps and through kernels that give the motion. Entries of the regressor and
-torques along it then go through kernels together, so that steps of dry friction are treated alike in both, and one row
-in so many is kept (parallel decimation, Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
+Positions are resampled to a uniform grid and filtered by kernels that give the motion. Entries of the regressor and
+torques along it are then filtered together, so that steps of dry friction are treated alike in both, and decimated
+(Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
 
     low pass    position, velocity and acceleration; the regressor and the torques through the same low-pass
     momentum    position and velocity; momentum through g', force and torque through g: those of `FilteredEquations`
@@ -78,7 +78,7 @@ class CausalFilter:
 
     @property
     def delay(self) -> float:
-        """Seconds after its own time that a row is known."""
+        """Delay of a row, s."""
         return (self.motion_late + self.late) / self.rate
 
 
@@ -115,15 +115,14 @@ class Grid:
 
 
 class CausalRows:
-    """Rows of one run: raw samples in, rows of the regression out, `filter.delay` seconds late.
+    """Rows of one segment: raw samples in, rows of the regression out, with a delay of `filter.delay` seconds.
 
     Args:
-        entries: Gives the entries along a motion.
-        causal_filter: Kernels of motion and rows.
-        slow: Speed below which a joint's row does not count, rad/s or m/s; None for 1 % of the top speed so far.
-        top: Top speeds so far (dof,), which are updated.
-        stands: Share of a row, as the last kernel weighs it, in which its joint may be slow: friction of a joint that
-            stands can be anything.
+        entries: computes the entries along a motion.
+        causal_filter: kernels of motion and rows.
+        slow: speed below which a joint's row is not used, rad/s or m/s; None for 1 % of the top speed so far.
+        top: top speeds so far (dof,), which are updated.
+        stands: allowed share of a row, weighted by the last kernel, in which its joint is slow.
     """
 
     def __init__(self, entries: Entries, causal_filter: CausalFilter, slow: float | None, top: Array,

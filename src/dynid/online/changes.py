@@ -1,13 +1,11 @@
-"""What changed: which parameters explain the data after a restart, held against the estimate before it, or a contact.
+"""Explanation of a change: the parameters, or a contact, that explain the data after a restart best.
 
-A change is a load on the last body, friction of one joint or of all (temperature), or the gain of one joint's drive; or
-it is a contact, torques that no parameters follow. With R_j the factors of the data since the change and beta the
-estimate before it, the residuals R_j (., beta) in units of the noise before it have a mean square rho_j of one as long
-as nothing changed. A change of parameters is a few columns A_j by which these residuals are fitted, and leaves the
-noise as it was; its evidence is half the misfit that goes away. A contact on a body leaves the parameters as they were
-and adds torques to the joints that carry it: the evidence of so many more torques is n_j (rho_j - 1 - log rho_j) / 2 of
-each. Both are in units of the noise at low frequencies, less half the logarithm of the number of independent rows for
-each unknown (Schwarz).
+A change is a load on the last body, friction of one joint or of all (temperature), the gain of one joint's drive, or
+a contact. With R_j the factors of the data since the change and beta the estimate before it, the residuals R_j (.,
+beta) in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits
+these residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds
+torques to the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. Both are in units of the
+low-frequency noise, minus half the logarithm of the number of independent rows for each unknown (Schwarz).
 """
 
 from __future__ import annotations
@@ -28,9 +26,8 @@ _RANK_TOLERANCE = 1e-8  # share of the largest singular value below which a cand
 
 @dataclass(frozen=True)
 class Explanation:
-    """One candidate: kind ("load", "friction", "drive-gain" or "contact"), what of ("all", a joint's name, or the
-    outermost joint that a contact acts on), the log of its evidence against no change, and the share that it explains
-    of the misfit that is new."""
+    """One candidate: kind ("load", "friction", "drive-gain" or "contact"), of ("all", a joint's name, or the
+    outermost joint of a contact), its log evidence against no change, and the explained share of the new error."""
 
     kind: str
     of: str
@@ -45,8 +42,8 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Change:
-    """A change after `sample` samples, and what explains it, the best first. samples: of data since it; ended: whether
-    another restart ended them, so that what explains them did not last."""
+    """A change after `sample` samples, and its explanations, the best first. samples: number of later data; ended:
+    whether another restart ended them."""
 
     sample: int
     samples: int
@@ -55,8 +52,8 @@ class Change:
 
     @property
     def cause(self) -> str:
-        """The best explanation in words; a contact where parameters do not explain enough: nearly all of what did not
-        last, or most of what did."""
+        """The best explanation in words; a contact if parameters do not explain enough: nearly all of a transient
+        change, or most of a lasting one."""
         contact = [one for one in self.explanations if one.kind == "contact"]
         if not self.explanations or self.explanations[0].explained < (_NEARLY_ALL if self.ended else _MOST):
             return str(contact[0]) if contact else "something else"

@@ -1,4 +1,4 @@
-"""What was wrong with a stream: each remark has a code that stays the same, a time and a sentence."""
+"""Events of a stream, each with a stable code, a time and a sentence."""
 
 from __future__ import annotations
 

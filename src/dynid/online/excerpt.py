@@ -40,11 +40,12 @@ class SampleSegment:
 
 
 class Excerpt:
-    """Stretches of a stream, evenly spread over it: all of them at first, and one in two, four, .. as it gets longer.
+    """Intervals of a stream, evenly spread over it: all of them at first, then one in two, four, .. as it gets
+    longer.
 
     Attributes:
-        seconds: Length of the stream so far, s, including the stretches that were dropped.
-        is_whole: Whether no stretch was dropped.
+        seconds: length of the stream so far, s, including dropped intervals.
+        is_whole: whether no interval was dropped.
     """
 
     def __init__(self, joints: Sequence[str], most: int = MOST_SAMPLES) -> None:
@@ -57,8 +58,8 @@ class Excerpt:
         return self._every == 1
 
     def add(self, t: Array, q: Array, tau: Array) -> None:
-        """Keep raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); samples that no robot has,
-        or out of order, are left out."""
+        """Store raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); invalid or unordered
+        samples are omitted."""
         good = ((np.abs(t) <= ABSURD_TIME) & (np.abs(q) <= ABSURD["position"]).all(axis=1)
                 & (np.abs(tau) <= ABSURD["torque"]).all(axis=1))
         if good.any() and t[good][0] < self._last - CLOCK_JUMP:
@@ -76,7 +77,8 @@ class Excerpt:
         self._stretches[-1].blocks.append((t, q, tau))
 
     def _begin(self) -> None:
-        """Begin a stretch; the last one is dropped unless it is one in `_every`, and every second if they are many."""
+        """Begin an interval; the last one is dropped unless it is one in `_every`, and every second if there are too
+        many."""
         if self._stretches and (not self._stretches[-1].blocks or self._stretches[-1].number % self._every):
             self._stretches.pop()
         if sum(len(one) for one in self._stretches) > self.most:
@@ -93,7 +95,7 @@ class Excerpt:
             yield (t, q, tau) if q.shape[1] == dof else (t, q[:, :dof], tau, q[:, dof:])
 
     def recording(self) -> Recording:
-        """The excerpt as one log; stretches that do not follow each other are `GAP_SECONDS` apart."""
+        """Return the excerpt as one log; intervals that are not consecutive are `GAP_SECONDS` apart."""
         parts, shift, last = list[Array](), 0.0, None
         for one in self._stretches:
             if one.blocks:

@@ -1,4 +1,4 @@
-"""Feed: raw positions and torques with their stamps, prepared as they come."""
+"""Preparation of raw positions and torques with their stamps as they arrive."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Take = Callable[[TimedRows], None]
 
 @dataclass(frozen=True)
 class FeedOptions:
-    """How raw samples are prepared. cutoff: Hz, of the low-pass; rate: Hz, of the grid; None for those that the first
-    ten seconds show. gap: s, the longest interval that is bridged; None for five periods or a tenth of the
-    cut-off's. equations: "torque", or "kernel" for rows without accelerations; of the kernel, kernel_window (s; None
-    for gain 1/2 at the cut-off) and the others as in `Preparation`. step: a row every so many samples of the grid, None
-    for as few as the cut-off needs. stuck: leave out what a joint says whose position stops dead."""
+    """Options of the preparation of raw samples. cutoff: Hz, of the low-pass; rate: Hz, of the grid; by default from
+    the first ten seconds. gap: s, longest interpolated interval; default five periods or a tenth of the cut-off's.
+    equations: "torque", or "kernel" for rows without accelerations, with kernel_window (s; default gain 1/2 at the
+    cut-off) and the others as in `Preparation`. step: decimation, default as far as the cut-off allows. stuck:
+    exclude joints with a stuck position."""
 
     cutoff: float | None = None
     rate: float | None = None
@@ -77,9 +77,8 @@ class FeedOptions:
 
 
 class Feed:
-    """Raw samples in, rows with their times to `take` out. entries: as `options.equations` needs them, see
-    `RowEntries`. rate, cutoff: Hz, 0 while they are not known. top (dof,): speeds that count as reached from the start;
-    stands: see `CausalRows`."""
+    """Raw samples in, rows with their times to `take` out. entries: see `RowEntries`. rate, cutoff: Hz, 0 while
+    unknown. top (dof,): initial top speeds; stands: see `CausalRows`."""
 
     def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
                  top: Array | None = None, stands: float = np.inf) -> None:
@@ -103,7 +102,8 @@ class Feed:
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
-        """Raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); how many rows they completed."""
+        """Add raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof); return the number of
+        completed rows."""
         samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
         if not self._ready() or not self.has_moved:
             self._first += samples
@@ -133,7 +133,7 @@ class Feed:
         return self.has_moved
 
     def finish(self) -> int:
-        """The source has ended: what is still waiting for a filter is prepared with what can be learnt from it."""
+        """Process waiting samples at the end of the source, with a filter from the available data."""
         if not self._first or not (self._ready() or self._learn(ended=True)):
             return 0
         samples, self._first = self._first, []
@@ -185,7 +185,7 @@ class Feed:
         return bool(self.rate and self.cutoff and self.stamps.gap)
 
     def _learn(self, ended: bool = False) -> bool:
-        """Rate, gap and cut-off from the first samples, where they last long enough or no more come."""
+        """Determine rate, gap and cut-off from the first samples, if there are enough or the source has ended."""
         given = self.options.rate is not None and self.options.cutoff is not None
         long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _MANY else _LEARNT_AFTER
         if len(self._first) < _FEWEST or self._first[-1][0] - self._first[0][0] < long:
@@ -210,7 +210,7 @@ class Feed:
         return True
 
     def _cutoff(self, t: Array, q: Array) -> float:
-        """The cut-off that the spectrum of the first positions tells, Hz."""
+        """Return the cut-off from the spectrum of the first positions, Hz."""
         rows = _longest_run(t, _RUN_GAP / self.rate)
         t, q = t[rows], q[rows]
         at = t[0] + np.arange(int((t[-1] - t[0]) * self.rate)) / self.rate
@@ -225,8 +225,7 @@ class Feed:
 
 
 def _longest_run(t: Array, gap: float) -> slice:
-    """The rows of the longest stretch of stamps t (m,) without an interval above `gap` s: a stamp
-    far away from the others says nothing of their spectrum."""
+    """Return the longest interval of stamps t (m,) without a gap above `gap` s."""
     ends = np.concatenate([[0], np.flatnonzero(np.diff(t) > gap) + 1, [len(t)]])
     longest = int(np.argmax(np.diff(ends)))
     return slice(int(ends[longest]), int(ends[longest + 1]))

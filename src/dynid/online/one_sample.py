@@ -1,4 +1,4 @@
-"""OneSample: the rows of a single sample by the shortest way, for a stream that comes one call a sample."""
+"""Fast computation of the rows of a single sample."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FLOAT = np.dtype(float)
 
 
 class OneSample:
-    """Rows (layout.rows, 1) of one sample, always in the same arrays: what a call a sample would spend on new ones
-    takes longer than the rows themselves.
+    """Rows (layout.rows, 1) of one sample in preallocated arrays, since allocation would take longer than the rows
+    themselves.
 
-    terms: each with its entries among `values`; the torques are the last of them. order: entry of each row.
+    terms: each with its entries among `values`; the torques come last. order: entry of each row.
     """
 
     def __init__(self, robot: Robot, terms: list[tuple[SingleSample, slice]], order: Ints, count: int) -> None:
@@ -54,8 +54,8 @@ class OneSample:
         return OneSample(model.robot, terms, order, count + model.dof)
 
     def take(self, q: Any, dq: Any, ddq: Any, tau: Any) -> bool:
-        """Whether `rows` are those of this sample; not where it is none, or where `Online._checked` has something to
-        say."""
+        """Return whether `rows` are those of this sample; False for a block, or if `Online._checked` would refuse it.
+        """
         for x in (q, dq, ddq, tau):
             if type(x) is not np.ndarray or x.shape != self._shape or x.dtype != _FLOAT:
                 return False

@@ -126,12 +126,12 @@ class Online(Streamed):
 
     @property
     def samples(self) -> int:
-        """Samples so far."""
+        """Number of samples so far."""
         return self._stream.recursion.done
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Numbers of samples after which the past was let go."""
+        """Numbers of samples after which the past was discarded."""
         return tuple(self._stream.recursion.restarts)
 
     @property
@@ -146,11 +146,11 @@ class Online(Streamed):
     # -- data ------------------------------------------------------------------------------------
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike, reference: Motion | None = None, *,
                history: bool = False) -> Array | None:
-        """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques.
+        """Update with one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques.
 
-        reference: the reference's positions, velocities and accelerations, for riv and civ. history: give back the
-        estimate after each sample (samples, base). Samples that do not fit are refused as a whole, and the estimate
-        stays as it was.
+        reference: positions, velocities and accelerations of the reference, for riv and civ. history: return the
+        estimate after each sample (samples, base). Invalid samples are refused as a whole, without a change of the
+        estimate.
         """
         one = self._one
         if one is not None and reference is None and not history and one.take(q, dq, ddq, tau):
@@ -281,8 +281,8 @@ class Online(Streamed):
         return verdicts(self._stream)
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed at each of the last restarts, and what explains the data since then best: the load, friction, a
-        drive gain, or something else. Needs the data after it: ask some seconds later."""
+        """Return the changes at the last restarts with their most likely explanations: load, friction, a drive gain,
+        or a contact. Some seconds of later data are needed."""
         return () if self.method in INSTRUMENTAL else changes(self._stream.recursion)
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
@@ -300,7 +300,7 @@ class Online(Streamed):
 
     # -- files -----------------------------------------------------------------------------------
     def save(self, path: str | Path) -> None:
-        """The whole state to an .npz file, whole or not at all; `load` goes on from it."""
+        """Write the whole state to an .npz file atomically; `load` resumes from it."""
         from dynid.online.store import save
         save(self, path)
 

@@ -1,8 +1,7 @@
-"""Record: a folder that a stream is written to while it goes on, and goes on from after it was killed.
+"""Record of a stream in a folder, from which it can be resumed after an interruption.
 
-stream.npz: the whole state, replaced as a whole. history.csv: a line at every look, time, samples and the estimate with
-its deviations; it begins anew when another model is chosen. A line that a kill cut in two is dropped when the record is
-opened again.
+stream.npz: the whole state, replaced atomically. history.csv: a line per update with time, samples and the estimate
+with its standard errors; it restarts when another model is chosen. An incomplete last line is dropped on opening.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Sources: where the samples of a stream come from, as blocks of stamps, positions and torques.
+"""Sources of a stream: blocks of stamps, positions and torques.
 
-A text source gives a line a sample: JSON, {"t": 0.01, "q": [..], "tau": [..]}, or numbers with commas, the stamp, the
-positions and the torques. Commanded positions are "reference" in JSON, or further numbers after the torques. A head of
-column names is passed over.
+A text source has one line per sample: JSON, {"t": 0.01, "q": [..], "tau": [..]}, or comma-separated numbers, the
+stamp, the positions and the torques. Commanded positions are "reference" in JSON, or numbers after the torques. A
+header is skipped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
 
 def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iterator[Block]:
-    """A log at `speed` times its own pace, 0 for as fast as possible; only samples later than `after` (s)."""
+    """Yield a log at `speed` times real time, 0 for as fast as possible; only samples later than `after` (s)."""
     first = int(np.searchsorted(recording.t, after, side="right"))
     began, at = time.monotonic(), first
 
@@ -89,7 +89,7 @@ def lines_of(file: IO[str], dof: int, complain: Complain) -> Iterator[Block]:
 
 
 def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterator[Block]:
-    """Samples from the lines of a file that another process writes; it ends when nothing came for `patience` s."""
+    """Yield samples from the lines of a growing file; ends after `patience` s without data."""
     try:
         file = open(path, encoding="utf-8", errors="replace")
     except OSError as problem:
@@ -113,12 +113,12 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
 
 @dataclass
 class Losses:
-    """Samples of a UDP source that did not arrive.
+    """Lost samples of a UDP source.
 
     Attributes:
-        buffer: Bytes of the receive buffer that the system granted.
-        dropped: Datagrams that the system dropped because the buffer was full; None where it does not count them.
-        missing: Samples that are missing between the stamps of two that arrived, for whatever reason.
+        buffer: bytes of the granted receive buffer.
+        dropped: datagrams that the system dropped because the buffer was full; None if it does not count them.
+        missing: samples missing between the stamps of two that arrived.
     """
 
     buffer: int = 0
@@ -159,9 +159,9 @@ class Losses:
 
 def datagrams(port: int, dof: int, complain: Complain, patience: float, host: str = "127.0.0.1",
               rate: float | None = None, losses: Losses | None = None) -> Iterator[Block]:
-    """Samples from lines in UDP datagrams at a port; it ends when nothing came for `patience` s.
+    """Yield samples from lines in UDP datagrams at a port; ends after `patience` s without data.
 
-    rate: Hz of the samples, by which the receive buffer is sized. losses: counts what did not arrive.
+    rate: Hz of the samples, for the size of the receive buffer. losses: counts lost samples.
     """
     lost = Losses() if losses is None else losses
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:

@@ -24,10 +24,10 @@ def usable(t: float, q: Array, tau: Array) -> bool:
 
 
 class Stamps:
-    """Checks raw samples one by one and keeps what is good of them.
+    """Checks raw samples one by one and stores the valid ones.
 
-    gap: s, the longest interval that is bridged. run: number of the present run
-    without a gap; t, q, tau: its good samples that nobody has taken yet. last_stamp: s, of the last good one.
+    gap: s, longest interpolated interval. run: number of the present segment without a gap; t, q, tau: its samples
+    not yet processed. last_stamp: s, of the last valid one.
     """
 
     def __init__(self, joints: Sequence[str], stuck: bool = True) -> None:
@@ -74,8 +74,8 @@ class Stamps:
         self.tau.append(tau)
 
     def _is_stuck(self, t: float, q: Array) -> bool:
-        """Whether a joint repeats its position to the last digit although it was moving steadily right before: one that
-        comes to rest slows down, and its last stretch is a third of the one before it."""
+        """Return whether a joint repeats its position exactly although it moved steadily just before: a joint that
+        comes to rest decelerates."""
         assert self._last is not None
         same = q == self._last[1]
         self._changed = np.where(same, self._changed, t)

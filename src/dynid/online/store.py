@@ -1,4 +1,4 @@
-"""A stream in a file: its whole state, to go on from."""
+"""Storage of the whole state of a stream, to resume from."""
 
 from __future__ import annotations
 

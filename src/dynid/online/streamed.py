@@ -1,4 +1,4 @@
-"""Streamed: what everything that is fed a stream says of it."""
+"""Common interface of consumers of a stream."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dynid.online.feed import Feed
 
 
 class Streamed:
-    """Base of what takes raw samples by a `Feed`."""
+    """Base class of consumers of raw samples by a `Feed`."""
 
     _feed: Feed
 
     @property
     def delay(self) -> float:
-        """Seconds by which `feed` is behind its samples; nan while its filter is not known."""
+        """Delay of `feed`, s; nan while its filter is unknown."""
         return self._feed.delay
 
     @property
@@ -39,8 +39,8 @@ class Streamed:
         return tuple(self._feed.stamps.events.last)
 
     def finish(self) -> int:
-        """The source that was fed has ended: a stream too short for its filter to be learnt is prepared with what it
-        shows; how many rows that completed."""
+        """End the stream; one too short for determining its filter is prepared from the available data. Return the
+        number of completed rows."""
         return self._feed.finish()
 
     def remark(self, code: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What a stream has shown of each parameter so far."""
+"""Status of each parameter of a stream."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Status = Literal["identified", "not-excited", "dependent"]
 
 @dataclass(frozen=True)
 class ParameterVerdict:
-    """What the motion so far shows of a base parameter.
+    """Status of a base parameter by the motion so far.
 
-    added: share of its column that no other column before it makes up, 0 to 1. others: the base parameters it cannot be
-    told from, where it is dependent.
+    added: share of its column that is independent of those before it, 0 to 1. others: the base parameters it is
+    confounded with, if it is dependent.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What hangs on a robot, what its controller wants to know of it, and the drive gains that decide about it."""
+"""Identification of payloads and drive gains, and controller settings."""
 
 from dynid.payloads.controllers import Entry, controller_entry, entries
 from dynid.payloads.estimation import payload

@@ -1,4 +1,4 @@
-"""The body that can exist nearest to a load's free estimate, and what a scale says of it."""
+"""The physically consistent body nearest to an unconstrained estimate of a load, and the effect of a weighed mass."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
 
 
 def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Array, Parts]:
-    """A load's numbers (10,) and the parts of their covariance (10, 10) once its mass and the deviation of that, kg,
-    are known: what made the mass uncertain, drive gains above all, is then known better too."""
+    """Return a load's parameters (10,) and the parts of their covariance (10, 10) given its mass with standard
+    deviation, kg, which also reduces correlated uncertainty such as that of drive gains."""
     value, std = mass
     if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
         raise ModelError("the mass of a payload must be above zero, with a standard deviation that is not negative, "
@@ -40,10 +40,11 @@ def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Arra
 
 def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float | None = None,
                  lever: float = 1.0) -> Array:
-    """The ten numbers (10,) of a body that can exist, nearest to theta as its covariance measures distance.
+    """Return the ten parameters (10,) of the physically consistent body nearest to theta in the metric of its
+    covariance.
 
-    mass: kg, where it is known exactly. lever: distance of the centre of mass from the frame, m, from which a mass that
-    the data do not determine is taken, so that it is of the size of the first moment and not arbitrary.
+    mass: kg, if known exactly. lever: distance of the centre of mass from the frame, m, which scales a mass that the
+    data do not determine.
     """
     if not identified[9] and mass is None:
         guess = max(float(np.linalg.norm(np.where(identified, theta, 0.0)[6:9])) / lever, _DEFAULT_MASS)
@@ -72,7 +73,8 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
 
 
 def distance(theta: Array, other: Array, covariance: Array) -> float:
-    """How far two sets of ten numbers are apart, in deviations; infinite where they differ and nothing is uncertain."""
+    """Return the distance of two sets of ten parameters in standard deviations; infinite if they differ and nothing
+    is uncertain."""
     if not np.any(covariance):
         return float(np.inf if np.any(theta != other) else 0.0)
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))

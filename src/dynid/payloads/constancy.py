@@ -18,8 +18,7 @@ _SIGNIFICANT_STD = 5.0
 
 @dataclass(frozen=True)
 class LoadChange:
-    """A load that was not the same throughout: when, s of its log, and its mass before and after, kg; std: how far both
-    scatter, as a share of the whole."""
+    """A change of the load: time, s of its log, and mass before and after, kg; std: scatter on both sides, relative."""
 
     log: str
     at: float
@@ -29,11 +28,10 @@ class LoadChange:
 
 
 def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded) -> LoadChange | None:
-    """Where a load changed in the middle of the logs; None where it did not.
+    """Return a change of the load within the logs, or None.
 
-    In every block of time the torque that the load explains is scaled for itself: alpha = <p, r> / <p, p>, with p its
-    torque and r what the robot without it leaves. One step in alpha is looked for, and its size held against how much
-    alpha scatters on either side.
+    In every block of time the load's torque p is scaled to the residual r of the robot without load: alpha = <p, r> /
+    <p, p>. The best single step in alpha is compared with its scatter on either side.
     """
     coefficients = fit.columns @ fit.x
     share, weight = [], []

@@ -1,6 +1,6 @@
-"""What to type into a controller: a payload in the fields, frame, order and units of its maker.
+"""Payload settings of robot controllers, in the fields, frame, order and units of each manufacturer.
 
-Sources are in docs/payload.md. What no source says is written beside the numbers as not verified.
+Sources are in docs/payload.md. Undocumented details are marked as not verified.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dynid.robot import inertia as ten
 
 @dataclass(frozen=True)
 class Entry:
-    """One controller's way to say a payload. text: as it is typed or called. values: by field, in its units. units: of
-    each field. frame: in which they are. unverified: what no source says of it, empty where nothing is open."""
+    """Payload settings of one controller. text: as typed or called. values, units: by field. frame: of the values.
+    unverified: undocumented details, or empty."""
 
     maker: str
     text: str
@@ -36,8 +36,7 @@ class Entry:
 
 
 def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Entry, ...]:
-    """A payload as every controller that is known wants it. to_flange (4, 4): pose of its frame in the flange, where
-    it hangs on another."""
+    """Return a payload for every known controller. to_flange (4, 4): pose of its frame in the flange."""
     return tuple(controller_entry(found.numbers, maker, to_flange) for maker in FORMATS)
 
 
@@ -102,8 +101,8 @@ FORMATS: dict[str, Callable[[float, Array, Array], Entry]] = {
 
 
 def principal(inertia: Array) -> tuple[Array, Array]:
-    """Principal moments (3,) and axes, the columns of a rotation (3, 3), each near to the axis of its number: a body
-    whose axes are the frame's is not turned."""
+    """Return principal moments (3,) and axes, the columns of a rotation (3, 3), each nearest to the axis of its
+    number."""
     moments, axes = np.linalg.eigh(inertia)
     if np.ptp(moments) <= 1e-9 * max(float(np.abs(moments).max()), 1e-300):
         return np.diag(inertia).copy(), np.eye(3)

@@ -1,4 +1,4 @@
-"""payload: mass, centre of mass and inertia of what hangs on a robot, from logs with it."""
+"""Estimation of mass, centre of mass and inertia of a payload."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
 
 
 def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
-    """What is known of the robot without load, from its data where they are at hand."""
+    """Return the parameters of the robot without load, from its data if available."""
     regression = data.regression if isinstance(data, Problem) else data
     if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
         regression = fold(TorqueEquations.of(estimate.model, regression, estimate.base), threads=threads)
@@ -156,7 +156,7 @@ def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
 
 def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, way: Way, friction: bool,
             threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
-    """The linear fit by a way, twice: friction from load needs the load."""
+    """Return the linear fit by a method, computed twice because load friction depends on the load."""
     numbers: Array | None = None
     for _ in range(2 if friction else 1):
         made = loaded(estimate, logs, term, friction=friction, numbers=numbers, threads=threads)

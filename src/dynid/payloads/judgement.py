@@ -1,4 +1,4 @@
-"""Judgement: what to know of a payload, as findings with stable codes."""
+"""Findings on a payload, with stable codes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def judged(
 
 
 def judged_alone(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool) -> PayloadEstimate:
-    """A payload with the findings that need no log; whether it can exist is asked where it was asked to."""
+    """Return a payload with the findings that need no log."""
     return _with(found, [*_unexplained(found, estimate), *(one for one in _alone(found, estimate, weighed, given)
                                                            if found.consistent or one.code != "payload-cannot-exist")])
 

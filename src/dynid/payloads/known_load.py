@@ -59,9 +59,10 @@ class KnownLoad:
 
 def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Sequence[Samples],
                           load: KnownLoad) -> DriveGains:
-    """Gains of all drives from logs in currents (samples whose torques are currents) without and with a known load.
+    """Return the gains of all drives from logs in currents (samples whose torques are currents) without and with a
+    known load.
 
-    A joint that feels nothing of the load's weight, as a first one with a vertical axis, has none.
+    A joint on which the load's weight has no effect, such as a first one with a vertical axis, has no gain.
     """
     if not unloaded or not loaded:
         raise NotPossibleError("drive gains from a known load need a log without it and one with it")
@@ -142,8 +143,8 @@ def _noise(whole: Sequence[Array], b: int, rows: Sequence[int]) -> Array:
 
 
 def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
-    """Current per torque of every joint (dof,): by its own equations where it carries the load, else by what the others
-    say of the robot."""
+    """Return the initial current per torque of every joint (dof,): from its own equations if it carries the load,
+    otherwise from the other joints' model."""
     own = np.array([np.linalg.lstsq(r[:, :-1], r[:, -1], rcond=1e-10)[0][-1] for r in whole])
     good = carries & (own * np.sign(np.median(own[carries])) > 0)
     if not good.any():

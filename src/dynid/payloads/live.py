@@ -1,4 +1,4 @@
-"""LivePayload: what hangs on a robot while it moves."""
+"""Online estimation of a payload."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class LivePayload(Streamed):
 
     # -- data ------------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
-        """Learn from raw positions and torques with their time stamps (s), one sample or a block; how many rows of the
-        regression they completed, each of them `delay` seconds old. See `Online.feed`; references are not used."""
+        """Update with raw positions and torques and their time stamps (s), one sample or a block; return the number
+        of completed rows, delayed by `delay` seconds. See `Online.feed`; references are not used."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
@@ -132,7 +132,7 @@ class LivePayload(Streamed):
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Numbers of samples after which the load was another."""
+        """Numbers of samples after which the load changed."""
         return tuple(self._load.restarts)
 
     @property
@@ -142,7 +142,7 @@ class LivePayload(Streamed):
 
     @property
     def mass(self) -> float:
-        """The load's mass as it is now, kg."""
+        """Current mass of the load, kg."""
         return float(self._load.theta[9])
 
     def estimate(self, consistent: bool = False) -> PayloadEstimate:
@@ -170,10 +170,10 @@ class LivePayload(Streamed):
         return (1.0 + self._load.factor ** recursion.done) / (1.0 + self._load.factor)
 
     def _parts(self, recursion: Recursion, data: Regression) -> Parts:
-        """Covariances (10, 10) of the load's ten numbers by source.
+        """Return covariances (10, 10) of the load's ten parameters by source.
 
-        Each source is a noise of the normal equations: prior variance of the robot, of friction and of the load; of the
-        rows their own, in weights squared; gains multiply what the unloaded robot leaves of each joint's torque.
+        Each source is a noise of the normal equations: prior variance of the robot, of friction and of the load; the
+        rows' own noise; and gains, which multiply each joint's residual torque without load.
         """
         b, of = len(self._made.base), self._load.unknowns
         half = solve_triangular(recursion.r[:b, :b], np.eye(b))

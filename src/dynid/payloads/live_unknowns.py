@@ -1,8 +1,8 @@
-"""Unknowns of a load that is looked for live: the load, and beside it all that is not known exactly of the robot.
+"""Unknowns of an online payload estimate: the load, and everything that is not known exactly of the robot.
 
-Rows of loaded equations are [W, W_F, W_L] (dbeta, phi, theta) = tau - W beta_0: errors of the robot that was identified
-without load, dbeta, with its covariance and that of friction which changes under load; friction in proportion to load,
-phi; and the load's ten numbers theta. Each has a prior of mean zero.
+Rows of loaded equations are [W, W_F, W_L] (dbeta, phi, theta) = tau - W beta_0: errors dbeta of the robot identified
+without load, with its covariance and that of friction changes; load-dependent friction phi; and the load's ten
+parameters theta. Each has a prior of mean zero.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Unknowns:
 
 
 def _friction_deviations(estimate: Estimate, made: LoadedModel) -> Array:
-    """By how much each base parameter of the unloaded robot may differ under load (b,): friction and offsets by a
-    fifth, and those that are torques by at least a fiftieth of what their joint had when it was identified."""
+    """Return the standard deviations of changes of each base parameter under load (b,): friction and offsets by a
+    fifth, and torques by at least a fiftieth of the joint's torque during identification."""
     base, torque = estimate.base, training_torques(estimate)
     alone = np.count_nonzero(base.matrix, axis=1) == 1
     found = np.zeros(len(base))
@@ -89,9 +89,8 @@ def training_torques(estimate: Estimate) -> Array:
 
 def largest_load(estimate: Estimate, robot: Robot, frame: str,
                  given: tuple[float, float] | None) -> tuple[float, float]:
-    """Mass (kg) and distance of a load's matter from its frame (m) that are thought of: as given; or what the robot's
-    file allows it to carry, or whose weight at full reach is the torque of its strongest joint, and a fifth of that
-    reach."""
+    """Return scales of mass (kg) and distance of a load from its frame (m): as given; or the robot file's payload, or
+    the weight that loads the strongest joint at full reach, and a fifth of that reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a mass in kg and a distance in m above zero, got "

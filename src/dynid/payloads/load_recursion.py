@@ -52,9 +52,9 @@ PEAK_WINDOWS = 480.0  # windows after which a peak counts e times less: ten minu
 
 @dataclass
 class RowBlock:
-    """A few samples: entries (layout.rows, m), keep (m, dof), innovations (m, dof) in units of their standard
-    deviation, zero where a row does not count; is_doubtful: they are too large; by_gains: the sum of their squares that
-    drive gains off by one standard deviation cause."""
+    """A few samples: entries (layout.rows, m), keep (m, dof), innovations (m, dof) in standard deviations, zero for
+    excluded rows; is_doubtful: whether they are too large; by_gains: sum of their squares for drive gains off by one
+    standard deviation."""
 
     entries: Array
     keep: Bools
@@ -73,12 +73,12 @@ class RowBlock:
 
 @dataclass
 class UsualGain:
-    """How many squares another load explains in a window in which the load did not change, at most.
+    """Largest sum of squares that another load explains in a window without a change.
 
     Attributes:
-        peak: The largest value so far, which decays over `PEAK_WINDOWS`.
-        windows: How many windows were seen.
-        latest: Of the last window, which counts once no change was seen in the next one either.
+        peak: largest value so far, which decays over `PEAK_WINDOWS`.
+        windows: number of windows.
+        latest: value of the last window, which counts once the next one shows no change either.
     """
 
     peak: float = 0.0
@@ -149,8 +149,8 @@ class LoadRecursion:
                 self.pause()
 
     def pause(self) -> None:
-        """End the present block: it becomes a part of the data unless its innovations are too large. Then it waits in
-        the window for a change to be seen, and is left out where none is."""
+        """End the present block: it is added to the data unless its innovations are too large. Then it waits in the
+        window for a change, and is excluded if none is found."""
         (entries, keep), (r, b) = self._now, (self.recursion.r, len(self.layout.base))
         if not len(keep):
             return
@@ -213,7 +213,7 @@ class LoadRecursion:
 
     # -- changes ---------------------------------------------------------------------------------
     def _change(self) -> int | None:
-        """The block of the last window from which on another load explains the innovations; None for none."""
+        """Return the block of the last window from which on another load explains the innovations, or None."""
         blocks = list(self._last)
         rows = np.cumsum([block.rows for block in blocks[::-1]])[::-1]  # from each block on
         later = [k for k, count in enumerate(rows) if count >= MIN_ROWS]
@@ -236,8 +236,8 @@ class LoadRecursion:
         return triangular(np.vstack([r, *(self._weighted(block.entries, block.keep) for block in blocks)]))
 
     def _restart(self, start: int) -> None:
-        """The data from one block of the window on, and none before; but those before the last restart, where these
-        blocks are more likely under what was known then: a push is over, or a tool is back."""
+        """Restart from one block of the window on; if these blocks are more likely under the state before the last
+        restart, that state is restored: a push has ended, or a tool is back."""
         kept, former, fresh = list(self._last)[start:], self._former, self._fresh()
         self._former, self.recursion = self.recursion, fresh
         if former is not None:

@@ -1,7 +1,7 @@
-"""Loaded: the equations of logs with a load, on the base parameters of the unloaded robot and on the load's own.
+"""Equations of logs with a load, on the base parameters of the unloaded robot and the load's own.
 
-tau = W beta + W_L theta + friction that the load changes + noise (Ardiani, eq. 4.1). The columns of the load depend on
-those of the robot; what the unloaded robot is known to be tells them apart.
+tau = W beta + W_L theta + friction that the load changes + noise (Ardiani, eq. 4.1). The columns of the load depend
+on those of the robot; knowledge of the unloaded robot separates them.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class LoadedEquations:
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A robot's model with a load on a frame, and its columns: base parameters of the unloaded robot, then friction
-    from load, then the load's ten numbers. robot (b,), friction (l,), load (10,): the places of each among them."""
+    """A robot's model with a load on a frame: base parameters of the unloaded robot, load friction, and the load's
+    ten parameters. robot (b,), friction (l,), load (10,): their columns."""
 
     model: Model
     base: BaseParameters
@@ -99,10 +99,10 @@ class LoadedModel:
 
 def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, friction: bool = True,
            numbers: Array | None = None, threads: int | None = None) -> LoadedEquations:
-    """The equations of logs with a load on a frame, folded.
+    """Return the compressed equations of logs with a load on a frame.
 
-    friction: with a column a joint of friction that grows with the transmitted torque, where the robot's model has none
-    of its own. numbers (10,): what is known of the load so far, which that torque takes in.
+    friction: with a column of load friction per joint, if the robot's model has none. numbers (10,): current estimate
+    of the load, for the transmitted torque.
     """
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
     equations = TorqueEquations.of(made.model, logs, made.base)
@@ -122,8 +122,8 @@ def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence
 
 
 def change_by_load(estimate: Estimate, payload: Payload) -> Array:
-    """K (b, 10): by how much a load's ten numbers change the robot's base parameters (Ardiani, eq. 4.13-4.16): on its
-    frame it is part of the body that carries it."""
+    """Return K (b, 10), the change of the robot's base parameters by a load's ten parameters (Ardiani, eq.
+    4.13-4.16)."""
     model = estimate.model
     assert isinstance(model, Model)
     frame = model.robot.frame(payload.frame)

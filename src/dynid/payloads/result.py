@@ -1,4 +1,4 @@
-"""PayloadEstimate: what hangs on a robot, with its uncertainty and where that comes from."""
+"""Estimated payload with its uncertainty and the sources of it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ DETERMINED_SHARE = 1e-10  # of the largest eigenvalue of the scaled covariance, 
 
 @dataclass(frozen=True, eq=False)
 class PayloadEstimate:
-    """A body on a frame: ten numbers (10,) in that frame, XX XY XZ YY YZ ZZ MX MY MZ M, about its origin.
+    """A body on a frame: ten parameters (10,) in that frame, XX XY XZ YY YZ ZZ MX MY MZ M, about its origin.
 
-    free (10,): the same without asking whether such a body can exist. covariance (10, 10): of free, all that is known
-    to be uncertain counted; parts: by where it comes from: "noise" of the loaded logs, the "robot" without load, drive
-    "gains", "friction" that changes with the load, the "scale" a mass was weighed with. identified (10,): which of the
-    ten the data determine. consistent: whether the numbers were asked to be those of a body that can exist.
-    relative_error: of the loaded torques with the load, and unloaded_error without it, percent. gain_deviation (dof,):
-    relative, one sigma, as it was counted. freedom: degrees of Student's t that intervals use, infinite for a normal.
-    lever: distance from the frame, m, within which the centre of mass is assumed to lie for a bound on the mass.
+    free (10,): without physical consistency. covariance (10, 10): of free; parts: by source: "noise" of the loaded
+    logs, the "robot" without load, drive "gains", "friction" changes, the "scale" of a weighed mass. identified
+    (10,): which the data determine. consistent: whether physical consistency was enforced. relative_error: of the
+    loaded torques with the load, and unloaded_error without it, percent. gain_deviation (dof,): relative standard
+    deviation used. freedom: degrees of freedom of Student's t. lever: assumed largest distance of the centre of mass
+    from the frame, m, for a bound on the mass.
     """
 
     frame: str
@@ -65,11 +64,11 @@ class PayloadEstimate:
 
     @property
     def std(self) -> Array:
-        """One-sigma deviations of the ten numbers (10,); infinite where not identified."""
+        """Standard deviations of the ten parameters (10,); infinite if not identified."""
         return np.where(self.identified, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
 
     def mass_std_from(self, source: Source) -> float:
-        """The part of the mass's deviation that comes from one source, kg."""
+        """Return the part of the mass's standard deviation from one source, kg."""
         return float(np.sqrt(max(self.parts[source][9, 9], 0.0)))
 
     @property
@@ -141,7 +140,7 @@ class PayloadEstimate:
         return ten.to_central(self.numbers)[2]
 
     def conf_int(self, level: float = 0.95) -> Array:
-        """Intervals of mass and centre of mass (4, 2), kg and m, that hold the truth with this probability."""
+        """Return confidence intervals of mass and centre of mass (4, 2), kg and m."""
         values, std = np.append(self.mass, self.centre), np.append(self.mass_std, self.centre_std)
         reach = self._quantile(level) * std
         return np.column_stack([values - reach, values + reach])

@@ -1,13 +1,13 @@
-"""The ways to a load's ten numbers (Ardiani, eq. 4.2-4.5), each a linear map of the torques.
+"""Linear methods for a load's ten parameters (Ardiani, eq. 4.2-4.5).
 
-With W, W_L the weighted columns of the loaded logs, beta' = beta + phi their own robot (friction may differ by phi,
-which has a prior), beta_0 the unloaded estimate and H_0 what its data say:
+With W, W_L the weighted columns of the loaded logs, beta' = beta + phi the robot in them (friction may differ by phi,
+which has a prior), beta_0 the unloaded estimate and H_0 the information of its data:
 
-- residual (4.2): beta = beta_0 fixed, theta from y - W beta_0. same-motion (4.4) is the same of torques from which the
-  residuals of an unloaded log along the same motion were taken.
-- together (4.5): |H_0^1/2 (beta - beta_0)|^2 + |y - W beta' - W_L theta|^2 as small as it gets over all of them.
-- difference (4.3): beta_wl from the loaded logs alone; theta from beta_wl - beta_0 = K theta + phi, weighted by the
-  covariances of both. That is the same estimate as together, by another route.
+- residual (4.2): beta = beta_0 fixed, theta from y - W beta_0. same-motion (4.4) is the same on torques from which
+  the residuals of an unloaded log along the same motion were subtracted.
+- together (4.5): minimise |H_0^1/2 (beta - beta_0)|^2 + |y - W beta' - W_L theta|^2 over all of them.
+- difference (4.3): beta_wl from the loaded logs alone; theta from beta_wl - beta_0 = K theta + phi, weighted by both
+  covariances; the same estimate as together.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _UNKNOWN_SHARE = 1e-6  # share of a parameter that lies in what is not known, ab
 
 @dataclass(frozen=True, eq=False)
 class Unloaded:
-    """What is known of the robot without load: values beta_0 (b,), covariance (b, b) that holds, rows (k, b) with
-    H_0 = rows' rows what its data say in units of their noise, and by_gain (b, dof): how far values move with a
-    relative change of each joint's torques; None where its data are not at hand."""
+    """The robot without load: values beta_0 (b,), their covariance (b, b), rows (k, b) with H_0 = rows' rows the
+    information of its data in units of noise, and by_gain (b, dof): derivative of the values by relative gains of
+    each joint; None if its data are not available."""
 
     values: Array
     covariance: Array
@@ -41,8 +41,8 @@ class Unloaded:
 
 @dataclass(frozen=True, eq=False)
 class Nuisance:
-    """What else the load may change, each with a prior of mean zero: places (n,) of its columns among those of the
-    loaded equations, deviations (n,)."""
+    """Other effects of the load, each with a prior of mean zero: their columns (n,) in the loaded equations and
+    standard deviations (n,)."""
 
     places: Ints
     deviations: Array
@@ -58,10 +58,9 @@ class LinearPayloadFit:
     """Unknowns x = [beta, nuisance, theta] (u,) by linear least squares.
 
     columns (columns, u): the loaded equations' columns are multiplied by columns @ x. inverse (u, u) of the normal
-    equations. by_robot (u, b): how x moves with beta_0. by_gain (u, dof): with the gain of each joint, relative, in the
-    loaded logs and in those of the unloaded robot.
-    load (10,): places of theta in x. prior (u,): variance that nuisances bring in, as noise of the normal equations.
-    identified (10,): which of the ten the data determine.
+    equations. by_robot (u, b), by_gain (u, dof): derivatives of x by beta_0 and by the relative gain of each joint in
+    all logs. load (10,): indices of theta in x. prior (u,): variance of the nuisances, as noise of the normal
+    equations. identified (10,): which of the ten the data determine.
     """
 
     x: Array
@@ -85,7 +84,7 @@ def residual_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance
 
 
 def together_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Eq. 4.5: robot and load at once, what the unloaded data say of the robot beside the loaded equations."""
+    """Eq. 4.5: robot and load jointly, with the unloaded data as prior information."""
     return _fit(loaded, unloaded, nuisance, fixed=False)
 
 
@@ -148,8 +147,8 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
 
 
 def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
-    """A^+ (n, rows) of a matrix (rows, n), from its columns made of equal size, and which unknowns are seen (n,).
-    Columns of rounding alone, as a hand that stays level has them, count as zero."""
+    """Return A^+ (n, rows) of a matrix (rows, n) after column scaling, and which unknowns are determined (n,).
+    Columns at rounding level count as zero."""
     size = np.linalg.norm(matrix, axis=0)
     there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)

@@ -19,10 +19,9 @@ _INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("c
 class Preset:
     """Settings of a `Mapping` for one recorder.
 
-    recorder: the program that writes such logs. settings: of the mapping, by name. columns: patterns of names that
-    all have to be there for a file to be taken for one of these; none where names alone do not tell. minds: what to
-    know about such logs. needs: settings that the user has to give, each with the sentence that says so. source:
-    where the names and units are documented. refusal: why such a log cannot be used.
+    recorder: the program that writes such logs. settings: of the mapping. columns: patterns that must all match for
+    automatic detection; empty if names are not specific. minds: remarks. needs: settings that the user has to give,
+    each with its message. source: documentation of names and units. refusal: why such a log cannot be used.
     """
 
     name: str
@@ -165,7 +164,7 @@ _NO_TORQUE = (
 
 
 def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings `common` with `own` over them; what says the same thing otherwise gives way."""
+    """Return the settings `common` overridden by `own`; alternatives of `own` are removed."""
     table = dict(common)
     for these, those in (pair for one, other in _INSTEAD for pair in ((one, other), (other, one))):
         if any(own.get(key) is not None for key in these):
@@ -201,6 +200,6 @@ def recognised(names: Iterable[str]) -> list[Preset]:
 
 
 def no_torque(name: str) -> str | None:
-    """Why a column or topic of this name holds no torque to identify from; None where its name says nothing such."""
+    """Return why a column or topic of this name holds no usable torque, or None."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return next((why for pattern, why in _NO_TORQUE if pattern.search(spaced)), None)

@@ -1,4 +1,4 @@
-"""From what a user gives, files and single settings, to the settings of a run."""
+"""Settings of a run from the files and single settings that a user gives."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
 
 
 def kind_of(source: str | Path) -> Kind:
-    """What a source is: "settings" (a run's or study's TOML file: it names a robot), "log" (any other file that is
-    there) or "robot" (a URDF, an MJCF, a robot TOML, a built-in name)."""
+    """Return the kind of a source: "settings" (a TOML file of a run or study, which names a robot), "log" (any other
+    existing file) or "robot" (a URDF, an MJCF, a robot TOML, a built-in name)."""
     path = Path(source)
     if path.suffix.lower() == ".toml":
         return "settings" if "robot" in read_table(path) else "robot"
@@ -31,11 +31,10 @@ def kind_of(source: str | Path) -> Kind:
 
 def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any] | None = None,
                  assignments: Sequence[str] = (), *, trust: bool = False) -> RunSettings:
-    """Settings from a run file, or from a robot and logs, with what else was given on top.
+    """Return settings from a run file, or from a robot and logs, overridden by `given`.
 
-    given: settings, and tables of settings, by name; None where nothing was said. assignments: as `assign` takes them.
-    trust: whether Python files that the run file or its prior name may be run; one that an assignment gives as
-    model.python is the user's own and may.
+    given: settings and tables of settings by name; None for not given. assignments: see `assign`. trust: whether
+    Python files named by the run file or its prior may be run; model.python in an assignment always may.
     """
     if logs:
         if kind_of(source) == "log" and any(Path(log).suffix.lower() in _ROBOT_SUFFIXES for log in logs):
@@ -60,7 +59,7 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
 
 
 def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others on top: a table over the table of that name, None over nothing."""
+    """Return settings overridden by others: tables are merged, None is ignored."""
     out = dict(values)
     for key, value in given.items():
         if isinstance(value, Mapping):
@@ -109,7 +108,7 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
 
 
 def log_table(path: Path | None, start: float | None = None, stop: float | None = None) -> dict[str, Any]:
-    """The [log] table of a mapping file, nothing where there is none, and a window of time over it, s."""
+    """Return the [log] table of a mapping file, empty without one, with a time window, s."""
     table = {} if path is None else mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)
     window = {name: value for name, value in zip(WINDOW, (start, stop), strict=True) if value is not None}
     return {**table, **window}

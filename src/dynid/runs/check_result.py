@@ -26,7 +26,7 @@ ROUNDING = 1e-9  # of numbers that stand on a limit, in their own units
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing that cannot be. link: the link, joint parameter or group it is about. violation: how far, SI units."""
+    """A violated condition. link: the link, joint parameter or group. violation: its size, SI units."""
 
     link: str
     kind: str
@@ -36,9 +36,8 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What was found. remarks: worth knowing but no contradiction. full: all parameters are known, not only the base
-    ones. feasibility: the test of the base parameters, where only they are known, or where the full ones cannot exist
-    but others with the same torques might."""
+    """Result of a check. remarks: observations that are no contradiction. full: whether all parameters are known.
+    feasibility: test of the base parameters, if only they are known or the full ones are inconsistent."""
 
     source: str
     name: str
@@ -68,8 +67,8 @@ class Check:
 def check(source: str | Path, *, shapes: bool | None = None, trust: bool = False) -> Check:
     """Check the folder of a result, or a robot: a URDF, a robot TOML or a built-in name.
 
-    shapes: whether a centre of mass outside the link's collision shapes counts, or is only remarked on. By default it
-    counts in a robot file, which then contradicts itself, and in a result whose run asked for it. trust: as `load` has.
+    shapes: whether a centre of mass outside the link's collision shapes is a violation or only a remark; by default a
+    violation in a robot file, and in a result whose run requested it. trust: see `load`.
     """
     path = Path(source)
     if os.path.isdir(path) or path.name == PARAMETERS:
@@ -89,7 +88,8 @@ def check_robot(robot: Robot, source: str = "", *, shapes: bool = True) -> Check
 
 
 def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *, shapes: bool | None = None) -> Check:
-    """An estimate: its full parameters, or where a method gives none, whether any robot has its base parameters."""
+    """Check an estimate: its full parameters or, if there are none, whether any consistent robot has its base
+    parameters."""
     model = estimate.model
     if not isinstance(model, Model):
         raise DynidError("only a result with a model made from a robot can be checked")
@@ -122,7 +122,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
 
 
 def _bodies(robot: Robot, shapes: bool) -> tuple[list[Reason], list[str]]:
-    """What is wrong with the bodies of a robot, and what is only odd."""
+    """Return the violations of the bodies of a robot, and remarks."""
     found = inertia_problems(robot)
     wrong = [p for p in found if shapes or p.kind != "centre-of-mass"]
     return [Reason(p.link, p.kind, p.message, p.violation) for p in wrong], [p.message for p in found if p not in wrong]
@@ -130,11 +130,8 @@ def _bodies(robot: Robot, shapes: bool) -> tuple[list[Reason], list[str]]:
 
 def _why_not(consistency: Consistency, found: Feasibility, base: BaseParameters,
              values: np.ndarray) -> Iterator[Reason]:
-    """Reasons in words for base parameters that no robot has.
-
-    Of all links with these torques the ones closest to a robot that can exist are looked at: what is wrong with them
-    is named. The certificate proves that no other choice would do.
-    """
+    """Yield reasons for base parameters that no consistent robot has: violations of the nearest links with these
+    torques. The certificate proves that no other choice is consistent."""
     if found.possible:
         return
     back, *_ = np.linalg.lstsq(base.matrix, values - base.matrix @ found.theta, rcond=None)

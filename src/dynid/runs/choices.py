@@ -1,7 +1,7 @@
-"""Choices that are made from the data of a run: cut-off, friction, direction of gravity, one step each.
+"""Choices made from the data of a run: cut-off, friction, direction of gravity, one step each.
 
-Every command that identifies from logs makes these choices here, on the logs that the dataset holds in memory. A step
-takes what was chosen so far and returns it with its own choice; a setting that the user names is not chosen.
+Every command that identifies from logs makes these choices here, on the logs in memory. A step takes the choices so
+far and adds its own; settings given by the user are not chosen.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from dynid.validate.hypotheses.gravity import estimate_gravity
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Settings, robot and dataset of a run, with what was chosen from the data.
+    """Settings, robot and dataset of a run, with the choices made from the data.
 
     Attributes:
-        settings: of the run; friction and gravity as they were chosen.
-        robot: with the gravity that was chosen.
-        dataset: prepared with the cut-off that was chosen.
-        cutoff: choice of the cut-off; None where it was given.
-        friction: choice of the friction of each joint; None where it was given.
-        gravity: direction of gravity; None where it was given.
-        notes: sentences on choices that the user did not ask for.
+        settings: of the run, with chosen friction and gravity.
+        robot: with the chosen gravity.
+        dataset: prepared with the chosen cut-off.
+        cutoff: choice of the cut-off; None if it was given.
+        friction: choice of the friction of each joint; None if it was given.
+        gravity: direction of gravity; None if it was given.
+        notes: sentences on choices that were not requested.
     """
 
     settings: RunSettings

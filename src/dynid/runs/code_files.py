@@ -1,4 +1,4 @@
-"""Source files of a model: which, in what languages, and how they are written."""
+"""Source files of a model: functions, languages and writing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two earlier results side by side, parameter by parameter, and what their difference means in torque."""
+"""Comparison of two earlier results, parameter by parameter and in torque."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
 
 
 def _fold(folder: str, estimate: Estimate) -> Regression | None:
-    """The fold of a result's logs; None where its model cannot read it."""
+    """Return the compressed regression of a result's logs; None if its model cannot read it."""
     try:
         return Regression.load(Path(folder) / REGRESSION, estimate.model)
     except (ModelError, RecordingError):

@@ -1,4 +1,4 @@
-"""Several methods on the same fold."""
+"""Comparison of several methods on the same compressed data."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from dynid.validate.counted import moving_errors
 
 @dataclass(frozen=True, eq=False)
 class ComparedMethods:
-    """One run, judged in full for the first method, and the others beside it.
+    """A run with full validation for the first method, and the estimates of the others.
 
-    names: of the methods as they were asked for, one an estimate; "auto" is one whose estimate has another's name.
-    simulations: of every method under the logs' own torques; empty tuples where the settings leave them out. failures:
-    methods that gave nothing, each with its reason.
+    names: of the methods as requested, one per estimate; the estimate of "auto" has another name. simulations: of
+    every method under the logs' torques; empty if not requested. failures: methods that failed, with reasons.
     """
 
     run: Run
@@ -41,7 +40,7 @@ class ComparedMethods:
 
 
 def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
-    """Read and fold once, then run every method with its own options; one that fails is listed with its reason."""
+    """Read and compress once, then run every method with its own options; one that fails is listed with its reason."""
     if not names:
         raise DynidError("give at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
@@ -75,8 +74,8 @@ def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sen
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
-    """Options of one of several methods: the run's own for its own method, for others those that they know by name;
-    and before these the method's table under [compare.options]."""
+    """Return the options of one of several methods: those of the run that it knows, overridden by its table under
+    [compare.options]."""
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options

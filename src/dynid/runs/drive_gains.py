@@ -1,4 +1,4 @@
-"""Drive gains of a run that asks for them, and of logs by themselves."""
+"""Drive gains of a run, or of logs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
 
 
 def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None) -> RunSettings:
-    """The settings of a run with its drive gains as numbers, where they are to be found: one set for all logs, written
-    with the result, so that later logs are read with the same."""
+    """Return the settings with estimated drive gains as numbers, one set for all logs, if requested."""
     if any(log_settings(log).own.get("drive_gain") in (FROM_LOG, KNOWN_LOAD) for log in settings.logs):
         raise DynidError('drive_gain = "from-log" or "known-load" must be in [log], because the gains apply to all '
                          "logs")
@@ -69,10 +68,10 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
 
 
 def pooled(gains: Sequence[DriveGains]) -> DriveGains:
-    """One set of gains from several logs of a robot, each weighted by its variance.
+    """Return one set of gains from several logs of a robot, each weighted by its variance.
 
-    Their covariance is at least that of the best determined, plus the scatter between the logs, in which the errors of
-    the joints may hang together: a robot that is warmer in one log has all gains lower in it.
+    Their covariance is at least that of the best determined, plus the scatter between the logs, which may be
+    correlated between joints: a warmer robot has lower gains in all joints.
     """
     values, std = (np.array([getattr(one, which) for one in gains]) for which in ("values", "std"))
     known = np.isfinite(std)
@@ -103,11 +102,8 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 
 
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
-    """Samples of a log whose gains were found from other logs, the covariance of these widened by this log's own.
-
-    Where the log holds the controller's targets, its own gains differ from those by the errors of both. Half of the
-    squared difference is the variance of either.
-    """
+    """Return samples of a log with gains from other logs, their covariance increased by this log's own: if the log
+    has the controller's targets, half of the squared difference of both gains is the variance of either."""
     given = settings.log.get("drive_gain")
     if samples.gain_deviation is None or not isinstance(given, dict) or recording.target_torque is None \
             or recording.target_current is None:
@@ -133,7 +129,7 @@ def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> 
 
 @dataclass(frozen=True, eq=False)
 class FoundGains:
-    """Drive gains by every way that some logs allow, the surest first, and where they contradict each other."""
+    """Drive gains by every available method, the most accurate first, and findings on contradictions."""
 
     ways: tuple[DriveGains, ...]
     findings: tuple[Finding, ...] = ()
@@ -146,8 +142,8 @@ class FoundGains:
 
 def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None = None,
                loaded: Sequence[str] = (), tell: Tell = lambda sentence: None) -> FoundGains:
-    """Drive gains of logs in currents: from their own targets where they have them, with a known load where logs with
-    it are given, and as given in numbers to hold both against."""
+    """Return drive gains of logs in currents: from their targets if available, with a known load if logs with it are
+    given, and as given in numbers for comparison."""
     ways: list[DriveGains] = []
     recordings = [_in_currents(log_settings(log), settings, robot) for log in settings.logs]
     if loaded:
@@ -186,7 +182,7 @@ def _in_currents(log: LogSettings, settings: RunSettings, robot: Robot) -> Recor
 
 
 def _contradictions(ways: Sequence[DriveGains]) -> list[Finding]:
-    """Where two ways give gains that differ by more than their deviations allow."""
+    """Return findings on two methods whose gains differ significantly."""
     found = []
     for k, one in enumerate(ways):
         for other in ways[k + 1:]:

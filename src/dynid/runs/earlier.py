@@ -14,8 +14,8 @@ from dynid.runs.settings import ModelSettings, RunSettings
 
 
 def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
-    """The settings of a run with a prior, and the earlier estimate, None where the run names none. Terms are those of
-    the earlier result where the run names none of its own."""
+    """Return the settings of a run with a prior, and the earlier estimate, or None. Terms are those of the earlier
+    result if the run names none."""
     if settings.prior is None:
         return settings, None
     from dynid.runs.results import load  # which imports runs itself
@@ -30,7 +30,7 @@ def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
 
 
 def with_earlier(loaded: LoadedProblem, earlier: Estimate) -> tuple[LoadedProblem, Weight]:
-    """The folded problem of a run with an earlier estimate beside its data, and how much that counts."""
+    """Return the problem of a run with an earlier estimate as prior, and its weight."""
     problem, weight = with_prior(loaded.problem, earlier)
     cutoff = loaded.cutoff
     if cutoff is not None:  # whose folds, without the prior, would be identified from again

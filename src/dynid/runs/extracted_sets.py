@@ -1,4 +1,5 @@
-"""Extraction on an earlier result, or on a robot with a table of base values: full parameters and how they compare."""
+"""Extraction of full parameters from an earlier result, or from a robot with a table of base values, and their
+comparison."""
 
 from __future__ import annotations
 
@@ -56,10 +57,10 @@ def checked_losses(names: Sequence[str]) -> tuple[Loss, ...]:
 
 def base_values_of(source: str | Path, table: str | Path | None = None, *, folded: bool = False,
                    trust: bool = False) -> BaseValues:
-    """Base values of the folder of a result; with a table those of the table, for a result's model or a robot.
+    """Return base values of a result folder, or of a table for a result's model or a robot.
 
-    folded: with the fold of the result's data, joints weighted as the estimate did, for the one-step loss.
-    trust: as `load` has.
+    folded: include the compressed regression with the weights of the estimate, for the one-step loss. trust: see
+    `load`.
     """
     path = Path(source)
     if os.path.isdir(path) or path.name == PARAMETERS:
@@ -87,8 +88,8 @@ def _stacked(folder: Path, estimate: Estimate) -> Stacked:
 
 def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: Sequence[Loss],
                  options: ExtractionOptions, tell: Tell = lambda sentence: None) -> ExtractedSets:
-    """A set for each of the bounds with each of the losses, compared on a new motion with the robot's own file, or
-    else with what the cone programme finds."""
+    """Return a set for each of the bounds with each of the losses, compared on a new motion with the robot file, or
+    otherwise with the result of the cone programme."""
     if not isinstance(given.model, Model):
         raise DynidError("extraction needs a model made from a robot")
     sets = []

@@ -1,4 +1,4 @@
-"""The two calls most people begin with: identify a robot from a log, and open a result again."""
+"""Main entry points: identify a robot from a log, and open a result."""
 
 from __future__ import annotations
 

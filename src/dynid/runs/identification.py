@@ -179,7 +179,7 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
 
 def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robot: Robot,
           tell: Tell = lambda sentence: None) -> Run:
-    """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and state the
+    """Validate an estimate on its own data, on other logs, by simulation and by cross-validation, and compute the
     verdict."""
     tell = Progress.of(tell)
     tell("validating", 0.0)
@@ -222,7 +222,7 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
 
 
 def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
-    """The loops that logs with references show, for a method that goes by steps; None where they show none."""
+    """Return the closed loops identified from logs with references, for iterative methods; None if there are none."""
     if not estimate.iterations or not problem.recordings or any(one.reference is None for one in problem.recordings):
         return None
     from dynid.estimate.controller_fit import identify_controller
@@ -238,7 +238,7 @@ def fitted_loops(problem: Problem, estimate: Estimate) -> ControllerFit | None:
 
 def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Sequence[Samples], Recording | None]],
               tell: Tell = lambda sentence: None) -> tuple[SimulationCheck, ...]:
-    """Validation by simulation as a run's settings ask for it; empty where they leave it out."""
+    """Return the validation by simulation according to the settings; empty if not requested."""
     if not settings.simulation.run:
         return ()
     Progress.of(tell)("simulating", 0.0)

@@ -1,4 +1,4 @@
-"""The command that designs a motion for what an earlier result knows worst."""
+"""Command that designs a motion for the least certain parameters of a result."""
 
 from __future__ import annotations
 

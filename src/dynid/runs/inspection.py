@@ -1,4 +1,4 @@
-"""What a robot is, what can be identified on it, and what is wrong with its inertias."""
+"""Description of a robot, its identifiable parameters, and the faults of its inertias."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms without which the
 
 def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = False, *, own_terms: OwnTerms = "none",
                   mass_first: bool = False, by: Literal["qr", "svd"] = "qr") -> dict[str, Any]:
-    """All that can be said of a robot without data, as the object that `dynid inspect --json` prints.
+    """Return a description of a robot without data, the object of `dynid inspect --json`.
 
-    friction, rotor: terms at every joint. own_terms: those of the robot's own file too: "default", where its motors
-    couple joints; "own", always; "none". mass_first: group parameters onto masses, then moments, then inertias,
-    instead of body by body. by: how base parameters are found, see `base_parameters`.
+    friction, rotor: terms at every joint. own_terms: those of the robot file: "default", if its motors couple joints;
+    "own", always; "none". mass_first: group parameters onto masses, then moments, then inertias, instead of body by
+    body. by: method for base parameters, see `base_parameters`.
     """
     coupled = any(term["kind"] in _COUPLINGS for term in robot.terms)
     defaults = own_terms == "own" or (own_terms == "default" and coupled)
@@ -67,13 +67,12 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
 
 
 def inspect_logs(robot: Robot, logs: Sequence[Path], mapping: Path | None = None) -> list[dict[str, Any]]:
-    """What reading each log of a robot gives, the signals it holds among it; mapping: a TOML file with a [log]
-    table."""
+    """Return facts on each log of a robot; mapping: a TOML file with a [log] table."""
     return [LogFacts.from_recording(read(path, mapping, robot), "inspected").to_dict() for path in logs]
 
 
 def _closures(robot: Robot) -> list[dict[str, Any]]:
-    """Name and kind of each closure, the links it holds together, and how many of its equations others hold already."""
+    """Return name and kind of each closure, its links, and the number of redundant equations."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return []

@@ -1,9 +1,8 @@
-"""LiveModel: a live estimate whose model is chosen from the stream itself where nobody names its friction.
+"""Online estimate whose model is chosen from the stream if friction is not named.
 
-The rule is that of `dynid identify`: where neither the run nor the robot's file names friction, it is chosen joint by
-joint. A stream has no data to choose from at first. It starts with viscous and Coulomb friction and an offset. It makes
-the choice after ten seconds, after forty, and so on, and when the source ends, on an `Excerpt` of the stream. Where the
-choice is another model or another cut-off, the estimate is restarted from the excerpt.
+The rule is that of `dynid identify`. The stream starts with viscous and Coulomb friction and an offset. The choice is
+made after ten seconds, forty seconds, and so on, and at the end of the source, on an `Excerpt` of the stream. If the
+model or the cut-off changes, the estimate restarts from the excerpt.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ CHOSEN = "model"  # under which the [model] table is kept in the state of a stre
 
 @dataclass(frozen=True, eq=False)
 class StreamChoice:
-    """What a run would choose on a recording.
+    """Choices of a run on a recording.
 
     Attributes:
-        settings: Of the run, with the chosen friction in the [model] table.
-        model: With what its terms take from the data.
-        base: Base parameters of the model.
+        settings: of the run, with the chosen friction in the [model] table.
+        model: with its data-dependent fields.
+        base: base parameters of the model.
         cutoff: Hz.
-        text: How friction was chosen, or why it was not.
+        text: how friction was chosen, or why it was not.
     """
 
     settings: RunSettings
@@ -88,9 +87,9 @@ class LiveOptions:
 
 
 class LiveModel:
-    """A stream of raw samples and its live estimate, `online`, whose model is chosen where nobody names it.
+    """A stream of raw samples and its estimate, `online`, with an automatically chosen model.
 
-    An earlier estimate as the prior brings its own model where the run names no friction.
+    An earlier estimate as the prior provides its model if the run names no friction.
     """
 
     def __init__(self, settings: RunSettings, robot: Robot, options: LiveOptions,
@@ -153,7 +152,8 @@ class LiveModel:
         self.online.remark(code, text)
 
     def _name_changes(self, seconds: float) -> None:
-        """Remark a restart of the estimate with its likely cause, once `seconds` of data after it are there."""
+        """Add an event for a restart of the estimate with its likely cause, once `seconds` of later data are
+        available."""
         count, now = len(self.online.restarts), self.online.last_stamp
         if count == self._named:
             return
@@ -178,7 +178,7 @@ class LiveModel:
         return online
 
     def _choose(self) -> None:
-        """Choose from the excerpt, and restart the estimate where the choice is another than before."""
+        """Choose from the excerpt, and restart the estimate if the choice has changed."""
         excerpt, before = self._excerpt, self._chosen
         assert excerpt is not None
         self._done = excerpt.seconds
@@ -196,7 +196,7 @@ class LiveModel:
                     + ("" if found.cutoff is None else f", cut-off {found.cutoff:g} Hz"))
 
     def _restart(self, found: StreamChoice, excerpt: Excerpt) -> None:
-        """A new estimate of the chosen model from the excerpt; what was remarked on the stream stays."""
+        """Create a new estimate of the chosen model from the excerpt, keeping the events."""
         (rate, _), old, given = self.online.filter, self.online, self.options.feeding
         feeding = replace(given, cutoff=found.cutoff or given.cutoff, rate=given.rate or rate or None)
         self.online = self._new(found.settings, found.model, found.base, feeding)
@@ -212,13 +212,13 @@ def _base(model: LinearModel) -> BaseParameters:
 
 
 def _same(one: StreamChoice, two: StreamChoice, *, exactly: bool) -> bool:
-    """Whether two choices give the same model. exactly: with the same numbers that terms take from the data."""
+    """Return whether two choices give the same model. exactly: including data-dependent fields."""
     alike = one.settings.model == two.settings.model and one.cutoff == two.cutoff
     return alike and (not exactly or getattr(one.model, "learned", {}) == getattr(two.model, "learned", {}))
 
 
 def prior_rows_of(source: Estimate | str, settings: RunSettings, base: BaseParameters) -> PriorLike:
-    """What is known at the start: an estimate, or the numbers of a robot's file, each to a share of its size."""
+    """Return the prior: an estimate, or the values of a robot file with relative standard deviations."""
     if isinstance(source, Estimate):
         return source
     other = settings.model_copy(update={"robot": source})

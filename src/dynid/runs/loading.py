@@ -1,4 +1,4 @@
-"""Logs of a run: read, prepared alike and compressed into a problem, with what was chosen from them on the way."""
+"""Logs of a run, read, prepared and compressed into a problem, with the choices made from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 @dataclass(frozen=True, eq=False)
 class Resting:
-    """A log in which nothing moves, and the error that preparing it raised."""
+    """A log without motion, and the error of its preparation."""
 
     source: str
     problem: NotPossibleError
@@ -58,17 +58,17 @@ def left_out_finding(failure: Failure) -> Finding:
 
 @dataclass(frozen=True, eq=False)
 class LoadedProblem:
-    """The problem of a run, with its settings and robot as the data completed them.
+    """The problem of a run, with its final settings and robot.
 
     Attributes:
         problem: model, compressed regression and data.
         settings, robot: of the run, with every choice made.
-        cutoff: choice of the cut-off; None where it was given.
+        cutoff: choice of the cut-off; None if it was given.
         left_out: logs that could not be used, or are copies of others.
-        mounting: direction of gravity, where it was estimated.
-        friction: choice of the friction of each joint; None where it was given.
-        chosen_notes: sentences on choices that the user did not ask for.
-        logs: what reading each log gave.
+        mounting: direction of gravity, if it was estimated.
+        friction: choice of the friction of each joint; None if it was given.
+        chosen_notes: sentences on choices that were not requested.
+        logs: facts on each log.
     """
 
     problem: Problem
@@ -83,7 +83,7 @@ class LoadedProblem:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the choices, and on what reading the logs found, each once."""
+        """Notes on the choices and on the logs, without repetition."""
         bends = self.settings.model.flexible
         skew = (_SKEW,) if bends is not None and not bends.skew else ()
         return (*self.chosen_notes, *skew,
@@ -91,7 +91,7 @@ class LoadedProblem:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings on logs that were left out, and on positions that jump."""
+        """Findings on excluded logs, and on positions that jump."""
         return (*map(left_out_finding, self.left_out), *filter(None, map(jump_finding, self.problem.recordings)))
 
 
@@ -119,9 +119,9 @@ def open_dataset(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
 
 def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda sentence: None, *,
                  workers: Workers | None = None, store: Path | None = None) -> LoadedProblem:
-    """Return the problem of a run's logs, with all choices made that the settings leave open.
+    """Return the problem of a run's logs, with all open choices made.
 
-    workers: where logs are read and compressed. store: folder in which compressed logs are kept for the next run.
+    workers: where logs are read and compressed. store: folder of compressed logs for the next run.
     """
     tell = Progress.of(tell)
     Preparation.of(settings.prepare, "[prepare]")
@@ -165,9 +165,9 @@ def control_law(settings: RunSettings) -> Controller | None:
 def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chosen: Preparation,
              tell: Tell = lambda sentence: None, resting: list[Resting] | None = None
              ) -> Iterator[tuple[Recording, Samples]]:
-    """Yield recording and samples of each log, all prepared alike: what the first one's data choose holds for the rest.
+    """Yield recording and samples of each log, all prepared with the options that the first one resolves.
 
-    resting: takes the logs in which nothing moves, which are left out; without it they are refused.
+    resting: receives the logs without motion, which are excluded; without it they are refused.
     """
     recordings = read_logs(logs, settings, robot, tell)
     for recording in recordings if resting is None else moving(recordings, resting):

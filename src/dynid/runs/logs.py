@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 class LogSettings(BaseModel):
     """One log of a run, a [[logs]] or [[validate_on]] table.
 
-    file: its file or folder, or a list of files that follow each other in time. name: what it is called in results,
-    instead of its path. payload: of the run's [payloads], the one the robot carried; such a log says what the payload
-    is, and is no part of the robot's own identification. inherit: whether what it leaves out is as [log] says. All
-    other keys are those of [log], for this log alone.
+    file: its file or folder, or a list of files that follow each other in time. name: in results, instead of its
+    path. payload: name in the run's [payloads] of the load; such a log identifies the payload and not the robot.
+    inherit: whether missing keys are taken from [log]. All other keys are those of [log], for this log.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -69,7 +68,7 @@ class LogSettings(BaseModel):
         return self.name or ", ".join(map(str, self.files))
 
     def mapping(self, common: Dictionary[str, Any]) -> Mapping:
-        """How this log is read: its own settings over those of [log]."""
+        """Return the mapping of this log: its own settings over those of [log]."""
         own = self.own
         table = dict(common) if self.inherit else {}
         if own.get("side") == "joint" and own.get("torque_side", "joint") == "joint":
@@ -81,7 +80,7 @@ LogEntry = str | tuple[str, ...] | LogSettings
 
 
 def log_entry(value: Any, number: int) -> LogEntry:
-    """An entry of `logs` as it stands in a run file, checked. number: counted from 1, for messages."""
+    """Return a checked entry of `logs` of a run file. number: counted from 1, for messages."""
     if isinstance(value, Dictionary):
         try:
             return LogSettings(**value)
@@ -113,7 +112,7 @@ def log_settings(log: LogEntry) -> LogSettings:
 
 
 def labels(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> tuple[str, ...]:
-    """What each log is called: its name or its files, with its window where the same file is there twice."""
+    """Return the name of each log: its name or files, with its window if the same file occurs twice."""
     names = [log.label for log in logs]
     windows = [window_of(log.mapping(common)) for log in logs]
     return distinct([f"{name} {window}" if window and names.count(name) > 1 else name
@@ -123,8 +122,8 @@ def labels(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> tuple[s
 def log_sources(logs: Sequence[LogEntry], settings: RunSettings) -> tuple[LogSource, ...]:
     """Return the sources of some logs of a run, each with its own settings over those of [log].
 
-    A folder or a pattern stands for the logs in it, unless the folder is one log: a bag, or one whose mapping names
-    the files in it. Logs found that way are left out where they cannot be used; those named one by one must exist.
+    A folder or pattern represents the logs in it, unless the folder is one log: a bag, or one whose mapping names its
+    files. Logs found that way are excluded if they cannot be used; those named explicitly must exist.
     """
     found = [one for log in map(log_settings, logs) for one in _expanded(log, settings.log)]
     tables = [log for log, _ in found]
@@ -161,7 +160,7 @@ def short_path(path: str) -> str:
 
 
 def check_files(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> None:
-    """Raise where two logs would read a signal from one and the same other file: one of them is paired wrongly."""
+    """Refuse two logs that would read a signal from the same other file."""
     read: dict[tuple[str, Path], LogSettings] = {}
     for log in logs:
         for signal, file in shared_file([Path(path) for path in log.files], log.mapping(common)):

@@ -30,8 +30,7 @@ _DEFAULT_FRICTION_NOTE = (
 
 
 def make_robot(settings: RunSettings) -> Robot:
-    """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
-    estimated."""
+    """Return the robot of a run with its gravity and joints; its own gravity if that is to be estimated."""
     robot = part_of(Robot.load(settings.robot), settings.only, settings.lock).holding(settings.held)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
@@ -46,7 +45,7 @@ def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Rob
 
 
 def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel:
-    """The model a run asks for: a robot and terms, or what the user's own file makes of the robot."""
+    """Return the model of a run: a robot and terms, or that of the user's own file."""
     robot = make_robot(settings) if robot is None else robot
     wanted = settings.model
     if wanted.python is not None:
@@ -76,8 +75,8 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
 
 
 def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
-    """The model of a robot whose joints bend, as a [model] table asks for it: its friction is that of the links, and
-    rotors are left to joints that do not bend."""
+    """Return the model of a robot with flexible joints from a [model] table: its friction is that of the links, and
+    rotor inertias exist for rigid joints only."""
     table = wanted.flexible or FlexibleSettings()
     asked = bool(wanted.friction or wanted.rotor or wanted.terms)
     own = [dict(item) for item in robot.terms if item.get("kind") != "rotor"
@@ -90,10 +89,9 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
 
 
 def names_friction(settings: RunSettings, robot: Robot) -> bool:
-    """Whether a run says which friction there is, "auto" or "none" among it.
+    """Return whether a run names friction, including "auto" and "none".
 
-    Friction that the robot's file lists is where a choice starts, not its end, unless it is of a kind that no choice
-    replaces.
+    Friction in the robot file is the start of a choice, unless its kind is not among the candidates.
     """
     wanted = settings.model
     if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is not None:
@@ -103,16 +101,16 @@ def names_friction(settings: RunSettings, robot: Robot) -> bool:
 
 
 def first_model(settings: RunSettings, robot: Robot) -> LinearModel:
-    """The model with which logs are first looked at: that of the run, with the usual friction where it is to be
-    chosen or is not named."""
+    """Return the model for the first pass over the logs: that of the run, with default friction if it is to be
+    chosen."""
     if AUTO not in settings.model.friction and names_friction(settings, robot):
         return make_model(settings, robot)
     return make_model(with_usual_friction(settings), robot)
 
 
 def with_usual_friction(settings: RunSettings) -> RunSettings:
-    """The settings with viscous and dry friction, offsets and rotor inertia in place of "auto", or beside what the
-    robot's own file has where friction is not named."""
+    """Return the settings with viscous and dry friction, offsets and rotor inertia in place of "auto", or in addition
+    to the robot file if friction is not named."""
     wanted = settings.model
     usual = wanted.model_copy(update={"friction": USUAL, "own_terms": AUTO not in wanted.friction, "rotor": True})
     return settings.model_copy(update={"model": usual})
@@ -120,8 +118,7 @@ def with_usual_friction(settings: RunSettings) -> RunSettings:
 
 def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Samples]
                     ) -> tuple[RunSettings, FrictionChoice | None, str]:
-    """The settings with the friction that the samples choose where a run asks for that or names none, the choice, and
-    what to say of friction that was not named."""
+    """Return the settings with friction chosen from the samples if requested or not named, the choice, and a note."""
     plain = [replace(one, filtered=None) for one in samples]
     if AUTO in settings.model.friction:
         return *choose_friction(settings, robot, plain), ""
@@ -138,7 +135,7 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
 
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
-    """Why friction that nobody named is not chosen from the data; empty where it is."""
+    """Return why unnamed friction cannot be chosen from the data; empty if it can."""
     if robot.followers is not None:
         return "it cannot be chosen for robots with dependent joints"
     if settings.gravity == "estimate":

@@ -1,4 +1,4 @@
-"""A payload on an earlier result: what a loaded log adds to a robot that was identified without load."""
+"""Identification of a payload from loaded logs and an earlier result without load."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of
 
 @dataclass(frozen=True, eq=False)
 class FoundPayload:
-    """A payload, the result it was found on, the samples of its logs, and what to type into controllers; empty without
-    a mass."""
+    """A payload, the result it was identified with, the samples of its logs, and controller settings; empty without a
+    mass."""
 
     source: str
     payload: PayloadEstimate
@@ -56,9 +56,9 @@ class FoundPayload:
 
 @dataclass(frozen=True)
 class PayloadOptions:
-    """How to look for a payload: see `dynid.payload`; way "sensor" is `sensor_payload`, "both" joins it with joint
-    torques. unloaded: logs of the same motion without it, for way "same-motion"; by default those of the result. trust:
-    as `load` has."""
+    """Options for a payload, see `dynid.payload`; way "sensor" is `sensor_payload`, "both" combines it with joint
+    torques. unloaded: logs of the same motion without it, for "same-motion"; default those of the result. trust: see
+    `load`."""
 
     frame: str | None = None
     way: AnyWay | None = None
@@ -80,10 +80,10 @@ def checked_way(name: str) -> AnyWay | None:
 
 def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadOptions | None = None,
                  given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundPayload:
-    """What hangs on the robot of an earlier result in logs that are prepared as those it was identified from.
+    """Identify the payload on the robot of an earlier result from logs prepared in the same way.
 
-    given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's, but for a
-    window of time alone.
+    given: settings that override those of the run, see `merged`; a table "log" replaces the run's, unless it only has
+    a time window.
     """
     options = PayloadOptions() if options is None else options
     tell("reading the result")
@@ -111,7 +111,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
 
 def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
            options: PayloadOptions) -> PayloadEstimate:
-    """The payload by the way that was asked for."""
+    """Return the payload by the requested method."""
     way = options.way
     if way == "sensor":
         return sensor_payload(robot, samples, options.frame, consistent=options.consistent)[0]
@@ -123,7 +123,7 @@ def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: R
 
 
 def _fold(folder: Path, estimate: Estimate) -> Regression | None:
-    """The fold of a result's logs; None where its model cannot read it."""
+    """Return the compressed regression of a result's logs; None if its model cannot read it."""
     try:
         found = Regression.load(folder / REGRESSION, estimate.model)
     except (ModelError, RecordingError):

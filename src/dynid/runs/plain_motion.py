@@ -1,4 +1,4 @@
-"""Motions for the command line that nobody searched for: random ones, sweeps, through points, with the tool held."""
+"""Motions without a search for the command line: random ones, sweeps, through points, with the tool fixed."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class PlainMotionRequest:
 
 def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str], None] = lambda sentence: None
                  ) -> MotionData:
-    """The motion asked for, checked against every limit and slowed down where they need it, with what it should tell
-    about the robot; as `design_motion` gives those that it finds."""
+    """Return the requested motion, checked against every limit and slowed down if necessary, with the expected
+    standard errors, as from `design_motion`."""
     check_quantity(DURATION, request.duration, "the duration of a motion")
     limits, margin_note = limits_for(robot, request.limits, request.margin)
     if request.home is not None:

@@ -1,4 +1,4 @@
-"""What to type for a finding: options of the command line that correct it, or that test it."""
+"""Command-line options that correct or test a finding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def remedy(finding: Finding, run: Run) -> str:
-    """Return options to add to the command, as one can paste them into a shell; empty where there are none."""
+    """Return options to add to the command, ready to paste into a shell; empty if there are none."""
     found = REMEDIES.get(finding.code)
     return "" if found is None else found(finding, run)
 

@@ -1,11 +1,10 @@
-"""The folder of a result as one thing: exchanged whole, with a manifest that says which files belong together.
+"""Atomic replacement of a result folder, with a manifest of its files.
 
-Only files that the manifest names are the result's; whatever else lies in the folder is the user's and stays. A folder
-that holds a result and nothing else is exchanged for the new one in a single step of the file system. Where that is
-not possible (the user's files are there, the system has no such step, someone works in the folder) the new result lies
-complete in the folder COMMIT inside it before its files are moved to their places, the manifest last: whoever opens the
-folder after a kill finishes the moves first. A save holds a lock on the folder that it writes into, so that the next
-save knows which of these folders a killed one has left; where the system has no locks, by their age.
+Only files in the manifest belong to the result; other files in the folder are the user's and are kept. A folder that
+holds only a result is exchanged with the new one in a single step of the file system. If that is not possible (user's
+files, no such system call, a process working in the folder), the new result is completed in the folder COMMIT inside
+it before its files are moved, the manifest last; after a kill the next access finishes the moves. A save locks its
+folder, so that the next save can remove folders left by a killed one; without locks, by their age.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 @contextmanager
 def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
-    """An empty folder to write a result's files into; they become the result of `folder` when all went well.
+    """Yield an empty folder for a result's files, which replace the result of `folder` on success.
 
-    replace: whether a result may be replaced that another run has written there meanwhile.
+    replace: whether a result written meanwhile by another run may be replaced.
     """
     folder = folder.resolve()
     with writing(folder), ExitStack() as in_use:
@@ -90,7 +89,7 @@ def owned(folder: Path) -> set[str]:
 
 
 def read_result(folder: Path, read: Callable[[], Found]) -> Found:
-    """What `read` makes of the files of one whole result: where another run replaces it meanwhile, it reads again."""
+    """Return `read` applied to a consistent result; reads again if another run replaces it meanwhile."""
     for _ in range(_READINGS):
         check(folder)
         before = _written(folder)
@@ -117,7 +116,7 @@ def _written(folder: Path) -> tuple[int, int] | None:
 
 
 def check(folder: Path) -> None:
-    """Raise where a folder does not hold one whole result: each file of its manifest as it was written."""
+    """Refuse a folder that does not hold one complete, unmodified result."""
     with _alone(folder.resolve().parent):
         with writing(folder):
             finish(folder)
@@ -158,8 +157,8 @@ def finish(folder: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path, *, wait: bool = True) -> Iterator[bool | None]:
-    """While it lasts no other save has the lock on a folder. Gives True; False where another one has it and is not
-    waited for; None where the system has no such locks."""
+    """Hold the lock on a folder. Yields True; False if another process has it and is not waited for; None without
+    system locks."""
     with ExitStack() as stack:
         yield _locked(folder, stack, wait)
 
@@ -179,7 +178,7 @@ def _locked(folder: Path, stack: ExitStack, wait: bool) -> bool | None:
 
 
 def _exchangeable(folder: Path) -> bool:
-    """Whether a folder is not there yet, or holds a result and nothing else, and nobody here works inside it."""
+    """Return whether a folder does not exist, or holds only a result and no process works in it."""
     if not folder.exists():
         return True
     ours = {*owned(folder), MANIFEST}
@@ -239,7 +238,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove what saves that were killed left here: folders that nobody holds the lock of."""
+    """Remove folders left by killed saves, which nobody has locked."""
     for path in place.glob(_NEW_FOLDER_PREFIX + "*"):
         with suppress(OSError), _alone(path, wait=False) as free:
             old = time.time() - path.stat().st_mtime > _ABANDONED

@@ -1,4 +1,4 @@
-"""The folder of a result: what is written, and how an earlier one is read again."""
+"""Writing and reading of a result folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """What `dynid identify --json` says of a run; numbers that are not finite are None."""
+    """Return the content of `dynid identify --json`; non-finite numbers are None."""
     estimate = run.estimate
     return {
         **_estimate_facts(run),
@@ -96,10 +96,8 @@ def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
 
 
 def check_output(folder: str | Path, force: bool = False) -> None:
-    """Raise where a result could not be written into a folder, or only over files that are there.
-
-    Before the work: with `force` an earlier result is replaced, and so are files of the user's that have its names.
-    """
+    """Refuse a folder into which a result cannot be written, before the computation; `force` allows replacing an
+    earlier result and files with its names."""
     if str(folder) == "":
         raise DynidError("the name of the folder for the results is empty")
     folder = Path(folder)
@@ -116,11 +114,9 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
          report: bool = True, tell: Callable[[str], object] = lambda note: None) -> dict[str, str]:
-    """Write a run's results into a folder, all of them or none; an earlier result is only replaced with `force`.
+    """Write a run's results into a folder atomically; an earlier result is only replaced with `force`.
 
-    tell: is given what to know about the robot file and the code.
-
-    Gives the path of each file by what it is. Files that are not the earlier result's stay as they are.
+    tell: receives notes on the robot file and the code. Returns the path of each file by kind. Other files are kept.
     """
     folder = Path(folder)
     check_output(folder, force)
@@ -150,11 +146,10 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
 
 
 def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...]]:
-    """Write a copy of the user's URDF, or an MJCF file of another robot, with the identified values: whether it is
-    written, and what to know about it. Of a method of base parameters, the nearest physically consistent robot is
-    written.
+    """Write a copy of the user's URDF, or an MJCF file, with the identified values; return whether it is written, and
+    notes. For base parameters only, the nearest physically consistent robot is written.
 
-    present: where it will lie; a file there that is the user's, or that the run itself was made with, stays.
+    present: its final location; a user's file there is kept.
     """
     if present.exists():
         own, belongs = Path(run.settings.robot), present.name in owned(present.parent)

@@ -1,4 +1,4 @@
-"""What a designed motion was checked against, and how carefully it moves where it was not."""
+"""Safety checks of a designed motion, and conservative limits for unchecked ones."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MAX_REACH = 0.8  # rad from home, some 45 degrees: no link of an arm that stands
 
 @dataclass(frozen=True)
 class Safety:
-    """How a motion is kept safe.
+    """Safety settings of a motion.
 
     Attributes:
-        box: lower and upper corner (6 numbers, m, base frame) that all links stay inside of.
+        box: lower and upper corner (6 numbers, m, base frame) of the allowed space of all links.
         floor: height of the floor, m, base frame; links stay above it.
-        radius: m, of capsules along the links of a robot without collision shapes; they must not touch each other.
-        speed: share of each joint's top speed, `SPEED_SHARE` unless given.
+        radius: m, of capsules along the links of a robot without collision shapes; they must not collide.
+        speed: share of each joint's top speed, `SPEED_SHARE` by default.
         full_range: use the whole range of the joints although collisions are not checked.
     """
 
@@ -53,7 +53,7 @@ class Safety:
 
 
 def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
-    """Return limits with a moderate speed, and a part of the ranges where collisions are not checked; and notes."""
+    """Return limits with a moderate speed, and reduced ranges if collisions are not checked; and notes."""
     share = SPEED_SHARE if safety.speed is None else safety.speed
     if not 0.0 < share <= 1.0:
         raise DynidError(f"the speed is a share of the top speed, above 0 and at most 1, got {share:g}")
@@ -81,7 +81,7 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
 
 
 def unchecked(limits: Limits) -> str:
-    """What a motion inside these limits was not checked against, in words; empty where it was checked against all."""
+    """Return what a motion within these limits was not checked against; empty if it was checked completely."""
     space = limits.space
     itself = space is not None and len(space.pairs) > 0
     around = space is not None and len(space.planes) > 0

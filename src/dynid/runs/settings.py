@@ -67,10 +67,10 @@ def read_table(path: Path, what: str = "") -> dict[str, Any]:
 
 
 class SettingsFile(BaseModel):
-    """Settings that stand in one TOML file. file_kind: what such a file is called. Paths in it are relative to it.
+    """Settings in one TOML file. file_kind: its name in messages. Paths in it are relative to it.
 
-    Settings are data. A Python file that they or the prior they name give as a model is only run where the settings
-    were made with trust=True; with trust="model" only that of their own [model] table. A file cannot state this itself.
+    Settings are data. A Python file that they or their prior name as a model is only run with trust=True; with
+    trust="model" only that of their own [model] table. A file cannot set this itself.
     """
 
     model_config = FINITE_NUMBERS
@@ -113,10 +113,10 @@ def moved_path(name: str, origin: Path, target: Path) -> str:
 
 
 class FlexibleSettings(BaseModel):
-    """The [model.flexible] table: joints that bend between motor and link, see `FlexibleModel`.
+    """The [model.flexible] table: flexible joints, see `FlexibleModel`.
 
-    joints: names, all by default. friction: kinds of the motors' friction; `friction` of [model] is then that of the
-    links. skew: identify the time between both encoders too.
+    joints: names, default all. friction: kinds of the motors' friction; `friction` of [model] is then that of the
+    links. skew: also identify the time offset between the encoders.
     """
 
     model_config = FINITE_NUMBERS
@@ -127,14 +127,13 @@ class FlexibleSettings(BaseModel):
 
 
 class ModelSettings(BaseModel):
-    """The [model] table: what to identify beside the rigid bodies.
+    """The [model] table: what to identify in addition to the rigid bodies.
 
-    friction: kinds at every joint, or alone "auto", chosen joint by joint from the logs, or "none"; where neither this
-    nor the robot's own file names any, it is chosen too. rotor: reflected rotor inertia. own_terms: the terms the
-    robot's own file lists; None takes them when nothing else is asked for. terms: tables of further terms, as in robot
-    files. python: a file of your own, which is run: terms it registers (`register_term`) are known by their kinds, and
-    where it defines `model(robot)`, that is the model. flexible: the
-    [model.flexible] table, for logs with positions of motors and links.
+    friction: kinds at every joint, or "auto" (chosen per joint from the logs), or "none"; by default the robot
+    file's, or chosen. rotor: reflected rotor inertia. own_terms: the terms of the robot file; by default used if
+    nothing else is requested. terms: tables of further terms, as in robot files. python: a user's file, which is run:
+    its registered terms (`register_term`) are available by kind, and its `model(robot)`, if defined, is the model.
+    flexible: the [model.flexible] table, for logs with positions of motors and links.
     """
 
     model_config = FINITE_NUMBERS
@@ -171,8 +170,8 @@ class OutputSettings(BaseModel):
 
 
 class EssentialSettings(BaseModel):
-    """The [essential] table: base parameters that hardly matter are left out, by which rule and threshold (see
-    `dynid.essential`). alpha: significance of an F-test."""
+    """The [essential] table: rule and threshold for removing insignificant base parameters (see `dynid.essential`).
+    alpha: significance level of an F-test."""
 
     model_config = FINITE_NUMBERS
 
@@ -182,11 +181,11 @@ class EssentialSettings(BaseModel):
 
 
 class PayloadSettings(BaseModel):
-    """A [payloads.NAME] table: a load that some logs were made with.
+    """A [payloads.NAME] table: a load of some logs.
 
-    frame: it hangs on; by default the flange. mass: kg, from a scale, alone or with its deviation. centre (m, in the
-    frame) and inertia (XX XY XZ YY YZ ZZ about it, kg m^2), where they are known: of a load to find drive gains with.
-    way: as `dynid.payload` takes it.
+    frame: default the flange. mass: kg, from weighing, with or without its standard deviation. centre (m, in the
+    frame) and inertia (XX XY XZ YY YZ ZZ about it, kg m^2), if known, for drive gains. way: method, see
+    `dynid.payload`.
     """
 
     model_config = FINITE_NUMBERS
@@ -274,7 +273,7 @@ class RunSettings(SettingsFile):
 
     @model_validator(mode="after")
     def _logs_fit(self) -> Self:
-        """Names of logs told apart, their own settings checked before any of them is read."""
+        """Check that log names are distinct and their settings valid before any log is read."""
         tables = [one for one in (*self.logs, *self.validate_on) if isinstance(one, LogSettings)]
         missing = next((one.payload for one in tables if one.payload and one.payload not in self.payloads), None)
         if missing is not None:

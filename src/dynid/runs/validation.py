@@ -25,8 +25,8 @@ from dynid.validate.useless_model import negative_r2
 
 @dataclass(frozen=True, eq=False)
 class ValidatedResult:
-    """How an earlier result fares: fits and simulations, one a log; simulations are empty where they are left out.
-    left_out: findings on logs that could not be used."""
+    """Fits and simulations of an earlier result, one per log; simulations are empty if not requested. left_out:
+    findings on logs that could not be used."""
 
     source: str
     estimate: Estimate
@@ -38,7 +38,7 @@ class ValidatedResult:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong: logs left out, and those that are met no better than by no model at all."""
+        """Findings on excluded logs, and on those predicted no better than without a model."""
         return (*self.left_out, *(finding for fit in self.fits for finding in negative_r2(fit)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,10 +52,10 @@ class ValidatedResult:
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,
                     tell: Tell = lambda sentence: None, *, trust: bool = False) -> ValidatedResult:
-    """Try the result in a folder on logs, prepared as those it was identified from.
+    """Validate the result in a folder on logs prepared like those it was identified from.
 
-    given: settings over those of the run, as `merged` takes them; a table "log" takes the place of the run's, but for a
-    window of time alone. The window of the run's logs is not that of others. trust: as `load` has.
+    given: settings that override those of the run, see `merged`; a table "log" replaces the run's, unless it only has
+    a time window. The run's own window is not used. trust: see `load`.
     """
     tell("reading the result")
     estimate, settings = load(folder, trust=trust)

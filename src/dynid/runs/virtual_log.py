@@ -79,11 +79,11 @@ class VirtualLog:
 def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions, *, friction: tuple[str, ...] = (),
                  rotor: bool = False, truth: str | Path | None = None, seed: int = 0, trust: bool = False,
                  **sensors: Any) -> VirtualLog:
-    """A virtual robot follows a motion that `dynid excite` wrote.
+    """Simulate a virtual robot that follows a motion written by `dynid excite`.
 
-    truth: folder of an earlier result, whose parameters the machine has; default those of the robot's file, zero where
-    friction is not known. trust: as `load`
-    has. sensors: encoder, position_noise, torque_noise, flexible and what else `VirtualRobot` takes.
+    truth: folder of an earlier result with the machine's parameters; default those of the robot file, zero for
+    unknown friction. trust: see `load`. sensors: encoder, position_noise, torque_noise, flexible and other options of
+    `VirtualRobot`.
     """
     model, theta, belief, notes = _machine(robot, friction, rotor, truth, trust)
     motion = read_trajectory(trajectory, robot.joint_names)
@@ -104,7 +104,7 @@ def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] 
 
 def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None, trust: bool
              ) -> tuple[Model | FlexibleModel, Array, Array, tuple[str, ...]]:
-    """The model, the truth, what the controller believes, and what to know."""
+    """Return the model, the true parameters, the controller's parameters, and notes."""
     if truth is not None:
         if friction or rotor:
             raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor")

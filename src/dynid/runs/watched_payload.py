@@ -1,4 +1,4 @@
-"""Watching a payload: a stream on top of an earlier result, with looks at what hangs on the robot."""
+"""Online estimation of a payload on a stream, based on an earlier result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dynid.runs.watching import WatchOptions, follow
 
 @dataclass(frozen=True, eq=False)
 class PayloadLook:
-    """A live payload at one moment: the last stamp (s), the live object, and what hangs there as a body that can exist;
-    None before a row in motion came."""
+    """State of an online payload estimate: the last stamp (s), the live object, and the physically consistent
+    payload; None before the first row in motion."""
 
     t: float
     live: LivePayload
@@ -38,10 +38,10 @@ class PayloadLook:
 
 def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions,
                   show: Callable[[PayloadLook], None]) -> PayloadLook:
-    """Goes through a source until it ends, shows a look now and then, and gives the last one.
+    """Process a source until it ends, show the state from time to time, and return the last one.
 
-    result: folder of an earlier result without the load; log: a [log] table over that of the result. Without a cut-off,
-    that of the result's preparation is used, where it has one number.
+    result: folder of an earlier result without the load; log: a [log] table that overrides that of the result. The
+    default cut-off is that of the result's preparation, if it has one.
     """
     if options.record is not None or options.prior is not None:
         raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload")

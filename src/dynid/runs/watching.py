@@ -1,4 +1,4 @@
-"""Watching: a stream from its source to a live estimate, with looks at it in between, and a record to go on from."""
+"""Online identification from a source, with periodic output and a record to resume from."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ class WatchOptions:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """A stream at one moment: the last stamp (s), the live object, its estimate (None before there is one), and the
-    root mean square of the last innovations of each joint (dof,), in units of the noise. losses: samples that a UDP
-    source lost."""
+    """State of a stream: the last stamp (s), the live object, its estimate (or None), and the RMS of the last
+    innovations of each joint (dof,), in units of the noise. losses: samples that a UDP source lost."""
 
     t: float
     online: Online
@@ -68,7 +67,7 @@ def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs:
 
 
 def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
-    """Goes through a source until it ends, shows a look now and then, and gives the last one."""
+    """Process a source until it ends, show the state from time to time, and return the last one."""
     robot = make_robot(settings)
     record = None if options.record is None else Record(options.record)
     live = _live(settings, robot, options, record)
@@ -101,7 +100,7 @@ def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Re
 
 
 class Fed(Protocol):
-    """What raw samples are fed to: `LiveModel`, `LivePayload`."""
+    """A consumer of raw samples: `LiveModel`, `LivePayload`."""
 
     @property
     def last_stamp(self) -> float: ...
@@ -115,8 +114,8 @@ class Fed(Protocol):
 
 def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None],
            losses: Losses | None = None) -> None:
-    """Feeds a stream from its source until that ends, and looks at it now and then. losses: counts what a UDP source
-    lost."""
+    """Feed a stream from its source until that ends, with periodic output. losses: counts lost samples of a UDP
+    source."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
         raise DynidError("speed must not be negative, and every and patience must be above zero")

@@ -32,7 +32,7 @@ def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
     if start == "filtered":
         return loop.run(_filtered(problem))
     raise ModelError("a closed-loop method can start from 'regular', 'regular-links', 'filtered', 'nominal' or 'wls', "
-                     f"not '{start}'")
+                     f"not '{start}'", code="unknown-start")
 
 
 def _filtered(problem: Problem) -> Array:

@@ -43,7 +43,8 @@ _LEAST_FACTOR = 0.5  # a sample counts half of the next one: less, and nothing i
 
 def _checked(factor: float, what: str = "a forgetting factor") -> float:
     if not (isinstance(factor, int | float) and _LEAST_FACTOR <= factor <= 1.0):
-        raise ModelError(f"{what} must be between {_LEAST_FACTOR:g} and 1, got {factor!r}")
+        raise ModelError(f"{what} must be between {_LEAST_FACTOR:g} and 1, got {factor!r}",
+                         code="bad-forgetting-factor")
     return float(factor)
 
 
@@ -125,7 +126,7 @@ class VectorForgetting:
             places = [k for k, (own, joint) in enumerate(zip(base.names, owners, strict=True)) if name in (own, joint)]
             if not places:
                 raise ModelError(f"vector forgetting contains '{name}', which is neither a base parameter nor the "
-                                 "number of a joint")
+                                 "number of a joint", code="unknown-forgetting-name")
             found[places] = value
         return VECTOR, found
 
@@ -252,20 +253,21 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
         return given
     name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
     if name not in _WAYS:
-        raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}")
+        raise ModelError(f"there is no forgetting '{name}'; there are {', '.join(_WAYS)}", code="unknown-forgetting")
     way = _WAYS[name]
     parts = [text.partition("=") for text in numbers.split(",") if text.strip()]
     try:
         values = [float(text) for text, equals, _ in parts if not equals]
         named = {text.strip(): float(value) for text, equals, value in parts if equals}
     except ValueError:
-        raise ModelError(f"forgetting '{given}' has a value after its colon that is not a number") from None
+        raise ModelError(f"forgetting '{given}' has a value after its colon that is not a number",
+                         code="bad-forgetting-factor") from None
     places = [one.name for one in fields(way) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
         raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
     if named and way is not VectorForgetting:
         raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
-                         "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'")
+                         "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'", code="single-forgetting-factor")
     chosen: Forgetting = way(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
     return chosen
 

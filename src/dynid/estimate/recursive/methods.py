@@ -170,6 +170,6 @@ def _log(problem: Problem, k: int) -> Log:
     recording: Any = problem.recordings[k] if problem.recordings else None
     if recording is None or recording.reference is None:
         raise ModelError(f"{samples.source} contains no reference, which instruments need; map its columns (--set "
-                         "'log.reference=[...]'), or use 'rls'")
+                         "'log.reference=[...]'), or use 'rls'", code="no-reference")
     return Log(samples, Reference.from_recording(recording), False)
 

@@ -90,9 +90,9 @@ def _from_deviations(base: BaseParameters, given: Any) -> Prior:
         values, stds = (np.broadcast_to(np.asarray(x, dtype=float), (len(base),)) for x in given)
     except (TypeError, ValueError):
         raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)}, one "
-                         "per base parameter") from None
+                         "per base parameter", code="bad-prior-shape") from None
     if not np.all(stds > 0.0):
-        raise ModelError("the standard deviations of a prior must be above zero")
+        raise ModelError("the standard deviations of a prior must be above zero", code="bad-prior-deviation")
     finite = np.isfinite(stds)  # an infinite one says nothing
     rows = np.diag(1.0 / np.where(finite, stds, 1.0))[finite]
     return Prior(rows, rows @ values, {})
@@ -112,7 +112,7 @@ def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array
     try:
         found = np.broadcast_to(np.asarray(noise, dtype=float), (dof,)).copy()
     except (TypeError, ValueError):
-        raise ModelError(f"noise must be one number or {dof}, one per joint") from None
+        raise ModelError(f"noise must be one number or {dof}, one per joint", code="bad-noise") from None
     if not (np.isfinite(found).all() and np.all(found > 0.0)):
-        raise ModelError(f"the noise of a joint's torque must be above zero, got {found.min():g}")
+        raise ModelError(f"the noise of a joint's torque must be above zero, got {found.min():g}", code="bad-noise")
     return found

@@ -54,7 +54,8 @@ class Stream:
     def __init__(self, base: BaseParameters, layout_of: Any, joints: tuple[str, ...], method: str,
                  options: StreamOptions) -> None:
         if method not in METHODS:
-            raise ModelError(f"there is no recursive method '{method}'; there are {', '.join(METHODS)}")
+            raise ModelError(f"there is no recursive method '{method}'; there are {', '.join(METHODS)}",
+                             code="unknown-method")
         self.method, self.options = method, options
         self.base, self.prior = base_given(base, options.prior)
         self.layout: Layout = layout_of(self.base)
@@ -94,7 +95,7 @@ class Stream:
         if self.method in INSTRUMENTAL:
             if instruments is None:
                 raise ModelError(f"method '{self.method}' needs the reference motion of every sample in addition to "
-                                 "the measured one")
+                                 "the measured one", code="no-reference")
             entries = instrumented_entries(self.layout, instruments, entries)
         if self.method == "s-rls-b":
             add_own(self.recursion, np.ascontiguousarray(entries), keep, self._own)

@@ -81,10 +81,12 @@ def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float,
             pairs = {name: (float(low), float(high)) for name, (low, high) in given.items()}
         except (AttributeError, TypeError, ValueError):
             raise ModelError("limits must be a lower and an upper number for each parameter name, such as "
-                             f'`M1 = [0.0, 3.0]`, "normal" or a bounds file; got {given!r}') from None
+                             f'`M1 = [0.0, 3.0]`, "normal" or a bounds file; got {given!r}',
+                             code="bad-limits") from None
         unknown = [name for name in pairs if name not in model.parameters.names]
         if unknown:
-            raise ModelError(f"limits contain '{unknown[0]}', which is not a standard parameter of the model")
+            raise ModelError(f"limits contain '{unknown[0]}', which is not a standard parameter of the model",
+                             code="unknown-parameter")
         return pairs
     if not isinstance(model, Model):
         raise ModelError(f"limits '{given}' come from a robot's file, which this model has none of")

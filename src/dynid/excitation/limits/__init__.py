@@ -1,4 +1,4 @@
-"""What a motion must stay inside: limits of joints, torques and workspace, their file, and the check of a motion."""
+"""Limits of a motion: joints, torques and workspace, their file, and the check of a motion."""
 
 from dynid.excitation.limits.capsules import Capsule, box, sphere
 from dynid.excitation.limits.half_space import HalfSpace, inside_box

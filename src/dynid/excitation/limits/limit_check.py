@@ -1,7 +1,7 @@
-"""Does a motion respect every limit, also between the samples?
+"""Check of a motion against every limit, also between the samples.
 
-Signals are looked at on a dense grid, and between two grid points a smooth signal can rise above both by no more than
-an eighth of its second difference; that much is added. Distances between bodies change no faster than the bodies move.
+Signals are evaluated on a dense grid; between two grid points a smooth signal can exceed both by at most an eighth of
+its second difference, which is added. Distances between bodies are bounded by the speed of the bodies.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _MIN_PIECE_SAMPLES = 101  # of every piece, however short: its peak is then know
 
 @dataclass(frozen=True)
 class Usage:
-    """How far one limit is used: `kind` at `where` comes to `value` at `time` (s), and may go to `bound`.
+    """Use of one limit: `kind` at `where` reaches `value` at `time` (s), with the limit `bound`.
 
-    excess: how far beyond, as a share of the limit (of 0.2 m for distances); zero or less is inside.
+    excess: relative violation (of 0.2 m for distances); zero or less is inside.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Usage:
 
 @dataclass(frozen=True, eq=False)
 class LimitReport:
-    """The worst use of every limit over a motion. unchecked: what could not be looked at, in words."""
+    """Largest use of every limit over a motion. unchecked: limits that could not be checked, in words."""
 
     usages: tuple[Usage, ...]
     unchecked: tuple[str, ...] = ()

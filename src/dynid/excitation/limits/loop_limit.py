@@ -1,4 +1,4 @@
-"""How near the loops of a closed chain may come to postures in which their joints are not determined."""
+"""Limit on the distance of closed loops from singular postures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NOT_CLOSED = 1e6  # times the largest condition number, where there is none
 
 @dataclass(frozen=True, eq=False)
 class LoopLimit:
-    """log10 of the condition number of the closures' rates over the largest that is allowed: an excess of 1 is ten
-    times too much. condition: the largest, in a robot's own units; margin: kept free, in the same units."""
+    """log10 of the condition number of the closures' derivatives over the largest allowed: an excess of 1 is ten
+    times too much. condition: the largest; margin: kept free, in the same units."""
 
     robot: Robot
     condition: float

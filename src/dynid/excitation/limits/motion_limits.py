@@ -1,4 +1,4 @@
-"""Limits: what a motion must stay inside."""
+"""Limits of a motion."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Limits:
         return len(self.names)
 
     def reaching(self, posture: ArrayLike) -> Limits:
-        """The same limits with ranges that reach to a posture (dof,), as far as that lies in the margin kept."""
+        """Return the limits with ranges extended into the margin to include a posture (dof,)."""
         if self.outermost is None or np.shape(posture) != (self.dof,):
             return self
         lower, upper = _reaching(self.lower, self.upper, self.outermost, posture)

@@ -1,4 +1,4 @@
-"""Workspace: where the bodies of a robot may be."""
+"""Workspace: collision avoidance and half-spaces for the bodies of a robot."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PROBED_POSTURES = 200  # random postures that tell which contacts are always th
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """Capsules of a robot, and which of them must stay away from which, and inside which half-spaces.
+    """Capsules of a robot, pairs that must not collide, and half-spaces.
 
-    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs that must hold. margin: metres to
-    keep free. skipped: contacts left out because they hold in every posture, in words.
+    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs. margin: m, kept free. skipped:
+    permanent contacts that are ignored, in words.
     """
 
     robot: Robot
@@ -40,10 +40,10 @@ class Workspace:
     def of(robot: Robot, *, planes: Iterable[HalfSpace] = (), obstacles: Sequence[Capsule] = (),
            spheres: Sequence[Capsule] = (), radius: float = 0.0, self_collision: bool = True,
            margin: float = 0.0) -> Workspace:
-        """From the robot's collision geometry, or `spheres` (capsules on its bodies) instead of it.
+        """Return the workspace of the robot's collision geometry, or of `spheres` (capsules on its bodies).
 
         A robot with neither is a skeleton of capsules of `radius`. obstacles: capsules on the base. Contacts between
-        neighbours, and those that hold in each of 200 random postures, are left out and named in `skipped`.
+        neighbours, and those in each of 200 random postures, are ignored and named in `skipped`.
         """
         shapes = ((i, shape) for i, body in enumerate(robot.bodies) for shape in body.shapes)
         own = tuple(spheres) or tuple(capsule_around(shape, i) for i, shape in shapes) or skeleton(robot, radius)
@@ -64,7 +64,7 @@ class Workspace:
         return every._without_permanent_contacts()
 
     def _without_permanent_contacts(self) -> Workspace:
-        """The same without contacts that hold in every random posture: a motion cannot avoid them."""
+        """Return the workspace without contacts that exist in every random posture."""
         rng = np.random.default_rng(0)
         low = np.where(np.isfinite(self.robot.limit("lower")), self.robot.limit("lower"), -np.pi)
         high = np.where(np.isfinite(self.robot.limit("upper")), self.robot.limit("upper"), np.pi)

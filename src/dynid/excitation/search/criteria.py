@@ -1,9 +1,9 @@
-"""Criteria of optimality: one number of the information matrix A = sum_j w_j^2 Y_j' Y_j on the base columns.
+"""Optimality criteria: functions of the information matrix A = sum_j w_j^2 Y_j' Y_j on the base columns.
 
-A criterion takes A on scaled columns (base, base) and gives its value and its slope S = d value / d A, a symmetric
-matrix. Lower is better for all of them. Those that look at the worst eigenvalue or parameter alone are not smooth, so
-each also has a smooth approximation of some order p, which tends to it from above as p grows; for order 1 that of the
-condition number is the Frobenius condition.
+A criterion takes A on scaled columns (base, base) and returns its value and derivative S = d value / d A, a symmetric
+matrix. Lower is better. Criteria of the worst eigenvalue or parameter are not smooth, so each also has a smooth
+approximation of some order p, which converges from above as p grows; for order 1 that of the condition number is the
+Frobenius condition.
 """
 
 from __future__ import annotations

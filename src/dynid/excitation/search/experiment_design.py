@@ -1,4 +1,4 @@
-"""Experiment design: what is asked of a motion, put together once, so that any motion can be valued and checked."""
+"""Experiment design: all inputs of a motion search, so that any motion can be evaluated and checked."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
 
 @dataclass(frozen=True, eq=False)
 class ExperimentDesign:
-    """problem: what the search works on, with smooth signs. information: of the model as it is.
+    """problem: the optimisation problem, with smooth signs. information: of the actual model.
 
-    torque: the nominal model against the torque limits, if it is known; unchecked: what could not be looked at.
-    rate: of the log to come, Hz. noise (dof,): of its torques, for the expected standard deviations.
+    torque: the nominal model with the torque limits, if known; unchecked: limits that could not be checked. rate: of
+    the future log, Hz. noise (dof,): of its torques, for the expected standard errors.
     """
 
     problem: MotionProblem
@@ -118,7 +118,7 @@ def _nominal(model: LinearModel, given: ArrayLike | None) -> Array | None:
 
 
 def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
-    """The limits, the robot's own where none are given; each joint's motion must be bounded by some."""
+    """Return the limits, default the robot's own. Refuses joints without any limit."""
     if limits is None:
         robot = complete(model).robot
         if robot is None:
@@ -158,7 +158,7 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
 
 def _problem(family: Family, information: Information, criterion: Criterion, limits: Limits,
              torque: TorqueLimit | None) -> MotionProblem:
-    """What the search works on: signs of velocities are smooth, so that everything has a slope."""
+    """Return the optimisation problem, with smooth signs of velocities so that everything is differentiable."""
     t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, MIN_SAMPLES, MAX_SAMPLES)))
     speed = limits.velocity[np.isfinite(limits.velocity)]
     width = _SIGN_WIDTH * float(np.median(speed)) if len(speed) else 0.03

@@ -1,7 +1,7 @@
-"""The optimisation problem: which motion of a family is best inside all limits, as values, gradients and rows.
+"""Optimisation problem of a motion search: criterion and limits as values, gradients and constraint rows.
 
-Limits on position, velocity, acceleration and jerk are linear in the free coefficients; torques and workspace are not,
-and are linearised where a step is sought.
+Limits on position, velocity, acceleration and jerk are linear in the free coefficients; torques and workspace are
+linearised at each step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many descents from different starts, side by side, until the time is over; the best motion inside all limits."""
+"""Parallel multi-start optimisation within a time budget; the result is the best motion within all limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FeasibleMotion:
 
 
 class MultiStart:
-    """The search of a design: its starts, the best motion so far, the clock."""
+    """The search of a design: its starts, the best motion so far, and the time."""
 
     def __init__(self, design: ExperimentDesign, options: Search, began: float) -> None:
         self.design, self.options, self.began = design, options, began
@@ -70,7 +70,7 @@ class MultiStart:
         return self.over.is_set() or time.monotonic() > self.deadline
 
     def run(self) -> FeasibleMotion:
-        """Rounds of starts until the time is over; later rounds begin half their starts near the best so far."""
+        """Run rounds of starts within the time budget; later rounds begin half their starts near the best so far."""
         problem, rounds = self.design.problem, self.options.rounds
         anchor = Anchor.of(problem, safe_posture(problem, self.options.seed))
         number = 0
@@ -155,7 +155,7 @@ class MultiStart:
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
     def _other_knots(self, near: FeasibleMotion | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
-        """The same problem on other knots: any, or a little off those of the best so far."""
+        """Return the same problem with other knots: random, or close to those of the best so far."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
         assert isinstance(splines, Splines)  # only these have knots
@@ -166,7 +166,8 @@ class MultiStart:
             return anchor
 
     def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """As `_shrunk`, but what oversteps torque or workspace between the samples is searched again, more strictly."""
+        """As `_shrunk`, but violations of torque or workspace between samples are optimised again with stricter
+        limits."""
         problem = anchor.problem
         best = self._shrunk(z, anchor)
         for _ in range(3):
@@ -184,7 +185,8 @@ class MultiStart:
         return best
 
     def _shrunk(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """The motion drawn towards a gentle one until every limit holds on the dense grid; None if it never does."""
+        """Return the motion shrunk towards a gentle one until every limit holds on the dense grid; None if it never
+        does."""
         problem, family = anchor.problem, anchor.problem.family
         centres = [anchor.gentlest]
         if anchor.motion is None:

@@ -1,4 +1,4 @@
-"""What may be said about a search, about the log to come and about what is known before it."""
+"""Options of a search, of the future log, and prior knowledge."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.01, 0.5  # of the trust region, in units o
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A motion on the way: free coefficients z (dof, k), objective, its gradient (dof k,) in units of the problem's
-    unit, signals (4, m, dof), and values of the nonlinear limits, above zero where they are overstepped."""
+    """An iterate: free coefficients z (dof, k), objective, its gradient (dof k,) in units of the problem's unit,
+    signals (4, m, dof), and values of the nonlinear limits, positive if violated."""
 
     z: Array
     objective: float
@@ -55,8 +55,8 @@ def _violation(values: list[Array]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticModel:
-    """The objective near an iterate: its hessian (n, n) in units of the problem's unit, whether it has learnt nothing
-    yet, the trust radius, and the penalty on what oversteps nonlinear limits."""
+    """Quadratic model of the objective: hessian (n, n) in units of the problem's unit, whether it is still initial,
+    the trust radius, and the penalty on violated nonlinear limits."""
 
     hessian: Array
     fresh: bool = True
@@ -88,10 +88,10 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Better and better motions from z on, until no step helps or stop() says so.
+    """Yield improving motions from z on, until no step helps or stop() returns True.
 
-    z must respect the linear limits. The objective is of the approximation of the present order, so it may rise between
-    orders.
+    z must satisfy the linear limits. The objective is the approximation of the present order, so it may increase
+    between orders.
     """
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
     nonsmooth = problem.criterion.nonsmooth

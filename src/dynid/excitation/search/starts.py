@@ -1,4 +1,4 @@
-"""Where the search begins: random motions inside the limits, and postures that every limit allows."""
+"""Starts of a search: random motions within the limits, and feasible postures."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LIMITED_SIGNALS = ("position", "velocity", "acceleration", "jerk")
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """What starts are made from and shrunk to. posture (dof,): one that torque and workspace limits allow.
+    """Origin of the starts. posture (dof,): feasible for torque and workspace limits.
 
-    motion: free coefficients (dof, k) of a motion inside the linear limits where postures are given, else None.
+    motion: free coefficients (dof, k) of a motion within the linear limits if postures are given, otherwise None.
     """
 
     problem: MotionProblem
@@ -44,8 +44,7 @@ class Anchor:
 
 # -- postures ----------------------------------------------------------------------------------------
 def safe_posture(problem: MotionProblem, seed: int) -> Array:
-    """A posture (dof,) that torque and workspace limits allow, well inside; NotPossibleError names what is in the
-    way."""
+    """Return a posture (dof,) well within torque and workspace limits; NotPossibleError names the violated limit."""
     limits = problem.limits
     for what, posture in (("first", limits.start), ("last", limits.end)):
         if posture is not None and problem.nonlinear_excess_at_rest(posture[None])[0] > 0:

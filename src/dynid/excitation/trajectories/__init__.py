@@ -1,4 +1,4 @@
-"""Motions as functions of time: the trajectories, the families a search looks through, and their files."""
+"""Trajectories as functions of time, families of trajectories for a search, and their files."""
 
 from dynid.excitation.trajectories.composite import Joined, Slowed
 from dynid.excitation.trajectories.constrained_family import ConstrainedFamily
