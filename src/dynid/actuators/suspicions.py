@@ -131,7 +131,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}, below the {largest:.3g} that the law demands. Add --gain {name}={limit:.3g}, "
+                    f"{std:.2g} {item.unit}, below the {largest:.3g} that is demanded. Add --gain {name}={limit:.3g}, "
                     f"or --also {name} to estimate it.")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease},
