@@ -47,10 +47,11 @@ def budget(f: Mapping[str, Array], motor: Array, external: Array, speed: Array) 
     return total + fade * np.where(opposed, square, 0.0)
 
 
-def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int | None = 12, step: float = 2e-4) -> Array:
+def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int | None = 12,
+             step: float = 2e-4) -> Array:
     """Encoder positions (logs, rows) of servos that follow commands (logs, rows), held at `rate` Hz."""
     count, rows = commands.shape
-    every = max(int(round(1.0 / (rate * step))), 1)
+    every = max(round(1.0 / (rate * step)), 1)
     h = 1.0 / (rate * every)
 
     def each(values: Sequence[float]) -> Array:

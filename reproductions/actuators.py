@@ -16,7 +16,6 @@ from dynid.actuators.chains import chains_of
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
 
-TITLE = "Actuators from positions and commands"
 LOGS = int(os.environ.get("DYNID_ACTUATOR_LOGS", "4"))  # of each case; 60 for the whole study
 PD_GAINS = {"kp": 8.0, "kd": 0.15}
 SERVO = {"kp": 32.0, "gain": 0.0395, "limit": 0.9625, "vin": 12.0, "kt": 1.0, "resistance": 2.0}
@@ -30,7 +29,8 @@ FRICTION = {"m1": _BASE, "m2": {**_BASE, **_FADE}, "m3": {**_BASE, "load_motor":
             "m6": {**_M5, "quadratic_motor": 0.05, "quadratic_external": 0.05}}
 # Law, its gains, those that are given, friction, rate in Hz, delay in samples.
 CASES = (("pd", PD_GAINS, ("kp", "kd"), "m1", 100.0, 1.0), ("pd", PD_GAINS, ("kd",), "m2", 200.0, 0.0),
-         ("pd", PD_GAINS, ("kp", "kd"), "m3", 50.0, 3.0), ("voltage", SERVO, ("kp", "gain", "limit", "vin"), "m1", 100.0, 2.0),
+         ("pd", PD_GAINS, ("kp", "kd"), "m3", 50.0, 3.0),
+         ("voltage", SERVO, ("kp", "gain", "limit", "vin"), "m1", 100.0, 2.0),
          ("voltage", SERVO, ("kp", "gain", "limit", "vin", "kt"), "m4", 100.0, 1.0),
          ("voltage", SERVO, ("kp", "gain", "limit", "vin", "kt"), "m5", 100.0, 1.0),
          ("voltage", SERVO, ("kp", "gain", "limit", "vin", "kt"), "m6", 200.0, 2.0))
@@ -69,7 +69,8 @@ def simulated_error(robot: Robot, estimate: ActuatorEstimate | None, log: Record
     for chain in chains_of(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
         tables = [estimate.values(name) if estimate is not None else
-                  {"kp": 20.0, "kd": 1.5, **{name: robot.values[f"{symbol}{j + 1}"] for name, symbol in nominal.items()}}
+                  {"kp": 20.0, "kd": 1.5,
+                   **{name: robot.values[f"{symbol}{j + 1}"] for name, symbol in nominal.items()}}
                   for name, j in zip(names, chain.joints, strict=True)]
         one = ChainLog.of(chain, ActuatorLog(log), PDLaw(), 0.1, None)
         residual = ChainProblem(PDLaw(), names, (one,), tuple(tables), ()).residuals(np.zeros(0))
@@ -91,4 +92,37 @@ def go2_halves(folder: Path) -> list[dict[str, Any]]:
                      "error": simulated_error(robot, found, halves[1 - k]),
                      "nominal": simulated_error(robot, None, halves[1 - k]),
                      "findings": [one.text for one in found.findings]})
+    return rows
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    """Coverage of the intervals on simulated servos, and errors of the halves of the Go2 log where it is there."""
+    cases = []
+    for k, case in enumerate(CASES):
+        progress(f"{case[0]} law with friction {case[3].upper()}")
+        cases.append(coverage(case, 100 + k, LOGS))
+    total = sum(one["intervals"] for one in cases)
+    inside = sum(one["inside"] * one["intervals"] for one in cases) / max(total, 1)
+    # 95 % with the spread that so many intervals have, of which those of one log are related.
+    low = 90.0 - 200.0 * float(np.sqrt(0.95 * 0.05 / max(LOGS * len(CASES), 1)))
+    checks = {f"at least {low:.0f} % of the intervals contain the truth": bool(inside >= low)}
+    folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
+    halves = []
+    if folder.exists():
+        progress("Go2 on a stand")
+        halves = go2_halves(folder)
+        checks["either half of the Go2 log is simulated with at most 6 mrad by the fit of the other"] = all(
+            row["error"] <= 6.0 for row in halves)
+    return {"checks": checks, "cases": cases, "inside": inside, "halves": halves}
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Rows for people: each case, then each half of the real log."""
+    rows: list[tuple[str, ...]] = [("case", "logs", "intervals", "result")]
+    for one in result["cases"]:
+        rows.append((f"{one['law']}, {one['friction'].upper()}, {one['rate']:g} Hz, delay of {one['delay']:g} samples",
+                     str(one["logs"]), str(one["intervals"]), f"{one['inside']:.0f} % contain the truth"))
+    for one in result["halves"]:
+        rows.append((f"Go2, fitted on the {one['fitted']} half", "1", "", f"{one['error']:.2f} mrad on the other half, "
+                     f"nominal {one['nominal']:.1f} mrad"))
     return rows

@@ -86,7 +86,7 @@ def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list
     errors: dict[str, ModelErrors] = {}
     better: dict[str, float] = {}
     for model, simpler in _EXTENDS.items():
-        if simpler and not any(one == kept for one in simpler) and not (model in ("m3",)):
+        if simpler and not any(one == kept for one in simpler) and model not in ("m3",):
             continue
         tell(f"friction model {model.upper()} of {FRICTION_TITLES[model]}")
         try:
@@ -100,7 +100,7 @@ def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list
         better[model] = improvement(errors[kept], errors[model])
         gain = 1.0 - float(np.mean(errors[model].blocks)) / float(np.mean(errors[kept].blocks))
         fewer = len(FRICTION_MODELS[model]) < len(FRICTION_MODELS[kept])
-        if better[model] > _SIGNIFICANT and gain > _MIN_IMPROVEMENT or (fewer and better[model] > -_SIGNIFICANT):
+        if (better[model] > _SIGNIFICANT and gain > _MIN_IMPROVEMENT) or (fewer and better[model] > -_SIGNIFICANT):
             kept = model
     return kept, tuple(FrictionTrial(model, FRICTION_TITLES[model], found.mean, better[model], model == kept)
                        for model, found in errors.items())

@@ -19,7 +19,7 @@ from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParam
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding, Note
 from dynid.recording import Recording
@@ -85,7 +85,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     def make(model: str, _: Any = None) -> tuple[list[ChainProblem], list[Array]]:
         problems = [_with_friction(stage.problem, model, also, delay) for stage in stages]
-        starts = [problem.start(_friction_start(stage, problem, model, plain and plain[k]))
+        starts = [problem.start(_friction_start(stage, problem, model, None if plain is None else plain[k]))
                   for k, (stage, problem) in enumerate(zip(stages, problems, strict=True))]
         return problems, starts
 
@@ -142,7 +142,7 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
         for table, one in zip(tables, each, strict=True):
             if one is None:
                 continue
-            if not np.isfinite(one) and not (one == np.inf and name.endswith("limit")) or one < 0:
+            if (not np.isfinite(one) and not (one == np.inf and name.endswith("limit"))) or one < 0:
                 raise ModelError(f"gain {name} must be a number that is not negative, got {one}", code="wrong-gain")
             table[name] = float(one)
     needed = [item.name for item in law.parameters if item.name == "kp" and item.name not in law.estimated]
@@ -151,8 +151,8 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
             raise ModelError(f"drive law '{law.name}' needs {name}", f"add --gain {name}=...", "missing-gain")
     if law.name == "voltage" and any(log.recording.voltage is None and "vin" not in {**tables[0], **log.gains}
                                      for log in logs):
-        raise ModelError("drive law 'voltage' needs the supply voltage", "add --gain vin=..., or map the logged voltage "
-                         "with --set log.supply_voltage=...", "missing-gain")
+        raise ModelError("drive law 'voltage' needs the supply voltage", "add --gain vin=..., or map the logged "
+                         "voltage with --set log.supply_voltage=...", "missing-gain")
     return tables
 
 
@@ -256,7 +256,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
                             max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits))
 
 
-def _values(problem: ChainProblem, fit: Refinement, identified: Array, stage: _Stage) -> list[ActuatorValue]:
+def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _Stage) -> list[ActuatorValue]:
     items: dict[str, ActuatorParameter] = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
     found = []
     for j, joint in enumerate(problem.names):
@@ -278,6 +278,6 @@ def _scale_note(law: DriveLaw, problem: ChainProblem) -> Note:
         text = ("No torque was measured: the known masses of the links set the scale of all torques, armatures and "
                 "friction. If the masses are wrong by a factor, these are wrong by the same factor.")
     else:
-        text = ("No torque was measured: the given gains and the known masses of the links set the scale of all torques, "
-                "armatures and friction.")
+        text = ("No torque was measured: the given gains and the known masses of the links set the scale of all "
+                "torques, armatures and friction.")
     return Note("scale", text)

@@ -40,9 +40,9 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
         same = np.max(np.abs(log.reference - log.q), axis=0) < _MIN_ERROR
         if same[~still].any():
             joint = _name(log, int(np.flatnonzero(same & ~still)[0]))
-            raise RecordingError(f"{source}: the commanded position of {joint} equals its measured position in every row",
-                                 "record the command that is sent to the drive, not the position that it reports; map it "
-                                 "with --set 'log.reference=[...]'", "command-is-position")
+            raise RecordingError(f"{source}: the commanded position of {joint} equals its position in all rows",
+                                 "record the command that is sent to the drive, not the position that it reports; "
+                                 "map it with --set 'log.reference=[...]'", "command-is-position")
     return _missing_rows(log) + [
         f"{source}: {_name(log, int(j))} moves by less than {_MIN_MOTION:g} rad; its values are not determined"
         for j in np.flatnonzero(still)]
@@ -73,10 +73,10 @@ def _check_units(log: Recording, robot: Robot) -> None:
 
 def _refuse_unit(log: Recording, found: str, own: Array, reach: float) -> None:
     if np.all(own == np.round(own)) and reach > 360.0:
-        raise RecordingError(f"{log.source}: {found} and are whole numbers: they are probably encoder ticks, not radians",
+        raise RecordingError(f"{log.source}: {found} and are whole numbers: they are probably encoder ticks",
                              "convert them before, by 2 pi / 4096 for an encoder of 12 bits", "wrong-unit")
     if reach <= _NORMALISED_REACH * 1.001 and reach > 0.9 * _NORMALISED_REACH:
-        raise RecordingError(f"{log.source}: {found}: they are probably normalised to -100..100, or degrees, not radians",
+        raise RecordingError(f"{log.source}: {found}: they are probably normalised to -100..100, or degrees",
                              "record degrees (use_degrees in LeRobot) and add --set log.unit=deg", "wrong-unit")
     raise RecordingError(f"{log.source}: {found} rad: they are probably in degrees", "add --set log.unit=deg",
                          "wrong-unit")

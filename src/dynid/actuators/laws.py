@@ -179,7 +179,8 @@ class VoltageLaw(_Law):
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "", 1e-6, typical=0.1), ActuatorParameter("gain", "1/rad", 1e-9, value=1.0),
         ActuatorParameter("limit", "", 1e-6, value=1.0), ActuatorParameter("vin", "V", 1e-3, value=np.nan),
-        ActuatorParameter("kt", "N m/A", 1e-6, typical=0.01), ActuatorParameter("resistance", "Ohm", 1e-6, typical=0.01))
+        ActuatorParameter("kt", "N m/A", 1e-6, typical=0.01),
+        ActuatorParameter("resistance", "Ohm", 1e-6, typical=0.01))
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         kt, resistance = values["kt"], values["resistance"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from dynid.actuators.laws import DriveSignals
 from dynid.actuators.problem import ChainLog, ChainProblem
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.kernels import inverse_dynamics_kernel
 from dynid.errors import DynidError
 from dynid.recording import Recording
@@ -48,7 +49,7 @@ class _Filtered:
     keep: Bools
     rate: float
     cutoff: float
-    segments: Array
+    segments: Ints
 
     def low(self, x: Array) -> Array:
         """Columns (rows, k) through the low-pass."""
@@ -59,7 +60,7 @@ class _Filtered:
         s = log.signals
         rate = 1.0 / float(np.median(np.diff(s.t)))
         bounds = [*s.starts, len(s.t)] if len(s.starts) < 2 or np.any(np.diff(s.t) > 3.0 / rate) else [0, len(s.t)]
-        grids = [np.arange(s.t[a], s.t[b - 1], 1.0 / rate) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        grids = [np.arange(s.t[a], s.t[b - 1], 1.0 / rate) for a, b in pairwise(bounds)]
         grids = [grid for grid in grids if len(grid) > 8]
         ends = np.cumsum([0, *map(len, grids)])
         segments = np.column_stack([ends[:-1], ends[1:]])
@@ -71,8 +72,8 @@ class _Filtered:
         border = int(_BORDER_PERIODS * rate / cutoff)
         for start, stop in segments:
             keep[start + min(border, (stop - start) // 4):stop - min(border, (stop - start) // 4)] = True
-        return _Filtered(log, t, low, differentiate(low, rate, segments), differentiate_twice(low, rate, segments), keep,
-                         rate, cutoff, segments)
+        return _Filtered(log, t, low, differentiate(low, rate, segments), differentiate_twice(low, rate, segments),
+                         keep, rate, cutoff, segments)
 
     def drive(self, j: int, delay: float) -> DriveSignals:
         """Signals of the law of joint j, not filtered. Commands arrive `delay` s late."""

@@ -15,7 +15,6 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-
 MAX_ESTIMATED_STARTS = 8  # of simulations; with more the states of the measured motion are used
 
 
@@ -139,7 +138,8 @@ class ChainProblem:
         rows = log.rows
         if any(one.name == "link_scale" for one in self.unknowns):
             rows = log.chain.packed(np.array([values.get("link_scale", 1.0) for values in self.values(x)]))
-        found = simulate_chain(log.chain, self._started(x, log), self.numbers(x, log), rows=rows.copy(), step=step or self.step)
+        found = simulate_chain(log.chain, self._started(x, log), self.numbers(x, log), rows=rows.copy(),
+                               step=step or self.step)
         return None if found is None else found[0]
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:

@@ -86,8 +86,9 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
            finish: bool = True) -> Refinement:
     """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
 
-    finish: whether standard errors are computed; without it covariance and Jacobian are empty. The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient points outward are fixed for a step. Raises NotPossibleError where the simulation
-    diverges at the start.
+    The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient
+    points outward are fixed for a step. finish: whether standard errors are computed; without it covariance and
+    Jacobian are empty. Raises NotPossibleError where the simulation diverges at the start.
     """
     count, problem = len(start), problem.with_starts()
     start = np.concatenate([start, np.zeros(len(problem.unknowns) - count)])
@@ -96,8 +97,9 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     if residual is None:
         raise NotPossibleError("the simulation diverges with the values of the first stage",
                                "check gains, masses and units", "simulation-diverges")
-    iteration = 0
-    for iteration in range(1, max_iterations + 1):
+    iterations = 0
+    while iterations < max_iterations:
+        iterations += 1
         scale, weights = scales(problem, x), _weights(residual)
         slopes = jacobian(problem, x, scale)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))
@@ -115,7 +117,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
             damping *= 10.0
         if x is before or cost - new < _TOLERANCE * cost:
             break
-    return _finished(problem, x, residual, iteration, count, finish)
+    return _finished(problem, x, residual, iterations, count, finish)
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
@@ -193,10 +195,10 @@ def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int,
         other = _projected(jacobian(problem, x, scale, _CHECK_SHARE), residual, count)[:, :, free]
         change = (other * _weights(residual)[None, :, None] * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
-        # A direction along which the differences of two steps disagree is not determined: it is noise of the simulation.
+        # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
         singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
-    return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions, iterations,
-                      error)
+    return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
+                      iterations, error)
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:

@@ -69,8 +69,8 @@ def friction_budget(p: Array, motor: float, external: float, speed: float) -> fl
 
 @njit(**INNER_BORROWING)
 def _mean_command(t: Array, command: Array, total: Array, j: int, start: float, stop: float, at: int) -> float:
-    """Mean of the held command of joint j from `start` to `stop`, s; total (rows, n): its integral up to each row; at: a
-    row not after `stop`, from which the rows are looked for."""
+    """Mean of the held command of joint j from `start` to `stop`, s; total (rows, n): its integral up to each row; at:
+    a row not after `stop`, from which the rows are looked for."""
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -144,7 +144,7 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
         if row + 1 == count or (segment < len(starts) and starts[segment] == row + 1):
             continue
         span = t[row + 1] - t[row]
-        steps = max(int(math.ceil(span / step - 1e-9)), 1)
+        steps = max(math.ceil(span / step - 1e-9), 1)
         h = span / steps
         for s in range(steps):
             if not _advance(parent, gravity, rows, t, command, total, rate, feed, supply, p, row, t[row] + s * h, h,

@@ -12,8 +12,8 @@ import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.estimate import ActuatorValue
-from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.parameters import MECHANICS
+from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, covariance_of, jacobian, refine, scales
 from dynid.findings import Finding
 
@@ -23,8 +23,8 @@ _MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cau
 _LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
 _LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
 _LEG_CHANGE = 0.2  # relative difference between equal joints
-_SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r", "front",
-               "rear", "back", "hind", "middle"}
+_SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
+               "front", "rear", "back", "hind", "middle"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +90,14 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     numbers = {"given": found.given, "estimate": found.value, "std": found.std, "decrease": found.decrease}
     share = 100.0 * found.decrease
     if found.name == "torque_scale":
-        text = (f"The motion is explained {share:.0f} % better if the drive gives {found.value:.3g} +- {found.std:.2g} times "
-                f"the torque that the given gains state, or if the links weigh {1 / found.value:.3g} times what the robot "
-                "file states. These data cannot distinguish the two: check the gains and weigh a link.")
+        text = (f"The motion is explained {share:.0f} % better if the drive gives {found.value:.3g} +- {found.std:.2g} "
+                f"times the torque that the given gains state, or if the links weigh {1 / found.value:.3g} times what "
+                "the robot file states. These data cannot distinguish the two: check the gains and weigh a link.")
         return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
     unit = " s" if found.name == "delay" else ""
-    text = (f"The motion is explained {share:.0f} % better with {found.name} = {found.value:.4g} +- {found.std:.2g}{unit} than "
-            f"with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
+    text = (f"The motion is explained {share:.0f} % better with {found.name} = {found.value:.4g} +- {found.std:.2g}"
+            f"{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
                    second_fit=True)
@@ -130,9 +130,9 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
-            text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- {std:.2g} "
-                    f"{item.unit}, below the {largest:.3g} that the law demands. Add --gain {name}={limit:.3g}, or --also "
-                    f"{name} to estimate it.")
+            text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
+                    f"{std:.2g} {item.unit}, below the {largest:.3g} that is demanded. Add --gain {name}={limit:.3g}, "
+                    f"or --also {name} to estimate it.")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease},
                                  second_fit=True))
@@ -146,7 +146,7 @@ def role(name: str) -> str:
 
 
 def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
-    """Findings on joints that have the same role on several legs, but armature or friction that differ significantly."""
+    """Findings on joints that have the same role on several legs, but armature or friction that differ."""
     groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
     for one in parameters:
         if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):
@@ -159,9 +159,10 @@ def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
             continue
         low, high = min(group, key=lambda one: one.value), max(group, key=lambda one: one.value)
         listed = ", ".join(f"{one.joint} {one.value:.3g}" for one in group)
-        text = (f"{parameter} of the {name} joints differs beyond the intervals: {listed} {group[0].unit}. The largest is "
-                f"{high.joint}, the smallest {low.joint}.")
+        text = (f"{parameter} of the {name} joints differs beyond the intervals: {listed} {group[0].unit}. The largest "
+                f"is {high.joint}, the smallest {low.joint}.")
         found.append(Finding("unequal-joints", "suspicious", "info", text, "unequal joints",
                              tuple(one.joint for one in group), (parameter,),
-                             evidence={"values": tuple(one.value for one in group), "std": tuple(one.std for one in group)}))
+                             evidence={"values": tuple(one.value for one in group),
+                                       "std": tuple(one.std for one in group)}))
     return found

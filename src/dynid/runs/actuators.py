@@ -139,7 +139,7 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
             what = f"has no '{unknown[0]}'" if unknown else f"needs its {missing[0]}"
             raise DynidError(f"the pendulum {what}", "write --pendulum mass=0.5,length=0.15, in kg and m",
                              "wrong-pendulum")
-        robot = pendulum(**settings.pendulum)
+        robot = pendulum(settings.pendulum["mass"], settings.pendulum["length"], settings.pendulum.get("arm_mass", 0.0))
     else:
         robot = Robot.load(settings.robot)
     tell("reading the logs")

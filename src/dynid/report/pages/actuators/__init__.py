@@ -12,8 +12,8 @@ SECTIONS: tuple[Section[ActuatorData], ...] = (parameters.SECTION, positions.SEC
 def subtitle(data: ActuatorData) -> str:
     """The simulation error, the drive law and the friction model."""
     found = data.estimate
-    return (f"simulated positions have a mean error of {1e3 * found.mean_error:.3g} mrad; drive law {found.law}, friction "
-            f"{found.friction.upper()}")
+    return (f"simulated positions have a mean error of {1e3 * found.mean_error:.3g} mrad; drive law {found.law}, "
+            f"friction {found.friction.upper()}")
 
 
 ACTUATORS = Page("actuators", subtitle, SECTIONS)
