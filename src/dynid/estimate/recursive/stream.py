@@ -63,7 +63,7 @@ class Stream:
         forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
         if method in IN_TURN and (forgetting.name != "none" or options.robust or options.adds):
             raise ModelError(f"method '{method}' processes one joint after another and has no forgetting, robust "
-                             "weights or row selection; give forgetting=None")
+                             "weights or row selection; give forgetting=None", code="forgetting-not-supported")
         if method in INSTRUMENTAL and (forgetting.name not in ("none", "exponential", "start-up", "vector")
                                        or options.robust or options.adds):
             raise ModelError(f"method '{method}' supports only exponential, start-up, vector or no forgetting, without "
