@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import Lock, Only, Trust, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, Trust, numbers, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 
 BUDGET = 30.0
@@ -68,6 +68,7 @@ def command(
                                                                   "not fully checked.")] = False,
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Result folder of `dynid identify -o` whose largest "
                                                       "standard errors are to be reduced.")] = None,
@@ -84,12 +85,14 @@ def command(
     from dynid.excitation import Search
     from dynid.excitation.trajectories import family_named
     from dynid.robot import Robot
+    from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
     from dynid.runs.models import part_of
     from dynid.runs.safe_motion import Safety
 
-    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    refuse_free_base(machine, "excitation design")
     seconds = BUDGET if budget is None and rounds is None else budget
     with progress("excite (Ctrl-C keeps the best motion so far)") as tell:
         search = Search(seconds, rounds, seed)

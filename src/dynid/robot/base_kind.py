@@ -15,6 +15,8 @@ def base_warnings(robot: Robot) -> tuple[str, ...]:
 
     It does where two chains of three joints and more hang on the base and are named as legs are, or four of any name.
     """
+    if robot.has_free_base:
+        return ()
     chains: dict[int, list[str]] = {}
     first: list[int] = []
     for i, joint in enumerate(robot.joints):
@@ -25,4 +27,4 @@ def base_warnings(robot: Robot) -> tuple[str, ...]:
     if len(legs) < 2 and len(long) < 4:
         return ()
     return (f"The base '{robot.base}' carries {len(long)} chains of joints, as on a legged machine. The base is "
-            "assumed to be fixed to the ground, so use logs in which it was suspended or clamped",)
+            "assumed to be fixed to the ground, so use logs in which it was clamped, or --floating-base",)
