@@ -7,6 +7,7 @@ Only feet touch the ground: spheres at the ends of the quadruped's legs, a box u
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Link:
 
 
 SOLE = (0.11, 0.05)  # half length and half width of a humanoid's foot, m
+FOOT_RADIUS = 0.022  # of a quadruped's round feet, m
 ANKLE = 0.07  # height of the ankle above the sole, m
 
 
@@ -33,7 +35,8 @@ def quadruped(gravity: float = -9.81) -> str:
     legs = []
     for front, side in (("F", "L"), ("F", "R"), ("R", "L"), ("R", "R")):
         x, y = (0.19 if front == "F" else -0.19), (1.0 if side == "L" else -1.0)
-        foot = f'<geom name="{front}{side}_foot" class="foot" pos="0 0 -0.213" size="0.022"/>'
+        foot = (f'<geom name="{front}{side}_foot" class="foot" pos="0 0 -0.213" size="{FOOT_RADIUS}"/>'
+                f'<site name="{front}{side}_toe" pos="0 0 -0.213"/>')
         calf = Link(f"{front}{side}_calf", (0.0, 0.0, -0.213), (0, 1, 0), 0.24, (0.02, 0.03, 0.2),
                     (0.005, 0.001 * y, -0.11), foot)
         thigh = Link(f"{front}{side}_thigh", (0.0, 0.095 * y, 0.0), (0, 1, 0), 1.15, (0.05, 0.04, 0.22),
@@ -78,7 +81,7 @@ def _chain(side: str, y: float, rows: list[tuple], ends: str) -> Link:
     """A chain of links, the first of which is returned; `ends` is what the last one carries."""
     links = [Link(f"{side}_{name}", *rest) for name, *rest in rows]
     links[-1].ends = ends
-    for upper, lower in zip(links, links[1:], strict=False):
+    for upper, lower in pairwise(links):
         upper.children.append(lower)
     return links[0]
 

@@ -28,6 +28,7 @@ from dynid.simulation.virtual import VirtualRobot
 
 __all__ = [
     "PD", "PID", "Cascade", "CompensatedPD", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "FreeMotion",
-    "Impedance", "LuGre", "Poles", "Reference", "Ripple", "Simulation", "TaskSpace", "TorqueDriven", "VirtualRobot", "control_law",
-    "controller_from_table", "dry_elements", "joint_inertia", "simulate", "simulate_floating", "simulate_many",
+    "Impedance", "LuGre", "Poles", "Reference", "Ripple", "Simulation", "TaskSpace", "TorqueDriven", "VirtualRobot",
+    "control_law", "controller_from_table", "dry_elements", "joint_inertia", "simulate", "simulate_floating",
+    "simulate_many",
 ]
