@@ -186,7 +186,7 @@ def test_methods_take_these_equations(method):
 
 
 def test_uncertainty_covers_the_truth():
-    """Standard errors of autocorrelated residuals: 95 % intervals hold the truth in 90 to 98 % of cases."""
+    """Few logs of one motion: 95 % intervals hold the truth in 85 to 99.5 % of cases."""
     model, inside = Model(dog()), []
     for seed in range(4):
         for equations in ("wrenches", "projected"):
