@@ -232,7 +232,8 @@ def test_a_held_joint_and_a_free_base() -> None:
     text = four_bar('<joint joint1="coupler" polycoef="0.25 0 0 0 0"/>')
     assert read_mjcf(text).locked == {"coupler": pytest.approx(0.25)}
     free = f'<mujoco><worldbody><body name="t"><freejoint/>{I}<body><joint/>{I}</body></body></worldbody></mujoco>'
-    robot = read_mjcf(free)
+    assert read_mjcf(free).has_free_base and read_mjcf(free).joint_names[6:] == ("joint6",)
+    robot = read_mjcf(free, fixed_base=True)
     assert robot.joint_names == ("joint0",)
     assert any("'t' is a floating base" in warning for warning in robot.warnings)
 

@@ -291,10 +291,21 @@ def test_a_long_chain_does_not_exhaust_the_stack() -> None:
 
 # -- bases that move -----------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["floating", "planar"])
-def test_a_free_base_is_taken_as_fixed_and_said(kind: str) -> None:
-    robot = read_urdf(robot_text(joint("free", "a", "b", kind), joint("j", "b", "c")))
+def test_a_free_base_is_taken_as_fixed_on_request(kind: str) -> None:
+    robot = read_urdf(robot_text(joint("free", "a", "b", kind), joint("j", "b", "c")), fixed_base=True)
     assert robot.joint_names == ("j",) and robot.frame("b").body == BASE
     assert len(robot.warnings) == 1 and "'free'" in robot.warnings[0] and "fixed" in robot.warnings[0]
+
+
+def test_a_floating_joint_is_a_free_base() -> None:
+    robot = read_urdf(robot_text(joint("free", "a", "b", "floating"), joint("j", "b", "c")))
+    assert robot.has_free_base and robot.joint_names[6:] == ("j",) and robot.frame("b").body == 5
+    assert robot.bodies[5].name == "b" and not robot.warnings
+    fixed = robot.with_fixed_base()
+    assert fixed.joint_names == ("j",) and fixed.frame("b").body == BASE and not fixed.has_free_base
+    both = robot_text(joint("free", "a", "b", "floating"), joint("j", "b", "c"), joint("k", "a", "d"), links="abcd")
+    with pytest.raises(RobotError, match="beside the floating joint 'free'"):
+        read_urdf(both)
 
 
 def legs(count: int, name: str, joints: int = 3) -> str:

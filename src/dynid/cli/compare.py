@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import Assignments, Lock, Only, Scheduler, Start, Stop, Tls, Trust, tls_files, words
+from dynid.cli.options import Assignments, FixedBase, Lock, Only, Scheduler, Start, Stop, Tls, Trust, tls_files, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
@@ -30,6 +30,7 @@ def command(
     stop: Stop = None,
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Write the comparison as one HTML report here.")] = None,
@@ -70,7 +71,8 @@ def command(
     from dynid.runs.comparison import compare, comparison_facts, comparison_report
 
     settings = run_settings(source, logs or [], {
-        "log": log_table(mapping, start, stop), "only": words(only) or None, "lock": lock_table(lock or [])},
+        "log": log_table(mapping, start, stop), "only": words(only) or None, "lock": lock_table(lock or []),
+        "fixed_base": fixed_base},
         assignments or [], trust=trust)
     with progress("compare") as tell:
         result = compare(settings, words(methods or _METHODS), tell)

@@ -10,7 +10,7 @@ import typer
 
 from dynid.cli import motion_output
 from dynid.cli.improve_rounds import improve_rounds
-from dynid.cli.options import Lock, Only, Trust, named_numbers, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, Trust, named_numbers, numbers, words
 from dynid.cli.output import Json, console, print_json, progress, table, typed_command
 from dynid.errors import DynidError
 
@@ -77,6 +77,7 @@ def command(
                                                                   "not fully checked.")] = False,
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     improve: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
                                                  help="Result folder of `dynid identify -o` whose largest "
                                                       "standard errors are to be reduced.")] = None,
@@ -133,12 +134,14 @@ def command(
     from dynid.excitation import Search
     from dynid.excitation.trajectories import family_named
     from dynid.robot import Robot
+    from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.design_motion import MotionRequest, design_motion, motion_facts
     from dynid.runs.models import part_of
     from dynid.runs.safe_motion import Safety
 
-    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    refuse_free_base(machine, "excitation design")
     seconds = BUDGET if budget is None and rounds is None else budget
     request = MotionRequest(
         friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Lock, Only, Trust, refuse_to_replace, words
+from dynid.cli.options import FixedBase, Lock, Only, Trust, refuse_to_replace, words
 from dynid.cli.output import Json, console, print_json, progress, table
 
 
@@ -66,6 +66,7 @@ def command(
     name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
                                       help="Name of files and functions.")] = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     only: Only = "",
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     trust: Trust = False,
@@ -73,6 +74,7 @@ def command(
 ) -> None:
     """Write a robot's dynamics as source code for a controller, an optimiser, an accelerator or a paper."""
     from dynid.robot import Robot
+    from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.code_files import CodeOptions, code_paths, with_companions, write_code
     from dynid.runs.generated_code import code_facts, make_program
@@ -80,7 +82,8 @@ def command(
 
     options = CodeOptions(words(what), with_companions(words(language)), parameters.value, real.value, batch, frame,
                           name, following.value)
-    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    refuse_free_base(machine, "code generation")
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
     with progress("generate") as tell:
         tell(f"functions of {machine.name}")

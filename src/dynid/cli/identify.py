@@ -9,6 +9,7 @@ import typer
 
 from dynid.cli.options import (
     Assignments,
+    FixedBase,
     Horizon,
     Lock,
     NoSimulation,
@@ -69,6 +70,7 @@ def command(
                                               "from the logs). Default: that of the robot.")] = "",
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     no_simulation: NoSimulation = False,
     horizon: Horizon = None,
     assignments: Assignments = None,
@@ -105,7 +107,7 @@ def command(
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
         "known": known_table(known or []), "prior": prior,
         "gravity": gravity if gravity == "estimate" else numbers(gravity, "--gravity"),
-        "only": words(only) or None, "lock": lock_table(lock or []),
+        "only": words(only) or None, "lock": lock_table(lock or []), "fixed_base": fixed_base,
         "simulation": simulation_table(no_simulation, horizon), "output": {"code": words(code) or None},
         "essential": {"rule": essential or None}},
         assignments or [], trust=trust)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Lock, Only, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, numbers, words
 from dynid.cli.output import Json, console, print_json, progress
 from dynid.errors import DynidError
 
@@ -48,6 +48,7 @@ def command(
                                                      "singular values (same space).")] = Decomposition.qr,
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     log: Annotated[list[Path] | None, typer.Option("--log", metavar="LOG", show_default=False,
                                                    help="Show the signals of a log and the notes of reading "
                                                         "it; may be repeated.")] = None,
@@ -63,7 +64,7 @@ def command(
     from dynid.runs.inspection import inspect_logs, inspect_robot
     from dynid.runs.models import part_of
 
-    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     down = numbers(gravity, "--gravity")
     if down is not None:
         if len(down) != 3:

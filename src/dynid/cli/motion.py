@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import Lock, Only, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, numbers, words
 from dynid.cli.output import Json, print_json, progress, typed_command
 
 
@@ -51,6 +51,7 @@ def command(
     margin: motion_output.Margin = None,
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     report: motion_output.MotionPage = None,
     force: motion_output.Force = False,
     json: Json = False,
@@ -60,12 +61,14 @@ def command(
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 
     from dynid.robot import Robot
+    from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.design_motion import motion_facts
     from dynid.runs.models import part_of
     from dynid.runs.plain_motion import PlainMotionRequest, plain_motion
 
-    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    refuse_free_base(machine, "the check of a motion")
     with progress("motion") as tell:
         data = plain_motion(machine, PlainMotionRequest(
             kind.value, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,

@@ -34,8 +34,8 @@ class Scripts:
         """Name, with dashes, -> file. An underscore at the end of a file's name, which keeps it from hiding an
         installed package, is none of the script's."""
         if not self.folder.is_dir():
-            raise NotPossibleError(f"the scripts of the {self.noun}s are missing from this installation", "install dynid "
-                                   "again from its wheel or from a clone", code="missing-scripts")
+            raise NotPossibleError(f"the scripts of the {self.noun}s are missing from this installation",
+                                   "install dynid again from its wheel or from a clone", code="missing-scripts")
         return {path.stem.rstrip("_").replace("_", "-"): path for path in sorted(self.folder.glob("*.py"))
                 if not path.stem.startswith("_")}
 

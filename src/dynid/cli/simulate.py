@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dynid.cli.options import Lock, Only, Trust, numbers, refuse_to_replace, words
+from dynid.cli.options import FixedBase, Lock, Only, Trust, numbers, refuse_to_replace, words
 from dynid.cli.output import Json, print_json, progress
 
 
@@ -118,6 +118,7 @@ def command(
     ] = None,
     only: Only = "",
     lock: Lock = None,
+    fixed_base: FixedBase = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing log.")] = False,
     trust: Trust = False,
@@ -126,6 +127,7 @@ def command(
     """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
     from dynid.cli.tables import print_log
     from dynid.robot import Robot
+    from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.models import part_of
     from dynid.runs.virtual_log import (
@@ -148,7 +150,8 @@ def command(
     if any(value is not None for value in springs.values()):
         sensors["flexible"] = flexible_joints(**springs)
     loop = VirtualLoopOptions(controller.value, bandwidth, damping, rate)
-    machine = part_of(Robot.load(robot), words(only), lock_table(lock or []))
+    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    refuse_free_base(machine, "closed-loop simulation")
     with progress("simulate") as tell:
         tell(f"{trajectory.name} under {controller.value}")
         found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,

@@ -15,12 +15,15 @@ from dynid.dynamics.physics import (
     potential_energy,
     regressor,
     regressor_columns,
+    total_momentum,
     wrench_torques,
 )
+from dynid.dynamics.root_frame import quaternions, root_motion, rotations
 from dynid.dynamics.wrench import Wrench
 
 __all__ = [
     "Wrench", "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "frame_pose", "gravity",
-    "inertia_matrix", "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches", "potential_energy",
-    "regressor", "regressor_columns", "wrench_torques",
+    "inertia_matrix", "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches",
+    "potential_energy", "quaternions", "regressor", "regressor_columns", "root_motion", "rotations",
+    "total_momentum", "wrench_torques",
 ]

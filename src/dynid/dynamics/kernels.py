@@ -25,6 +25,7 @@ from dynid.dynamics.tiles import (
     regressor_tile,
     wrench_tile,
 )
+from dynid.dynamics.tree import FREE_ROOT
 from dynid.dynamics.vectors import add_cross, add_turned, dot, matrix, put, times, turned, turned_back, vector
 from dynid.kernel_store import njit
 
@@ -47,9 +48,42 @@ def working_rows(gravity, n):
 
 
 @njit(**INNER)
+def first_body(parent):
+    """Number of the first body: 0, or that of the root link behind the five virtual bodies of a free base."""
+    return 5 if parent[0] == FREE_ROOT else 0
+
+
+@njit(**INNER)
+def free_tile(base, dq, ddq, lo, m, bodies, axes):
+    """Motion of the root link of a free base, where the recursion then starts, and the six unit twists as its axes.
+
+    The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
+    twist, linear part first, and those of ddq the acceleration of its origin minus gravity, then its angular
+    acceleration, all in axes of the root. The linear velocity has no effect on forces.
+    """
+    for i in range(6):
+        for k in range(BODY * TILE):
+            bodies[i, k] = base[k]
+        for k in range(AXIS * TILE):
+            axes[i, k] = 0.0
+        row = i + 3 if i < 3 else i - 3  # rows of an axis: the turn, then the velocity
+        for t in range(m):
+            axes[i, row * TILE + t] = 1.0
+    for k in range(3):
+        for t in range(m):
+            bodies[5, (12 + k) * TILE + t] = dq[lo + t, 3 + k] if len(dq) > 0 else 0.0
+            bodies[5, (15 + k) * TILE + t] = ddq[lo + t, 3 + k] if len(ddq) > 0 else 0.0
+            bodies[5, (18 + k) * TILE + t] = ddq[lo + t, k] if len(ddq) > 0 else 0.0
+
+
+@njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
     """Motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
-    for i in range(len(parent)):
+    first = 0
+    if parent[0] == FREE_ROOT:
+        free_tile(base, dq, ddq, lo, m, bodies, axes)
+        first = 6
+    for i in range(first, len(parent)):
         joint_tile(q, dq, ddq, i, lo, m, joint)
         body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
         axis_tile(axis[i], bodies[i], axes[i], m)
@@ -65,7 +99,7 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
         out[lo:lo + m] = 0.0  # in one sweep: the scattered writes below then find their lines in cache
-        for i in range(n):
+        for i in range(first_body(parent), n):
             j = i
             while j >= 0:
                 regressor_tile(axes[j], bodies[i], ten, m)
@@ -117,7 +151,7 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
-        for i in range(n):
+        for i in range(first_body(parent), n):
             j = i
             while j >= 0:
                 regressor_tile(axes[j], bodies[i], ten, m)

@@ -19,7 +19,7 @@ from dynid.arrays import Array
 from dynid.dynamics.bodies import axis_in_base, inertia_in_base, momentum, placed, pose_in_parent
 from dynid.dynamics.compiled import BORROWING, INLINED, INNER_BORROWING
 from dynid.dynamics.tiles import JOINT, TILE, angle_tile
-from dynid.dynamics.tree import Tree
+from dynid.dynamics.tree import FREE_ROOT, Tree
 from dynid.dynamics.vectors import (
     Matrix,
     Vector,
@@ -98,7 +98,7 @@ def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, 
         while j >= 0:
             s = (j // LANES) * BLOCK + j % LANES + _S
             mass[i, j] = dot(vector(w, s, LANES), K) + dot(vector(w, s + 3 * LANES, LANES), L)
-            for k in range(parent[j] + 1, j):  # bodies of other branches
+            for k in range(max(parent[j], -1) + 1, j):  # bodies of other branches
                 mass[i, k] = 0.0
             j = parent[j]
 
@@ -151,9 +151,26 @@ def _poses(w: Array) -> None:
 
 
 @njit(**INNER_BORROWING)
+def _start_free(w: Array, dq: Array) -> None:
+    """The root link of a free base and its six axes, the unit twists in its own frame, which is the base frame at this
+    instant (see `kernels.free_tile`). Only its angular velocity has an effect on forces."""
+    for i in range(6):
+        x = (i // LANES) * BLOCK + i % LANES
+        for k in range(6):
+            w[x + _S + k * LANES], w[x + _V + k * LANES], w[x + _A + k * LANES] = 0.0, 0.0, 0.0
+        w[x + _S + (i + 3 if i < 3 else i - 3) * LANES] = 1.0
+        _put_frame(w, x + _FRAME, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+    put(w, (5 // LANES) * BLOCK + 5 % LANES + _V, LANES, vector(dq, 3, 1))
+
+
+@njit(**INNER_BORROWING)
 def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
     """Frames, axes, velocities and velocity-dependent accelerations (minus gravity), from the base outwards."""
-    for i in range(len(parent)):
+    first = 0
+    if parent[0] == FREE_ROOT:
+        _start_free(w, dq)
+        first = 6
+    for i in range(first, len(parent)):
         p, d = parent[i], dq[i]
         x = (i // LANES) * BLOCK + i % LANES
         R, P = _frame(w, x + _RP)

@@ -10,15 +10,17 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.robot import Joint, Robot
 
+FREE_ROOT = -2  # parent of the first coordinate of a free base
+
 
 class Tree(NamedTuple):
-    """parent (n,): body each joint hangs on, -1 for the base.
+    """parent (n,): body each joint hangs on, -1 for the base, FREE_ROOT for the first coordinate of a free base.
 
     pose (n, 48): the pose of a body in its parent is affine in (cos q, sin q, q),
     T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq, for turning and sliding joints alike;
     the four 3 x 4 matrices one after the other.
     axis (n, 6): turn (3) and velocity of the body's origin (3) for unit joint velocity, body frame.
-    gravity (3,).
+    gravity (3,): zero for a free base, where it is part of the root's acceleration (`dynid.dynamics.root_frame`).
     """
 
     parent: Ints
@@ -54,4 +56,7 @@ def tree_of(robot: Robot) -> Tree:
     """Return the arrays of a robot, cached."""
     pose = np.array([joint_pose(joint).ravel() for joint in robot.joints])
     axis = np.array([joint_axis(joint) for joint in robot.joints])
-    return Tree(robot.parents.astype(np.int64), pose, axis, np.array(robot.gravity, dtype=float))
+    parent, gravity = robot.parents.astype(np.int64), np.array(robot.gravity, dtype=float)
+    if robot.has_free_base:
+        parent[0], gravity = FREE_ROOT, np.zeros(3)
+    return Tree(parent, pose, axis, gravity)

@@ -14,6 +14,7 @@ from dynid.excitation.search.options import Measurement, PriorKnowledge, Search
 from dynid.excitation.trajectories.families import Family, Fourier
 from dynid.model import FlexibleModel, LinearModel
 from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 
 _RIGID_JOINTS_NOTE = (
     "joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not included"
@@ -42,6 +43,9 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     >>> found.report.ok, bool(found.condition < 100)
     (True, True)
     """
+    machine = model if isinstance(model, Robot) else getattr(model, "robot", None)
+    if isinstance(machine, Robot):
+        refuse_free_base(machine, "excitation design")
     began = time.monotonic()
     bends = isinstance(model, FlexibleModel)
     if isinstance(model, FlexibleModel):

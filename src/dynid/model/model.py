@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dynid import dynamics, html_tables
 from dynid.arrays import Array, Bools, Ints
+from dynid.dynamics.root_frame import in_root_axes
 from dynid.errors import ModelError
 from dynid.model.accelerations import solve_motion
 from dynid.model.elements import Bodies, Element
@@ -196,9 +197,9 @@ class Model:
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,
                   memory: Array | None = None) -> Array:
-        """Return Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. `memory`
-        (samples, channels): see `fill`."""
-        q, dq, ddq = [np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq)]
+        """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. memory (samples,
+        channels): see `fill`."""
+        q, dq, ddq = in_root_axes(self.robot, q, dq, ddq)
         if q.ndim == 1:
             one = self._regressor_of_one(q, dq, ddq)
             return self.regressor(q[None], dq[None], ddq[None])[0] if one is None else one
@@ -247,7 +248,7 @@ class Model:
                          ddq: ArrayLike) -> Array:
         """Return torques (samples, dof) of the whole model for parameters theta."""
         theta = self.parameters.vector(theta)
-        q, dq, ddq = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq))
+        q, dq, ddq = in_root_axes(self.robot, q, dq, ddq)
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
         return self.with_bodies_if_unset(theta)._torques(theta, q, dq, ddq)
@@ -266,7 +267,7 @@ class Model:
     def inertia_matrix(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike) -> Array:
         """Joint-space inertia matrix (samples, dof, dof), rotors and payload included."""
         theta = self.parameters.vector(theta)
-        q = np.ascontiguousarray(q, dtype=float)
+        (q,) = in_root_axes(self.robot, q)
         if q.ndim == 1:
             return self.inertia_matrix(theta, q[None])[0]
         matrix = np.zeros((*q.shape, self.dof))
@@ -287,13 +288,13 @@ class Model:
 
     def bias(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike) -> Array:
         """Torques (samples, dof) without acceleration."""
-        return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(q)))
+        return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(dq)))
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
-        """Accelerations (samples, dof) under the torques tau."""
+        """Accelerations (samples, dof) under the torques tau; of a free base the proper one of its root."""
         theta = self.parameters.vector(theta)
-        q, dq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, tau))
+        (q, dq), tau = in_root_axes(self.robot, q, dq), np.ascontiguousarray(tau, dtype=float)
         if q.ndim == 1:
             return self.forward_dynamics(theta, q[None], dq[None], tau[None])[0]
         inertia = self.inertia_matrix(theta, q)

@@ -33,6 +33,7 @@ from dynid.model.term import (
     probing_motion,
 )
 from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 
 MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
 _WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
@@ -66,11 +67,11 @@ class MomentumForm:
 
     @staticmethod
     def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
-        """Return the form of a model. Refuses a term without one.
-
-        With `symmetric`, an asymmetric inertia, which has no kinetic energy, is refused too. With `is_load_given`,
-        `fill` receives the torques of the gears, so that load-dependent friction has a force.
-        """
+        """The form of a model; a term without one is refused. symmetric: also refuse inertia that is not symmetric,
+        which has no kinetic energy. is_load_given: `fill` is given the torques that gears transmit, so that friction
+        which depends on them has a force."""
+        if isinstance(model, Model):
+            refuse_free_base(model.robot, "the momentum form of the equations")
         if not isinstance(model, Model):
             every = np.arange(len(model.parameters))
             postures = np.random.default_rng(0).normal(size=(_PROBED_STATES, model.dof))

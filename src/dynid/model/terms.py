@@ -73,7 +73,7 @@ class RigidBodies:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
-        if robot.followers is not None and robot.followers.carrying:
+        if robot.has_free_base or (robot.followers is not None and robot.followers.carrying):
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
         adjoint_kernel(*tree_of(robot), q, dq, ddq, _on_all(robot, place), weights, out, 0, len(q))
@@ -175,8 +175,10 @@ class RotorInertia:
 
 
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
-    """Indices of the joints a term acts on: all, or those named (or numbered from 1)."""
-    return list(range(robot.dof)) if joints is None else [robot.joint_index(joint) for joint in joints]
+    """Indices of the joints a term acts on: all but a free base, or those named (or numbered from 1)."""
+    if joints is None:
+        return list(range(robot.free_coordinates, robot.dof))
+    return [robot.joint_index(joint) for joint in joints]
 
 
 def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Entries:
@@ -193,7 +195,7 @@ def sign_slopes(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:
     """A signal (dof,) of the joints a term acts on."""
-    return signal if joints is None else signal[chosen(robot, joints)]
+    return signal[robot.free_coordinates:] if joints is None else signal[chosen(robot, joints)]
 
 
 def one_each(robot: Robot, joints: Sequence[str | int] | None) -> tuple[Ints, Ints]:
@@ -243,7 +245,7 @@ class Payload:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
-        if robot.followers is not None:
+        if robot.has_free_base or robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
         # Y_load = Y_body X, so a weight on the load is the weight times X' on its body.

@@ -32,6 +32,8 @@ from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.equations import Layout
+from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 from dynid.threads import pool
 
 _SAMPLES_AT_ONCE = 512  # samples whose rows are made at once
@@ -86,6 +88,8 @@ class Online(Streamed):
                  slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
                  limits: Limits = None, base: BaseParameters | None = None,
                  feeding: FeedOptions | None = None) -> None:
+        if isinstance(found := getattr(model, "robot", None), Robot):
+            refuse_free_base(found, "estimation from a stream")
         for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} must be a finite number that is not negative, got {value}")

@@ -59,6 +59,8 @@ class Samples:
         temperature: temperature of the joints (samples, joints) in the unit of the log, or None.
         gain_deviation: relative covariance (joints, joints) of the drive gains, if they were estimated.
         wrench: force and moment of a sensor (samples, 6), filtered as the torques are, or None.
+        mixing: matrices (samples, joints, joints) that the equations of the joints are multiplied by, or None. See
+            `dynid.floating`, which removes unknown contact forces by them.
 
     >>> dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
     (50, 2)
@@ -86,13 +88,14 @@ class Samples:
     temperature: Array | None = None
     wrench: Array | None = None
     gain_deviation: Array | None = None
+    mixing: Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.q.shape
         if len(shape) != 2:
             raise RecordingError(f"{self.source}: samples must be (samples, joints), got shape {shape}")
         for name, array in self._signals().items():
-            expected = (shape[0], 6) if name == "wrench" else shape[:1] if name == "t" else shape
+            expected = {"wrench": (shape[0], 6), "t": shape[:1], "mixing": (*shape, shape[1])}.get(name, shape)
             if array.shape != expected:
                 raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {expected} as the "
                                      f"positions have {shape[0]} rows and {shape[1]} joints")
@@ -150,7 +153,7 @@ class Samples:
     def _signals(self) -> dict[str, Array]:
         """Arrays with an entry a row, by name, without `keep`; those that were not logged are left out."""
         found: dict[str, Array | None] = {name: getattr(self, name) for name in (
-            "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench")}
+            "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench", "mixing")}
         if self.filtered is not None:
             found |= {f"filtered.{name}": getattr(self.filtered, name) for name in ("q", "dq", "tau", "whole")}
         return {name: array for name, array in found.items() if array is not None}

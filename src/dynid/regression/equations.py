@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -152,17 +152,17 @@ class TorqueEquations:
     logs: tuple[Samples, ...]
     base: BaseParameters
 
-    @staticmethod
-    def of(model: LinearModel, samples: Samples | Sequence[Samples],
-           base: BaseParameters | None = None) -> TorqueEquations:
-        """Return the equations of one log or several; by default `base` is that of the joints with measured torques."""
+    @classmethod
+    def of(cls, model: LinearModel, samples: Samples | Sequence[Samples],
+           base: BaseParameters | None = None) -> Self:
+        """Of one log or several; base: that of the joints whose torques are measured unless given."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:
                 raise ModelError(f"{log.source} has {log.dof} joints, the model has {model.dof}", code="joint-count")
         if base is None:
             base = base_parameters(model, unmeasured=unmeasured_joints(logs))
-        return TorqueEquations(model, logs, base)
+        return cls(model, logs, base)
 
     @cached_property
     def layout(self) -> Layout:

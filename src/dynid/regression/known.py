@@ -14,6 +14,7 @@ from dynid.regression.base import BaseParameters
 
 # Of a value, or of one unit: a deviation below that is lost in rounding beside the data, so the value counts as exact.
 _EXACT_TOLERANCE = 1e-12
+_DEPENDENT_FACTS = 1e-9  # share of the largest singular value below which combinations of equations are none
 MAX_KNOWN_VALUE = 1e12  # in SI units: more than a parameter of any robot, and far from overflow
 
 
@@ -45,16 +46,16 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Prior as additional rows matrix (k, base) beta = values (k,), each with a standard deviation of one.
-
-    `known` are the standard parameters they come from, for methods that estimate all of them. `strength` multiplies
-    the rows if the data are weighted by their effective number.
-    """
+    """Rows beside the data, matrix (k, base) beta = values (k,), each with a standard deviation of one; and the
+    standard parameters they come from, for methods that look for all of them. strength: what the rows are multiplied
+    by beside the data's, where these count for less than they say. facts: further equations of standard parameters,
+    matrix (n, parameters) theta = values (n,), each with a standard deviation of one."""
 
     matrix: Array
     values: Array
     known: Mapping[str, Known]
     strength: float = 1.0
+    facts: tuple[Array, Array] | None = None
 
     @staticmethod
     def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
@@ -75,13 +76,41 @@ class Prior:
         whiten = (left[:, kept] / size[kept]).T
         return Prior(whiten @ combinations, whiten @ (on_known @ values), dict(known))
 
+    @staticmethod
+    def of_facts(base: BaseParameters, matrix: Array, values: Array) -> Prior:
+        """What linear equations of standard parameters state of base parameters: those combinations a of base
+        parameters that are combinations b of the equations, a' K = b' matrix, K the grouping of the base parameters.
+
+        Args:
+            base: base parameters.
+            matrix: (n, parameters), in units of the standard deviation of each equation.
+            values: (n,), likewise.
+        """
+        scale = np.linalg.norm(matrix, axis=1, keepdims=True)
+        both = null_space(np.hstack([base.matrix.T, -(matrix / scale).T]))
+        on_base, on_facts = both[:len(base)].T, (both[len(base):] / scale).T
+        left, size, _ = np.linalg.svd(on_facts, full_matrices=False)
+        kept = size > _DEPENDENT_FACTS * max(size.max(initial=0.0), 1e-300)
+        whiten = (left[:, kept] / size[kept]).T
+        return Prior(whiten @ on_base, whiten @ (on_facts @ values), {}, facts=(matrix, values))
+
+    def and_also(self, other: Prior) -> Prior:
+        """Both of them, of different facts."""
+        facts = [one.facts for one in (self, other) if one.facts is not None]
+        both = (np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])) if facts else None
+        return Prior(np.vstack([self.matrix, other.matrix]), np.concatenate([self.values, other.values]),
+                     {**self.known, **other.known}, self.strength, both)
+
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
         """Return the prior on standard parameters: matrix (n, parameters) theta = values (n,), each with a standard
         deviation of one."""
         matrix = np.zeros((len(self.known), len(base.parameters)))
         for row, (name, one) in zip(matrix, self.known.items(), strict=True):
             row[base.parameters.index(name)] = 1.0 / one.std
-        return matrix, np.array([one.value / one.std for one in self.known.values()])
+        targets = np.array([one.value / one.std for one in self.known.values()])
+        if self.facts is None:
+            return matrix, targets
+        return np.vstack([matrix, self.facts[0]]), np.concatenate([targets, self.facts[1]])
 
 
 def known_of(prior: Prior | None) -> dict[str, Known]:

@@ -11,8 +11,12 @@ _LEG_JOINTS = 3  # of a chain that may be a leg
 
 
 def base_warnings(robot: Robot) -> tuple[str, ...]:
-    """Return a warning if the robot seems to have legs, since its base is assumed fixed: two chains of three or more
-    joints on the base with names of legs, or four with any names."""
+    """A sentence where the robot seems to walk, since its base is taken as fixed; none for all others.
+
+    It does where two chains of three joints and more hang on the base and are named as legs are, or four of any name.
+    """
+    if robot.has_free_base:
+        return ()
     chains: dict[int, list[str]] = {}
     first: list[int] = []
     for i, joint in enumerate(robot.joints):
@@ -23,4 +27,4 @@ def base_warnings(robot: Robot) -> tuple[str, ...]:
     if len(legs) < 2 and len(long) < 4:
         return ()
     return (f"The base '{robot.base}' carries {len(long)} chains of joints, as on a legged machine. The base is "
-            "assumed to be fixed to the ground, so use logs in which it was suspended or clamped",)
+            "assumed to be fixed to the ground, so use logs in which it was clamped, or --floating-base",)

@@ -27,13 +27,15 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
         from dynid.robot.followers import lock_followed
         return lock_followed(robot, robot.followers, positions)
     for name, position in positions.items():
-        robot.joint_index(name)
+        if robot.joint_index(name) < robot.free_coordinates:
+            raise RobotError(f"'{name}' of robot '{robot.name}' is a coordinate of its free base and cannot be locked",
+                             "add --fixed-base to fix the whole base", code="locked-free-base")
         if not math.isfinite(position):
             raise RobotError(f"joint '{name}' of robot '{robot.name}' cannot be locked at {position}")
     if not positions:
         return robot
     kept = [i for i, name in enumerate(robot.joint_names) if name not in positions]
-    if not kept:
+    if len(kept) == robot.free_coordinates:
         raise RobotError(f"every joint of robot '{robot.name}' is locked, so there is nothing to identify")
     # Where each body is now: the body it became part of (old number, BASE for the base) and its pose there.
     homes: dict[int, tuple[int, Array]] = {BASE: (BASE, np.eye(4))}
@@ -59,7 +61,8 @@ def only(robot: Robot, names: Sequence[str], positions: Mapping[str, float] | No
     that is nearest to it."""
     for name in names:
         robot.joint_index(name)
-    rest = {joint.name: min(max(0.0, joint.lower), joint.upper) for joint in robot.joints if joint.name not in names}
+    rest = {joint.name: min(max(0.0, joint.lower), joint.upper)
+            for joint in robot.joints[robot.free_coordinates:] if joint.name not in names}
     return locked(robot, {**rest, **(positions or {})})
 
 

@@ -68,6 +68,9 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
     following: names of the joints that follow because of the closures. posture: positions of joints (rad or m) near
     which the loops are closed, zero for those not named. mimics: joints that follow one other joint linearly.
     """
+    if tree.has_free_base:
+        raise RobotError(f"robot '{tree.name}' has closed loops, which are not supported together with a free base",
+                         "add --fixed-base, or fixed_base=True in Python", code="free-base-loops")
     mimics = {name: resolved(name, mimics, tree) for name in mimics} if mimics else {}
     for name in (*following, *(posture or {})):
         tree.joint_index(name)

@@ -1,7 +1,8 @@
 """Robots from MJCF, the files of MuJoCo, by a reader of our own: the tree, its inertias and what holds it together.
 
 - Hinges and slides, any axis, several a body (bodies without mass stand between them), `ref`, limits, and the effort of
-  `actuatorfrcrange`. A free joint of a body on the world is taken as fixed, with a warning; ball joints are refused.
+  `actuatorfrcrange`. A free joint of a body on the world is a free base (`dynid.robot.free_base`), or is taken as
+  fixed, with a warning, where `fixed_base` is set; ball joints are refused.
 - A body without joints is merged into the one it hangs on: inertia, and a named frame. Sites are frames too.
 - armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is not taken, with a warning.
 - Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity hold as in MuJoCo.
@@ -25,12 +26,13 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.base_kind import base_warnings
+from dynid.robot.free_base import BASE_ROWS, ROOT, free_bodies, free_joints
 from dynid.robot.mjcf_geoms import geoms_inertia
 from dynid.robot.mjcf_include import with_included
 from dynid.robot.mjcf_loops import Spot, held
 from dynid.robot.mjcf_text import ElementPose, MjcfText
 from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
-from dynid.robot.robot import BASE, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
+from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import parse_xml
 
 MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number, the end of a range that has none
@@ -38,10 +40,11 @@ _SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" i
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
 
-def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
+def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
     """Robot from an MJCF file, or from MJCF text (anything that starts with '<').
 
-    gravity: (3,) in the frame of the world, m/s^2; that of the file when left out.
+    gravity: (3,) in the frame of the world, m/s^2; that of the file when left out. fixed_base: take a free joint as
+    fixed.
     """
     root, file, stem, _ = parse_xml(source, "MJCF")
     if root.tag != "mujoco":
@@ -51,7 +54,7 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     text = MjcfText(file, root)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
-            tree = _Tree(text)
+            tree = _Tree(text, fixed_base)
             tree.read()
             robot = checked_sizes(tree.robot(root.get("model") or stem))
         robot = held(robot, text, tree.spots, tree.refs, tree.addresses)
@@ -70,6 +73,7 @@ class _Tree:
     """
 
     text: MjcfText
+    fixed_base: bool = False
     joints: list[Joint] = field(default_factory=list)
     bodies: list[Body] = field(default_factory=list)
     parts: dict[int, list[Part]] = field(default_factory=lambda: {BASE: []})
@@ -143,10 +147,9 @@ class _Tree:
             if parent_name != "the world" or len(moving) > 1:
                 raise text.error(f"a free joint of {where} must be the only joint of a body that is attached to the "
                                  "world")
-            text.warnings.append(f"{where} is a floating base, but the base is assumed to be fixed: use logs in which "
-                                 "it was clamped")
-            self.positions += 7
             moving = []
+            if self.free(name, where):
+                parent, pose = Spot(ROOT, np.eye(4), parent.drawn), np.eye(4)
         spot = Spot(parent.body, parent.pose @ pose, drawn)
         for k, one in enumerate(moving):
             self.joint(one, spot, name, last=k == len(moving) - 1)
@@ -160,6 +163,23 @@ class _Tree:
         if float(text.numbers(element.attrib, "gravcomp", 1, where, (0.0,))[0]):
             text.warnings.append(f"gravcomp of {where} is a feature of the simulator and is ignored")
         self.inside(element, childclass, self.spots["body", name], where)
+
+    def free(self, name: str, where: str) -> bool:
+        """Add the six coordinates of a free joint; False where the base is to be fixed."""
+        self.positions += 7
+        if self.fixed_base:
+            self.text.warnings.append(f"{where} is a floating base, but the base is assumed to be fixed: use logs in "
+                                      "which it was clamped")
+            return False
+        if self.joints:
+            raise self.text.error(f"{where} has a free joint, but there are joints before it; a free base must be the "
+                                  "only moving body on the world")
+        self.names["joint"] |= set(BASE_ROWS)
+        self.joints += free_joints()
+        self.bodies += free_bodies(Body(name))
+        self.refs += [0.0] * FREE_COORDINATES
+        self.addresses += range(FREE_COORDINATES)
+        return True
 
     def kind(self, place: ElementPose) -> str:
         if place.element.tag == "freejoint":
@@ -241,8 +261,11 @@ class _Tree:
 
     def robot(self, name: str) -> Robot:
         """The tree, every joint free."""
-        if not self.joints:
+        is_free = bool(self.joints) and self.joints[0].name == BASE_ROWS[0] and self.bodies[0].virtual
+        if len(self.joints) == (FREE_COORDINATES if is_free else 0):
             raise self.text.error("no body has a hinge or a slide, so there is nothing to identify")
+        if is_free and sum(joint.parent == BASE for joint in self.joints) > 1:
+            raise self.text.error("the world has other moving bodies beside the free base")
         idle = [part.link for part in self.parts[BASE] if part.inertia is not None]
         if idle:
             self.text.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "
@@ -250,7 +273,8 @@ class _Tree:
         bodies = [body if body.virtual else replace(body, inertia=merged_inertia(self.parts[i]),
                                                     parts=tuple(self.parts[i])) for i, body in enumerate(self.bodies)]
         return Robot(name, tuple(self.joints), tuple(bodies), self.gravity(), tuple(self.frames), "world",
-                     values=self.values, source=self.text.file.removeprefix("MJCF '").removesuffix("'"))
+                     values=self.values, source=self.text.file.removeprefix("MJCF '").removesuffix("'"),
+                     has_free_base=is_free)
 
     def gravity(self) -> Array:
         text, down = self.text, np.array([0.0, 0.0, -9.81])

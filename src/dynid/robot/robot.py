@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 JointKind = Literal["revolute", "continuous", "prismatic"]
 ShapeKind = Literal["box", "cylinder", "capsule", "sphere"]
 BASE = -1  # parent of the joints that hang on the base
+FREE_COORDINATES = 6  # in front of the joints of a robot with a free base
 
 Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
 
@@ -134,6 +135,9 @@ class Robot:
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log holds, if these are not the robot's own joints.
         driven: names of the joints whose torques a log holds, likewise. See `dynid.robot.roles`.
+        root: the link that carries all joints, where its source describes it. It has no effect on a fixed base.
+        has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
+            `dynid.robot.free_base`.
 
     >>> dynid.Robot.load("arm3r").joint_names
     ('joint1', 'joint2', 'joint3')
@@ -156,6 +160,8 @@ class Robot:
     payload: float | None = None
     measured: tuple[str, ...] = ()
     driven: tuple[str, ...] = ()
+    root: Body | None = field(default=None, repr=False)
+    has_free_base: bool = False
 
     def __post_init__(self) -> None:
         if not self.joints:
@@ -178,22 +184,25 @@ class Robot:
 
     # -- where robots come from ------------------------------------------------------------------
     @staticmethod
-    def load(source: str | Path) -> Robot:
-        """From a built-in name, a URDF, MJCF or xacro file, or a .toml file."""
+    def load(source: str | Path, *, fixed_base: bool | None = None) -> Robot:
+        """From a built-in name, a URDF, MJCF or xacro file, or a .toml file.
+
+        fixed_base: True fixes the root link to the ground, False lets it move freely. By default the file decides.
+        """
         from dynid.robot.robot_files import load
-        return load(source)
+        return load(source, fixed_base)
 
     @staticmethod
-    def from_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
-        """From a URDF file or its text; see `dynid.robot.urdf`."""
+    def from_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
+        """From a URDF file or its text; see `dynid.robot.urdf`. fixed_base: take a floating joint as fixed."""
         from dynid.robot.urdf import read_urdf
-        return read_urdf(source, gravity=gravity)
+        return read_urdf(source, gravity=gravity, fixed_base=fixed_base)
 
     @staticmethod
-    def from_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
-        """From an MJCF file or its text; see `dynid.robot.mjcf`."""
+    def from_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
+        """From an MJCF file or its text; see `dynid.robot.mjcf`. fixed_base: take a free joint as fixed."""
         from dynid.robot.mjcf import read_mjcf
-        return read_mjcf(source, gravity=gravity)
+        return read_mjcf(source, gravity=gravity, fixed_base=fixed_base)
 
     @staticmethod
     def from_dh(rows: Sequence[Any], **options: Any) -> Robot:
@@ -217,6 +226,11 @@ class Robot:
     @property
     def dof(self) -> int:
         return len(self.joints)
+
+    @property
+    def free_coordinates(self) -> int:
+        """How many of the first joints are coordinates of a free base: 0 or 6."""
+        return FREE_COORDINATES if self.has_free_base else 0
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -321,6 +335,16 @@ class Robot:
         """Return the robot with the inertia of these bodies fixed at known values."""
         from dynid.robot.roles import with_held
         return with_held(self, links)
+
+    def with_free_base(self) -> Robot:
+        """Return the robot with a root link that moves freely; see `dynid.robot.free_base`."""
+        from dynid.robot.free_base import freed
+        return freed(self)
+
+    def with_fixed_base(self) -> Robot:
+        """Return the robot with its root link fixed to the ground."""
+        from dynid.robot.free_base import fixed
+        return fixed(self)
 
     def with_inertias(self, inertias: Array) -> Robot:
         """The same robot with other inertial numbers (dof, 10)."""

@@ -10,6 +10,8 @@ The TOML file, as the built-in robots next to this module are written::
     gravity = [0, 0, -9.81]        # m/s^2 in the base frame, this is the default
     base = {xyz = [0, 0, 0.3], rpy = [0, 0, 0]}   # frame 0 in the base frame; or a 4 x 4 matrix
     tool = {xyz = [0, 0, 0.1]}                    # frame "tool" in the last link's frame
+    root = {link = "trunk", inertia = {mass = 6, com = [0, 0, 0], about_com = [..]}}   # the link that carries all
+    floating_base = true           # the root link moves freely, see dynid.robot.free_base; default false
     payload = 5.0                  # largest mass it may carry at its end, kg, if its maker says so
 
     [[joint]]                      # one a row of the table, from the base on
@@ -45,10 +47,11 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module, resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +73,7 @@ from dynid.robot.fields import (
     vector_of,
 )
 from dynid.robot.packages import PACKAGE_SCHEME, described_path, find_in_package, is_description, plugin_robot
-from dynid.robot.robot import Robot, checked_sizes
+from dynid.robot.robot import Body, Robot, checked_sizes
 
 _TOP_KEYS = (
     "name",
@@ -81,6 +84,8 @@ _TOP_KEYS = (
     "gravity",
     "base",
     "tool",
+    "root",
+    "floating_base",
     "payload",
     "joint",
     "terms",
@@ -89,18 +94,28 @@ _TOP_KEYS = (
 _JOINT_KEYS = ("name", "link", "kind", "inertia", *LIMITS)
 
 
-def load(source: str | Path) -> Robot:
+def load(source: str | Path, fixed_base: bool | None = None) -> Robot:
     """A robot from a .urdf, .xml or .mjcf file (or its text), a .xacro or a .toml file, a package:// address of one, a
-    built-in name, the name of a plugin, or a name of the package robot_descriptions such as panda_description."""
+    built-in name, the name of a plugin, or a name of the package robot_descriptions such as panda_description.
+
+    fixed_base: True fixes the root link, False frees it; by default the file decides.
+    """
+    robot = _load(source, bool(fixed_base))
+    if fixed_base is None:
+        return robot
+    return robot.with_fixed_base() if fixed_base else robot.with_free_base()
+
+
+def _load(source: str | Path, fixed_base: bool) -> Robot:
     text = str(source)
     if text.startswith(PACKAGE_SCHEME):
-        return load(find_in_package(text))
+        return _load(find_in_package(text), fixed_base)
     path = Path(source)
     suffix = path.suffix.lower()
     if text.lstrip().startswith("<") or suffix == ".xml":
-        return _read_xml(text if text.lstrip().startswith("<") else path)
+        return _read_xml(text if text.lstrip().startswith("<") else path, fixed_base)
     if suffix in (".urdf", ".mjcf", ".xacro"):
-        return _ROBOT_READERS[suffix](path)
+        return _ROBOT_READERS[suffix](path, fixed_base)
     if suffix == ".toml":
         return read_toml(path)
     if os.path.isfile(path):  # False for names that no file can have
@@ -110,30 +125,30 @@ def load(source: str | Path) -> Robot:
                          f"of the built-in robots {', '.join(builtin_names())}")
     if text in plugin_names("dynid.robots") and text not in builtin_names():
         found = plugin_robot(text)
-        return found if isinstance(found, Robot) else load(found)
+        return found if isinstance(found, Robot) else _load(found, fixed_base)
     if is_description(text) and text not in builtin_names():
-        return load(described_path(text))
+        return _load(described_path(text), fixed_base)
     return builtin(text)
 
 
 # Readers are imported where they are used, so that a built-in robot needs no XML parser.
-def _read_urdf(source: str | Path) -> Robot:
+def _read_urdf(source: str | Path, fixed_base: bool) -> Robot:
     from dynid.robot.urdf import read_urdf
-    return read_urdf(source)
+    return read_urdf(source, fixed_base=fixed_base)
 
 
-def _read_mjcf(source: str | Path) -> Robot:
+def _read_mjcf(source: str | Path, fixed_base: bool) -> Robot:
     from dynid.robot.mjcf import read_mjcf
-    return read_mjcf(source)
+    return read_mjcf(source, fixed_base=fixed_base)
 
 
-def _read_xml(source: str | Path) -> Robot:
+def _read_xml(source: str | Path, fixed_base: bool) -> Robot:
     """A robot from a file whose outermost element says whether it is an MJCF or a URDF."""
     from dynid.robot.urdf_text import parse_xml
-    return (_read_mjcf if parse_xml(source, "URDF")[0].tag == "mujoco" else _read_urdf)(source)
+    return (_read_mjcf if parse_xml(source, "URDF")[0].tag == "mujoco" else _read_urdf)(source, fixed_base)
 
 
-def _read_xacro(path: Path) -> Robot:
+def _read_xacro(path: Path, fixed_base: bool) -> Robot:
     """A robot from a xacro file, expanded by the package xacro where that is installed."""
     from dynid.robot.urdf import read_urdf
     try:
@@ -146,10 +161,11 @@ def _read_xacro(path: Path) -> Robot:
         text = str(xacro.process_file(str(path)).toxml())
     except Exception as problem:  # macros are programs: whatever theirs raise
         raise RobotError(f"robot file '{path}' cannot be expanded by xacro: {problem}") from None
-    return replace(read_urdf(text), source=path.name)
+    return replace(read_urdf(text, fixed_base=fixed_base), source=path.name)
 
 
-_ROBOT_READERS: dict[str, Callable[[Path], Robot]] = {".urdf": _read_urdf, ".mjcf": _read_mjcf, ".xacro": _read_xacro}
+_ROBOT_READERS: dict[str, Callable[[Path, bool], Robot]] = {".urdf": _read_urdf, ".mjcf": _read_mjcf,
+                                                           ".xacro": _read_xacro}
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -191,7 +207,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     convention, notation = table.get("convention"), table.get("notation", "khalil")
     if convention in ("tree", "urdf"):
         from dynid.robot.tree_file import robot_of_tree
-        return robot_of_tree(table, file, default_name, folder)
+        return rooted(robot_of_tree(table, file, default_name, folder), table, file)
     known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     if convention not in ("dh", "mdh"):
         raise RobotError(f"robot file '{file}' must set convention = \"dh\", \"mdh\", \"tree\" or \"urdf\", got "
@@ -244,4 +260,20 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         if carries <= 0:
             raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
                              f"zero, got {carries:g} kg")
-    return replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded)))
+    return rooted(replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded))), table, file)
+
+
+def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
+    """The robot with the root link of a file's table, which moves freely where the table sets floating_base."""
+    where = f"'root' in robot file '{file}'"
+    if "root" in table:
+        row = table["root"]
+        if not isinstance(row, dict):
+            raise RobotError(f"{where} must be a table such as {{link = \"trunk\", inertia = {{..}}}}, got {row!r}")
+        known_keys(row, ("link", "inertia"), where)
+        body = Body(text_of(row.get("link", "root"), f"'link' of {where}"),
+                    inertia_of(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
+        robot = replace(robot, root=body)
+    if not isinstance(is_free := table.get("floating_base", False), bool):
+        raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}")
+    return robot.with_free_base() if is_free else robot

@@ -9,7 +9,8 @@
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Tags it does not know are left alone.
 - <transmission> elements, those of <ros2_control> too, give `Joint.reduction`.
-- A floating or planar joint of the root link is taken as fixed, with a warning.
+- A floating joint of the root link is a free base (`dynid.robot.free_base`) unless `fixed_base` is set. A planar one
+  is taken as fixed, and so is a floating one then, with a warning.
 - Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they represent, and a warning
   says which; see `dynid.robot.angles`.
 - XML with a DTD, entities or external references is refused, and so is anything half-written: one
@@ -55,13 +56,14 @@ _SHAPE_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "c
                                       "sphere": ("radius",)}
 
 
-def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> Robot:
+def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
     """Robot from a URDF file, or from URDF text (anything that starts with '<').
 
-    gravity: (3,) in the frame of the root link, m/s^2; (0, 0, -9.81) when left out.
+    gravity: (3,) in the frame of the root link, or of the world for a free base, m/s^2; (0, 0, -9.81) when left out.
+    fixed_base: take a floating root joint as fixed.
     """
     root, file, stem, text = parse_urdf(source)
-    reader = _Reader(file)
+    reader = _Reader(file, fixed_base)
     reader.reductions = reductions(root, file)
     with np.errstate(over="ignore", invalid="ignore"):
         links = reader.links(root)
@@ -72,6 +74,7 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None) -> 
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused below
             robot = replace(reader.robot(root.get("name") or stem, base, links, edges), text=text)
+            robot = robot.with_free_base() if reader.floating else robot
         robot = followed(checked_sizes(robot), reader.mimics)
     except RobotError as problem:
         raise reader.error(str(problem).removeprefix(f"{file}: ")) from None
@@ -102,8 +105,10 @@ class _Edge:
 class _Reader:
     """Turns elements into numbers and collects warnings; `file` opens every message."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, fixed_base: bool) -> None:
         self.file = file
+        self.fixed_base = fixed_base
+        self.floating: _Edge | None = None  # the joint of a free base
         self.warnings: list[str] = []
         self.mimics: dict[str, Mimic] = {}
         self.children: set[str | None] = set()  # links that some joint moves or holds
@@ -230,7 +235,18 @@ class _Reader:
                                  f"'{child_of[edge.child]}' and '{name}'; a URDF is a tree")
             child_of[edge.child] = name
             edges.append(edge)
-        return edges
+        return self.freed(edges, links)
+
+    def freed(self, edges: list[_Edge], links: dict[str, _Link]) -> list[_Edge]:
+        """The joints without the one of a free base, whose parent link, the world, is left out."""
+        floating = self.floating
+        if floating is None:
+            return edges
+        if [edge.name for edge in edges if edge.parent == floating.parent] != [floating.name]:
+            raise self.error(f"link '{floating.parent}' has other joints beside the floating joint '{floating.name}'; "
+                             "the link below a free base can have only that one")
+        del links[floating.parent]
+        return [edge for edge in edges if edge is not floating]
 
     def edge(self, element: Element, name: str, links: dict[str, _Link]) -> _Edge:
         where = f"joint '{name}'"
@@ -244,6 +260,9 @@ class _Reader:
                 raise self.error(f"{where} has the {tag} link '{link}', which is not in the file")
             ends.append(link)
         kind = element.get("type")
+        if kind == "floating" and ends[0] not in self.children and not self.fixed_base:
+            self.floating = _Edge(name, ends[0], ends[1], np.eye(4), None)
+            return self.floating
         if kind in ("floating", "planar") and ends[0] not in self.children:
             self.warnings.append(f"{where} is a floating base ({kind}), but the base is assumed to be fixed: use logs "
                                  "in which it was clamped")
@@ -339,7 +358,7 @@ class _Reader:
         bodies: list[tuple[str, list[Part], list[Shape]]] = []
         frames: list[Frame] = []
         values: dict[str, float] = {}
-        idle: list[str] = []
+        rooted: tuple[list[Part], list[Shape]] = [], []  # of the root link and those fixed to it
         # (link, body it belongs to, its pose there); the next in file order is on top.
         stack: list[tuple[str, int, Array, _Edge | None]] = [(base, BASE, np.eye(4), None)]
         while stack:
@@ -355,24 +374,24 @@ class _Reader:
                 pose = pose @ edge.origin
             link = links[link_name]
             frames.append(Frame(link_name, body, pose))
-            if body == BASE:
-                idle += [link_name] if link.inertia is not None else []
-            else:
-                bodies[body][1].append(Part(link_name, pose, link.inertia))
-                bodies[body][2].extend(replace(shape, pose=pose @ shape.pose) for shape in link.shapes)
+            parts, shapes = rooted if body == BASE else bodies[body][1:]
+            parts.append(Part(link_name, pose, link.inertia))
+            shapes.extend(replace(shape, pose=pose @ shape.pose) for shape in link.shapes)
             stack.extend((after.child, body, pose, after) for after in reversed(leaving.get(link_name, [])))
         reached = {frame.name for frame in frames}
         for link_name in links:
             if link_name not in reached:
                 raise self.error(f"link '{link_name}' is part of a loop of joints that is not connected to the root "
                                  f"'{base}'")
-        if idle:
+        idle = [part.link for part in rooted[0] if part.inertia is not None]
+        if idle and self.floating is None:
             self.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "
                                  f"{'it is' if len(idle) == 1 else 'they are'} fixed to the base")
-        made = tuple(Body(body_name, merged_inertia(parts), tuple(shapes), tuple(parts))
-                     for body_name, parts, shapes in bodies)
+        under, *made = (Body(body_name, merged_inertia(parts), tuple(shapes), tuple(parts))
+                        for body_name, parts, shapes in [(base, *rooted), *bodies])
         try:
-            return Robot(name, tuple(joints), made, frames=tuple(frames), base=base, values=values,
-                         source=self.file.removeprefix("URDF '").removesuffix("'"), warnings=tuple(self.warnings))
+            return Robot(name, tuple(joints), tuple(made), frames=tuple(frames), base=base, values=values,
+                         source=self.file.removeprefix("URDF '").removesuffix("'"), warnings=tuple(self.warnings),
+                         root=under)
         except RobotError as problem:
             raise self.error(str(problem)) from None

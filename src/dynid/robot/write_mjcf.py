@@ -13,6 +13,7 @@ from dynid.escape import xml_attribute
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
+from dynid.robot.free_base import refuse_free_base
 from dynid.robot.loops import Closure
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, Frame, Joint, JointFields, Robot, joint_fields
@@ -31,6 +32,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     <actuator>. unchecked: write also bodies that
     is not physically consistent. tell: called with a sentence for each thing that a reader of the file should know.
     """
+    refuse_free_base(robot, "the writer of MJCF files")
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _MJCF_ATTRIBUTES) if fields is None else fields
     follow, closures = [*_equalities(robot), *_driven(robot, actuators or {})], _closures(robot)

@@ -21,6 +21,7 @@ from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
+from dynid.robot.free_base import refuse_free_base
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
 from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
@@ -47,6 +48,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
     friction. unchecked: write also bodies that are not physically consistent. tell: called with a sentence for each
     thing that a reader of the file should know.
     """
+    refuse_free_base(robot, "the writer of URDF files")
     wanted = _placed(values or {}, joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields)
     if isinstance(text, bytes):
         encoding = encoding_of(text)

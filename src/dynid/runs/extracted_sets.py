@@ -23,6 +23,7 @@ from dynid.regression import Regression, Stacked
 from dynid.report import write_page
 from dynid.report.pages.extraction import EXTRACTION, ExtractionData
 from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 from dynid.runs.results import PARAMETERS, REGRESSION, load
 from dynid.validate import SetComparison, compare_sets
 
@@ -72,6 +73,7 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
     if table is None:
         raise DynidError(f"{source} is not a result folder; with a robot give a table of base values, --base TABLE")
     robot = Robot.load(source)
+    refuse_free_base(robot, "the extraction of full parameters")
     return BaseValues.load(table, Model(robot, make_terms(robot)))
 
 

@@ -16,6 +16,7 @@ from dynid.model import FlexibleModel, LinearModel, Model, make_terms
 from dynid.model.registry import FRICTION
 from dynid.recording import Samples
 from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
 
 AUTO, NONE = "auto", "none"  # as friction: chosen from the data, and none at all
@@ -30,8 +31,11 @@ _DEFAULT_FRICTION_NOTE = (
 
 
 def make_robot(settings: RunSettings) -> Robot:
-    """Return the robot of a run with its gravity and joints; its own gravity if that is to be estimated."""
-    robot = part_of(Robot.load(settings.robot), settings.only, settings.lock).holding(settings.held)
+    """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
+    estimated."""
+    robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
+    refuse_free_base(robot, "a run from log files")
+    robot = part_of(robot, settings.only, settings.lock).holding(settings.held)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
 

@@ -232,6 +232,8 @@ class RunSettings(SettingsFile):
             logs.
         only: joints that take part; the others are locked at zero.
         lock: the [lock] table, joints made fixed with their positions, rad or m. Logs may have their columns too.
+        fixed_base: whether the root link is fixed to the ground (true) or moves freely (false); by default the robot
+            file decides.
         known: the [known] table, known standard parameters by name: a value, or a value and its standard deviation.
         held: links whose inertia is taken from the robot file and not identified.
         payloads: the [payloads] tables, loads that logs name with payload = "...".
@@ -259,6 +261,7 @@ class RunSettings(SettingsFile):
     gravity: tuple[float, float, float] | Literal["estimate"] | None = None
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)
+    fixed_base: bool | None = None
     known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
     held: tuple[str, ...] = ()
     payloads: dict[str, PayloadSettings] = Field(default_factory=dict)

@@ -13,6 +13,7 @@ from dynid.simulation.controllers import (
     control_law,
     controller_from_table,
 )
+from dynid.simulation.floating import FreeMotion, simulate_floating
 from dynid.simulation.plant import Flexible, LuGre, Ripple
 from dynid.simulation.reference import Reference
 from dynid.simulation.simulation import (
@@ -26,7 +27,8 @@ from dynid.simulation.task_space import Impedance, TaskSpace
 from dynid.simulation.virtual import VirtualRobot
 
 __all__ = [
-    "PD", "PID", "Cascade", "CompensatedPD", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "Impedance",
-    "LuGre", "Poles", "Reference", "Ripple", "Simulation", "TaskSpace", "TorqueDriven", "VirtualRobot", "control_law",
-    "controller_from_table", "dry_elements", "joint_inertia", "simulate", "simulate_many",
+    "PD", "PID", "Cascade", "CompensatedPD", "ComputedTorque", "ControlLaw", "Controller", "Flexible", "FreeMotion",
+    "Impedance", "LuGre", "Poles", "Reference", "Ripple", "Simulation", "TaskSpace", "TorqueDriven", "VirtualRobot",
+    "control_law", "controller_from_table", "dry_elements", "joint_inertia", "simulate", "simulate_floating",
+    "simulate_many",
 ]

@@ -15,6 +15,7 @@ from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, Linear, LinearModel, Load, complete
 from dynid.model.elements import Bristles, Element
 from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 from dynid.simulation.chain import chain_rows
 
 # A row of dry friction sees the velocity v = w.dq and gives the torques w f(v) (see `friction.friction`).
@@ -155,6 +156,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     if whole.robot is None or elements is None:
         raise ModelError("a compiled simulation needs a model made from a robot, all of whose terms define their "
                          "elements")
+    refuse_free_base(whole.robot, "closed-loop simulation")
     n = model.dof
     linear = [one for one in elements if isinstance(one, Linear)]
     extra, viscous = np.zeros((n, n)), np.zeros((n, n))

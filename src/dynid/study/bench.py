@@ -15,6 +15,7 @@ from dynid.recording.preparation import Preparation
 from dynid.regression import BaseParameters, base_parameters
 from dynid.regression.factor import triangular
 from dynid.robot import Robot
+from dynid.robot.free_base import refuse_free_base
 from dynid.simulation import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study
 
@@ -79,6 +80,7 @@ def make_bench(study: Study) -> Bench:
 
 def _model(study: Study) -> Model:
     robot = Robot.load(study.robot)
+    refuse_free_base(robot, "a Monte Carlo study")
     wanted = study.model
     own = wanted.own_terms
     if own is None:

@@ -19,6 +19,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
+from dynid.robot.free_base import refuse_free_base
 from dynid.robot.pose import inverse, rotation_z, translation
 
 _ZERO_TOLERANCE = 1e-12  # m or of a direction cosine
@@ -102,6 +103,7 @@ _INERTIA_FROM_SECOND = np.linalg.inv(_SECOND_FROM_INERTIA)
 
 def chain(robot: Robot) -> Chain:
     """The frames of a robot's bodies."""
+    refuse_free_base(robot, "code generation")
     first = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
     size = max(float(np.linalg.norm(pose[:3, 3])) for joint in robot.joints for pose in (joint.before, joint.after))
     place = {BASE: inverse(robot.joints[0].before)}  # the robot's own frame of each body in the new one

@@ -1,0 +1,92 @@
+"""Poses, Jacobians and the joint torques of wrenches, over batches of samples; arguments are as in `physics`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics import kernels
+from dynid.dynamics.motion_case import MotionCase, check_motion, rooted
+from dynid.dynamics.tree import tree_of
+from dynid.dynamics.wrench import Wrench
+from dynid.errors import ModelError
+from dynid.robot import BASE, Robot
+from dynid.threads import over_samples
+
+
+def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
+    """Poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, base frame."""
+    poses, axes = np.empty((len(q), robot.dof, 3, 4)), np.empty((len(q), robot.dof, 6))
+    tree = tree_of(robot)
+    over_samples(lambda a, b: kernels.kinematics_kernel(*tree, q, poses, axes, a, b), len(q), threads)
+    return poses, axes
+
+
+def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Pose of every body in the base (samples, bodies, 4, 4), those that follow behind the robot's own."""
+    single, (q,), root = rooted(robot, q=q)
+    followers = robot.followers
+    case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
+    rows, _ = _kinematics(case.robot, case.motion[0], threads)
+    poses = np.zeros((*rows.shape[:2], 4, 4))
+    poses[:, :, :3], poses[:, :, 3, 3] = rows if case.places is None else rows[:, case.places], 1.0
+    if root is not None:
+        poses[:, :, :3] = root.rotation[:, None] @ poses[:, :, :3]
+        poses[:, :, :3, 3] += root.position[:, None]
+    return poses[0] if single else poses
+
+
+def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Pose of a named frame in the base (samples, 4, 4)."""
+    poses, place = forward_kinematics(robot, q, threads=threads), robot.frame(frame)
+    if place.body == BASE:
+        return np.broadcast_to(place.pose, (*poses.shape[:-3], 4, 4)).copy()
+    return np.asarray(poses[..., place.body, :, :] @ place.pose)
+
+
+def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities: (samples, 6, joints).
+
+    In axes of the base.
+    """
+    single, (q,), root = rooted(robot, q=q)
+    place, followers = robot.frame(frame), robot.followers
+    case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
+    tree, body = case.robot, place.body if followers is None else followers.place(place.body)
+    poses, axes = _kinematics(tree, case.motion[0], threads)
+    out = np.zeros((len(q), 6, tree.dof))
+    if body != BASE:
+        rows = poses[:, body]
+        origin = rows[:, :, :3] @ place.pose[:3, 3] + rows[:, :, 3]
+        carried = np.flatnonzero(tree.supports[:, body])
+        turn, velocity = axes[:, carried, :3], axes[:, carried, 3:]
+        out[:, :3, carried] = np.swapaxes(velocity + np.cross(turn, origin[:, None]), 1, 2)
+        out[:, 3:, carried] = np.swapaxes(turn, 1, 2)
+    if case.rates is not None:
+        out = out @ case.rates
+    if root is not None:
+        out = (root.rotation[:, None] @ out.reshape(len(q), 2, 3, -1)).reshape(out.shape)
+    return out[0] if single else out
+
+
+def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,
+                   threads: int | None = None) -> Array:
+    """What wrenches from outside add to the joints (samples, joints): the sum of J' F (Ardiani, eq. 1.18).
+
+    t (samples,): times, s, for wrenches that depend on them.
+    """
+    single, (q,) = check_motion(robot, q=q)
+    times = None if t is None else np.atleast_1d(np.asarray(t, dtype=float))
+    if times is not None and times.shape != (len(q),):
+        raise ModelError(f"the times of {len(q)} samples have shape {times.shape}")
+    out = np.zeros((len(q), robot.dof))
+    for one in wrenches:
+        values = one.at(times, len(q))
+        if one.axes is not None:
+            turn = frame_pose(robot, one.axes, q, threads=threads)[:, :3, :3]
+            values = np.hstack([(turn @ half[:, :, None])[:, :, 0] for half in (values[:, :3], values[:, 3:])])
+        out += np.einsum("sij,si->sj", jacobian(robot, one.frame, q, threads=threads), values)
+    return out[0] if single else out

@@ -1,0 +1,125 @@
+"""Arguments of the physics, checked, and brought onto the tree that the kernels compute with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.dynamics.following import tree_motion
+from dynid.dynamics.root_frame import RootPose, is_configuration, root_motion, root_pose
+from dynid.dynamics.tree import Tree, tree_of
+from dynid.errors import ModelError
+from dynid.robot import Robot
+
+
+def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
+    """Validate inputs: return (is_single, contiguous arrays of shape (samples, joints) with finite numbers)."""
+    arrays: list[Array] = []
+    single = False
+    for name, signal in signals.items():
+        try:
+            array = np.ascontiguousarray(signal, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{name} must be an array of numbers", code="not-numbers") from None
+        single = array.ndim <= 1
+        array = array.reshape(1, -1) if single else array
+        if array.ndim != 2 or (array.shape[1] != robot.dof and not (name == "q" and is_configuration(robot, array))):
+            wanted = f"(samples, {robot.dof})" if not robot.has_free_base else (
+                f"(samples, {robot.dof + 1}), a configuration," if name == "q" else f"(samples, {robot.dof})")
+            raise ModelError(f"{name} must be {wanted} for robot '{robot.name}' with {robot.dof} joints, "
+                             f"got shape {np.shape(signal)}", code="wrong-shape")
+        # The sum of finite numbers is finite but for overflow, and costs a quarter of looking at each.
+        if not math.isfinite(array.sum()) and not np.isfinite(array).all():
+            row, column = np.argwhere(~np.isfinite(array))[0]
+            column = max(column - (array.shape[1] - robot.dof), 0)
+            raise ModelError(f"{name} of joint '{robot.joint_names[column]}' is not finite in sample {row}",
+                             code="not-finite")
+        if arrays and len(array) != len(arrays[0]):
+            first = next(iter(signals))
+            raise ModelError(f"{name} has {len(array)} samples but {first} has {len(arrays[0])}", code="sample-count")
+        arrays.append(array)
+    return single, arrays
+
+
+def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootPose | None]:
+    """As `check_motion`, with the motion of a free base in the axes of the root, and its pose where q states it."""
+    single, arrays = check_motion(robot, **signals)
+    if not is_configuration(robot, arrays[0]):
+        return single, arrays, None
+    given = dict(zip(signals, arrays, strict=True))
+    q, dq, ddq = root_motion(robot, given["q"], given.get("dq"), given.get("ddq"))
+    moved = {"q": q, "dq": dq, "ddq": ddq}
+    return single, [moved.get(name, array) for name, array in given.items()], root_pose(robot, given["q"])
+
+
+def inertias_of(robot: Robot, inertias: ArrayLike | None) -> Array:
+    """Ten numbers a body (bodies, 10), given or the robot's own."""
+    given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
+    followers = robot.followers
+    if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
+        more = f" and {len(followers.bodies)} dependent bodies" if followers is not None else ""
+        raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} of ten numbers, got {given.size} numbers",
+                         code="wrong-inertia-count")
+    if not np.isfinite(given).all():
+        raise ModelError(f"the inertial numbers of robot '{robot.name}' are not all finite")
+    return given.reshape(-1, 10)
+
+
+def _nominal_inertias(robot: Robot) -> Array:
+    """Of all bodies, those that follow behind the robot's own."""
+    followers = robot.followers
+    if followers is None:
+        return robot.inertias
+    return np.vstack([robot.inertias, followers.tree.inertias[list(followers.bodies)]])
+
+
+class MotionCase:
+    """The tree to compute with and its motion: the robot as it is, or, where dependent joints matter, all of them.
+
+    bodies: how many bodies have numbers; with those that follow, or where these carry the robot's own, it is the whole
+    tree. What comes out of the tree is brought back to the robot's joints by `torques` and `matrices`.
+    """
+
+    def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:
+        followers = robot.followers
+        self.rates: Array | None = None
+        self.places: list[int] | None = None
+        if followers is None or (bodies == robot.dof and not followers.carrying):
+            self.robot, self.motion = robot, list(motion)
+            return
+        whole = tree_motion(robot, *motion, threads=threads)
+        self.robot, self.motion, self.rates = followers.tree, list(whole[:len(motion)]), whole.rates
+        self.places = [*followers.free, *followers.bodies][:bodies]
+
+    @property
+    def tree(self) -> Tree:
+        return tree_of(self.robot)
+
+    def numbers(self, ten: Array) -> Array:
+        """Ten numbers of every body of the tree (joints, 10)."""
+        if self.places is None:
+            return ten
+        whole = np.zeros((self.robot.dof, 10))
+        whole[self.places] = ten
+        return whole
+
+    def torques(self, found: Array) -> Array:
+        """Torques (samples, dof) of the robot's joints, of those of the tree."""
+        return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
+
+    def matrices(self, found: Array) -> Array:
+        """Matrices (samples, dof, dof) of the robot's joints, of those of the tree."""
+        if self.rates is None:
+            return found
+        return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)
+
+
+def need_configuration(robot: Robot, q: Array) -> None:
+    """Raise where the direction of gravity is needed and q is in the axes of the root, which do not show it."""
+    if robot.has_free_base and not is_configuration(robot, q):
+        raise ModelError(f"q must be configurations (samples, {robot.dof + 1}) of robot '{robot.name}', whose free "
+                         f"base turns in gravity, got shape {q.shape}", code="wrong-shape")

@@ -1,0 +1,127 @@
+"""Motion of a free base, from the world into the axes of the root link.
+
+A configuration of a robot with a free base and n joints has 7 + n numbers: position of the root link in the world, m,
+its orientation as a unit quaternion (x, y, z, w), and the joint positions. Its velocity v has 6 + n numbers: linear
+and angular velocity of the root in the root's own axes, then the joint velocities; its acceleration a is the
+derivative of v. These are the conventions of Pinocchio.
+
+Forces depend on the configuration only by the joint positions and by the direction of gravity. The kernels therefore
+take the motion in the axes of the root, (samples, 6 + n) each: q with zeros for the base, dq = v, and ddq with the
+proper acceleration of the root's origin, dv/dt + w x v - R'g, as an accelerometer there measures it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid.arrays import Array
+from dynid.errors import ModelError
+from dynid.robot import FREE_COORDINATES as SIX
+from dynid.robot import Robot
+
+_NORM_TOLERANCE = 1e-3  # by which the norm of a quaternion may differ from one; rounded logs reach 1e-4
+
+
+class RootPose(NamedTuple):
+    """Where the root link is in the world: position (samples, 3), m, and rotation (samples, 3, 3)."""
+
+    position: Array
+    rotation: Array
+
+
+def is_configuration(robot: Robot, q: Array) -> bool:
+    """Whether q (samples, k) are configurations of a free base, and not positions in the axes of the root."""
+    return robot.has_free_base and q.ndim == 2 and q.shape[1] == robot.dof + 1
+
+
+def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base") -> Array:
+    """Rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
+    given = np.asarray(quaternions, dtype=float)
+    norms = np.linalg.norm(given, axis=1)
+    if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
+        row = int(np.argmax(np.abs(norms - 1.0)))
+        raise ModelError(f"{named} has the norm {norms[row]:.4g} in sample {row}; a rotation has the norm 1",
+                         "give x, y, z, w", code="not-unit-quaternion")
+    x, y, z, w = (given / norms[:, None]).T
+    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
+                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
+                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=1).reshape(-1, 3, 3)
+
+
+def quaternions(rotation: ArrayLike) -> Array:
+    """Unit quaternions (samples, 4), order x, y, z, w, of rotation matrices (samples, 3, 3), continuous in time."""
+    R = np.asarray(rotation, dtype=float)
+    xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
+    squares = np.stack([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz], axis=1)
+    # Rows of 4 q q', of which the one with the largest diagonal entry is scaled: no division by a small number.
+    outer = np.empty((len(R), 4, 4))
+    outer[:, range(4), range(4)] = squares
+    for i, j, value in ((0, 1, R[:, 0, 1] + R[:, 1, 0]), (0, 2, R[:, 0, 2] + R[:, 2, 0]),
+                        (1, 2, R[:, 1, 2] + R[:, 2, 1]), (0, 3, R[:, 2, 1] - R[:, 1, 2]),
+                        (1, 3, R[:, 0, 2] - R[:, 2, 0]), (2, 3, R[:, 1, 0] - R[:, 0, 1])):
+        outer[:, i, j] = outer[:, j, i] = value
+    found = outer[np.arange(len(R)), squares.argmax(axis=1)]
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    if len(found) > 1:
+        flips = np.cumprod(np.where(np.einsum("si,si->s", found[1:], found[:-1]) < 0.0, -1.0, 1.0))
+        found[1:] *= flips[:, None]
+    return found
+
+
+def root_pose(robot: Robot, q: Array) -> RootPose:
+    """Pose of the root link, of configurations (samples, 7 + n)."""
+    return RootPose(q[:, :3], rotations(q[:, 3:7], f"the quaternion of the base of robot '{robot.name}'"))
+
+
+def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None = None, *,
+                weightless: bool = False) -> tuple[Array, Array, Array]:
+    """Return q, dq, ddq (samples, 6 + n) in the axes of the root, as the kernels, models and samples have them.
+
+    Args:
+        robot: a robot with a free base.
+        q: configurations (samples, 7 + n).
+        v: velocities (samples, 6 + n), zero when left out.
+        a: accelerations (samples, 6 + n), zero when left out.
+        weightless: leave gravity out.
+    """
+    pose, shape = root_pose(robot, q), (len(q), robot.dof)
+    positions = np.concatenate([np.zeros((len(q), SIX)), q[:, 7:]], axis=1)
+    dq = np.zeros(shape) if v is None else np.array(v, dtype=float)
+    ddq = np.zeros(shape) if a is None else np.array(a, dtype=float)
+    ddq[:, :3] += np.cross(dq[:, 3:SIX], dq[:, :3])
+    if not weightless:
+        ddq[:, :3] -= weight(robot, pose)
+    return positions, dq, ddq
+
+
+def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
+    """Return q and the velocities and accelerations given with it as contiguous arrays, in the axes of the root where
+    q is a configuration of a free base (one sample or several)."""
+    given = [np.ascontiguousarray(signal, dtype=float) for signal in (q, *rates)]
+    if not robot.has_free_base or given[0].shape[-1:] != (robot.dof + 1,):
+        return given
+    moved = root_motion(robot, *(np.atleast_2d(signal) for signal in given))[:len(given)]
+    return [signal[0] if given[0].ndim == 1 else signal for signal in moved]
+
+
+def weight(robot: Robot, pose: RootPose) -> Array:
+    """Acceleration of free fall in the axes of the root (samples, 3), m/s^2."""
+    return np.asarray(np.einsum("sji,j->si", pose.rotation, robot.gravity))
+
+
+def world_acceleration(robot: Robot, pose: RootPose, dq: Array, ddq: Array) -> Array:
+    """Acceleration a (samples, 6 + n), the derivative of the velocity dq, of ddq in the axes of the root."""
+    found = ddq.copy()
+    found[:, :3] += weight(robot, pose) - np.cross(dq[:, 3:SIX], dq[:, :3])
+    return found
+
+
+def mass_moments(inertia: Array) -> tuple[Array, Array]:
+    """Mass (samples,), kg, and first moment (samples, 3), kg m, of the whole robot in the axes of its root.
+
+    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n), whose block of the base holds both.
+    """
+    return inertia[:, 0, 0], np.stack([inertia[:, 1, 5], inertia[:, 2, 3], inertia[:, 0, 4]], axis=1)

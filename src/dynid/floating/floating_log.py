@@ -1,0 +1,100 @@
+"""FloatingLog: what was measured on a robot with a free base."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Array, Bools, first_not_finite
+from dynid.errors import RecordingError
+from dynid.floating.contacts import Contact
+
+
+@dataclass(frozen=True, eq=False)
+class FootWrench:
+    """A measured force, or force and moment, that acts on the robot from outside.
+
+    Attributes:
+        frame: named frame at whose origin it acts.
+        values: force (samples, 3), N, or force and moment (samples, 6), N and N m.
+        axes: "frame" for the axes of that frame, as of a sensor in the foot, or "world".
+    """
+
+    frame: str
+    values: Array
+    axes: Literal["frame", "world"] = "frame"
+
+
+@dataclass(frozen=True, eq=False)
+class Imu:
+    """An inertial measurement unit at a named frame: angular rate (samples, 3), rad/s, and specific force (samples, 3),
+    m/s^2, both in its axes. At rest the specific force points upward. bias: constant errors that are subtracted from
+    the angular rate and the specific force (6,)."""
+
+    frame: str
+    angular_rate: Array
+    specific_force: Array
+    bias: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingLog:
+    """One log of a robot with a free base and n joints.
+
+    The motion of the base is either its pose (motion capture or a state estimator) or that of an IMU.
+
+    Attributes:
+        t: time (samples,), s.
+        q: joint positions (samples, n), rad or m.
+        tau: joint torques (samples, n), N m, or None where they are not measured.
+        position: position of the root link in the world (samples, 3), m.
+        orientation: unit quaternion of the root link, x y z w (samples, 4).
+        imu: an IMU, which is used for the motion of the base if there is one.
+        wrenches: measured forces on the robot.
+        contacts: places that stand still while they touch the ground.
+        standing: which contacts stand (samples, contacts).
+        source: name of the log for messages.
+    """
+
+    t: Array
+    q: Array
+    tau: Array | None = None
+    position: Array | None = None
+    orientation: Array | None = None
+    imu: Imu | None = None
+    wrenches: tuple[FootWrench, ...] = ()
+    contacts: tuple[Contact, ...] = ()
+    standing: Bools | None = None
+    source: str = "memory"
+
+    def __post_init__(self) -> None:
+        rows = len(self.t)
+        wanted = {"q": self.q, "tau": self.tau, "position": self.position, "orientation": self.orientation}
+        widths = {"position": 3, "orientation": 4}
+        for k, one in enumerate(self.wrenches):
+            wanted[f"wrench {k + 1} ({one.frame})"] = one.values
+        if self.imu is not None:
+            wanted |= {"imu.angular_rate": self.imu.angular_rate, "imu.specific_force": self.imu.specific_force}
+            widths |= {"imu.angular_rate": 3, "imu.specific_force": 3}
+        for name, array in wanted.items():
+            if array is None:
+                continue
+            width = widths.get(name, np.shape(self.q)[1] if name == "tau" else None)
+            if np.ndim(array) != 2 or len(array) != rows or (width is not None and np.shape(array)[1] != width):
+                raise RecordingError(f"{self.source}: {name} has shape {np.shape(array)}, expected ({rows}, "
+                                     f"{width or 'k'})", code="wrong-shape")
+            wrong = first_not_finite(np.asarray(array, dtype=float))
+            if wrong is not None:
+                raise RecordingError(f"{self.source}: {name} is not finite in row {wrong[0]}", code="not-finite")
+        if self.imu is None and (self.orientation is None or self.position is None):
+            raise RecordingError(f"{self.source} has no motion of the base; give position and orientation, or an imu",
+                                 code="no-base-motion")
+        if self.standing is not None and np.shape(self.standing) != (rows, len(self.contacts)):
+            raise RecordingError(f"{self.source}: standing has shape {np.shape(self.standing)}, expected ({rows}, "
+                                 f"{len(self.contacts)}), a column for each contact", code="wrong-shape")
+        wide = [one.frame for one in self.wrenches if np.shape(one.values)[1] not in (3, 6)]
+        if wide:
+            raise RecordingError(f"{self.source}: the wrench of '{wide[0]}' must have 3 or 6 columns",
+                                 code="wrong-shape")

@@ -1,0 +1,250 @@
+"""Logs of a virtual robot with a free base that moves over standing feet, without a simulator.
+
+The base and the joints that carry no contact move on sums of sines. Joints between base and contacts follow from the
+feet, which stand still or are lifted one after the other. Torques and contact forces are those of inverse dynamics;
+where several distributions of the contact forces are possible, the one with the smallest sum of squares is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid import dynamics
+from dynid.arrays import Array, Bools
+from dynid.errors import NotPossibleError
+from dynid.floating.contacts import Contact, contact_bias, contact_jacobian
+from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
+from dynid.robot import FREE_COORDINATES as SIX
+from dynid.robot import Robot
+
+_INVERSE_STEPS = 30  # of Newton's method from the posture to a sample
+_FOOT_TOLERANCE = 1e-10  # m or rad by which feet may be off their places
+_SINES = 4  # in the motion of each coordinate
+
+
+@dataclass(frozen=True)
+class SensorNoise:
+    """Standard deviations of white noise: joint positions (rad), joint torques (N m), contact forces (N), contact
+    moments (N m), position (m) and orientation (rad) of the base, angular rate (rad/s) and specific force (m/s^2)."""
+
+    position: float = 0.0
+    torque: float = 0.0
+    force: float = 0.0
+    moment: float = 0.0
+    base_position: float = 0.0
+    base_orientation: float = 0.0
+    angular_rate: float = 0.0
+    specific_force: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class WalkerMotion:
+    """A motion of a robot with a free base: t (samples,), q (samples, 7 + n), v and a (samples, 6 + n), and which
+    contacts stand (samples, contacts)."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    standing: Bools
+
+
+def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLike, *, duration: float = 10.0,
+                    rate: float = 200.0, seed: int = 0, sway: float = 0.03, tilt: float = 0.15, swing: float = 0.4,
+                    lift: float = 0.0, top_frequency: float = 1.5) -> WalkerMotion:
+    """Return a motion in which the base sways over feet that stand still or are lifted in turn.
+
+    Args:
+        robot: a robot with a free base, its gravity along -z.
+        contacts: feet; round feet are taken as pointed. Without any the robot is suspended.
+        posture: joint positions (n,) about which it moves, with the base level.
+        duration: s.
+        rate: samples per second.
+        seed: of the random phases and amplitudes.
+        sway: largest displacement of the base, m.
+        tilt: largest rotation of the base, rad.
+        swing: largest motion of joints that carry no contact, rad.
+        lift: height to which feet are lifted one after the other, m; zero leaves them on the ground.
+        top_frequency: highest frequency of the sines, Hz.
+    """
+    rng, t = np.random.default_rng(seed), np.arange(round(duration * rate)) / rate
+    n, home = robot.dof - SIX, np.asarray(posture, dtype=float)
+    bodies = [robot.frame(contact.frame).body for contact in contacts]
+    held = np.asarray(np.any(robot.supports[:, bodies], axis=1))
+    held[:SIX] = False
+    size = np.concatenate([np.full(3, sway), np.full(3, tilt), np.where(held[SIX:], 0.0, swing)])
+    course, speed, change = (size * one for one in _sines(t, SIX + n, rng, top_frequency))
+    start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], home])
+    places = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
+    lifts = _lifts(t, len(contacts), lift)
+    # Orientation as the exponential of a rotation vector; its rates are found by the same differences as of a log.
+    quaternion = _exponential(course[:, 3:SIX])
+    twist, twist_change = _body_rates(course[:, 3:SIX], speed[:, 3:SIX], change[:, 3:SIX])
+    turns = dynamics.rotations(quaternion)
+    q = np.hstack([course[:, :3], quaternion, home + course[:, SIX:]])
+    legs = np.flatnonzero(held)
+    for _ in range(_INVERSE_STEPS if contacts else 0):
+        wrong, rates = [], []
+        for k, contact in enumerate(contacts):
+            here = dynamics.frame_pose(robot, contact.frame, q)
+            target = places[k][:3, 3] + lifts[0][:, k, None] * np.array([0.0, 0.0, 1.0])
+            error = np.hstack([target - here[:, :3, 3], _rotation_error(places[k][:3, :3], here[:, :3, :3])])
+            used = 3 if contact.kind == "point" else SIX
+            wrong.append(error[:, :used])
+            rates.append(dynamics.jacobian(robot, contact.frame, q)[:, :used, legs])
+        error, jacobian = np.hstack(wrong), np.concatenate(rates, axis=1)
+        if np.abs(error).max() < _FOOT_TOLERANCE:
+            break
+        q[:, legs + 1] += np.clip(np.einsum("sij,sj->si", np.linalg.pinv(jacobian), error), -0.3, 0.3)
+    else:
+        if contacts:
+            raise NotPossibleError(f"the feet of robot '{robot.name}' cannot reach their places in this motion",
+                                   "use a smaller sway or tilt, or another posture", code="feet-out-of-reach")
+    v, a = np.zeros((2, len(t), robot.dof))
+    v[:, :3] = np.einsum("sji,sj->si", turns, speed[:, :3])
+    v[:, 3:SIX], a[:, 3:SIX] = twist, twist_change
+    a[:, :3] = np.einsum("sji,sj->si", turns, change[:, :3]) - np.cross(twist, v[:, :3])
+    free = np.flatnonzero(~held)[SIX:]
+    v[:, free], a[:, free] = speed[:, free], change[:, free]
+    if not contacts:
+        return WalkerMotion(t, q, v, a, np.zeros((len(t), 0), dtype=bool))
+    reduced = np.hstack([np.zeros((len(t), SIX)), q[:, 7:]])
+    feet = [Contact(contact.frame, "point" if contact.kind == "point" else "sole") for contact in contacts]
+    jacobian = np.concatenate([contact_jacobian(robot, contact, reduced) for contact in feet], axis=1)
+    upward = np.einsum("sji,j->si", turns, np.array([0.0, 0.0, 1.0]))
+    moving = [np.hstack([lifts[order][:, k, None] * upward,
+                         np.zeros((len(t), (0 if contact.kind == "point" else 3)))])
+              for order in (1, 2) for k, contact in enumerate(feet)]
+    velocity, acceleration = np.hstack(moving[:len(feet)]), np.hstack(moving[len(feet):])
+    inverse = np.linalg.pinv(jacobian[:, :, legs])
+    v[:, legs] = np.einsum("sij,sj->si", inverse, velocity - np.einsum("sij,sj->si", jacobian, v))
+    bias = np.hstack([contact_bias(robot, contact, reduced, v) for contact in feet])
+    classical = a.copy()
+    classical[:, :3] += np.cross(v[:, 3:SIX], v[:, :3])
+    a[:, legs] = np.einsum("sij,sj->si", inverse, acceleration - bias - np.einsum("sij,sj->si", jacobian, classical))
+    return WalkerMotion(t, q, v, a, lifts[0] == 0.0)
+
+
+def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion, *, noise: SensorNoise | None = None,
+                rotor: ArrayLike | None = None, viscous: ArrayLike | None = None, coulomb: ArrayLike | None = None,
+                imu: str | None = None, seed: int = 0) -> FloatingLog:
+    """Return the log of a motion with torques, contact forces in the axes of the feet, pose and IMU of the base.
+
+    Args:
+        robot: the robot, whose inertias are the true ones.
+        contacts: feet of the motion.
+        motion: as `standing_motion` returns it.
+        noise: of the sensors; none when left out.
+        rotor, viscous, coulomb: rotor inertia and friction of the joints (n,).
+        imu: frame of an IMU on the root link; without it the log has the pose of the base.
+        seed: of the noise.
+    """
+    rng, noise = np.random.default_rng([seed, 1]), noise or SensorNoise()
+    q, v, a = motion.q, motion.v, motion.a
+    force = dynamics.inverse_dynamics(robot, None, q, v, a)
+    joints = slice(SIX, None)
+    for extra, signal in ((rotor, a), (viscous, v), (coulomb, np.sign(v))):
+        if extra is not None:
+            force[:, joints] += np.asarray(extra, dtype=float) * signal[:, joints]
+    reduced = np.hstack([np.zeros((len(q), SIX)), q[:, 7:]])
+    widths = [3 if contact.kind == "point" else SIX for contact in contacts]
+    jacobian = np.concatenate([dynamics.jacobian(robot, contact.frame, reduced)[:, :width]
+                               for contact, width in zip(contacts, widths, strict=True)], axis=1)
+    stands = np.repeat(motion.standing, widths, axis=1)
+    jacobian *= stands[:, :, None]
+    loads = np.einsum("sij,sj->si", np.linalg.pinv(jacobian[:, :, :SIX].transpose(0, 2, 1)), force[:, :SIX])
+    left = force - np.einsum("sji,sj->si", jacobian, loads)
+    if np.abs(left[:, :SIX]).max() > 1e-6 * np.abs(force[:, :SIX]).max():
+        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot hold it in some samples",
+                               "let more feet stand", code="feet-cannot-hold")
+    wrenches, at = [], 0
+    for contact, width in zip(contacts, widths, strict=True):
+        turn = dynamics.frame_pose(robot, contact.frame, reduced)[:, :3, :3].transpose(0, 2, 1)
+        own = (turn[:, None] @ loads[:, at:at + width].reshape(len(q), -1, 3, 1)).reshape(len(q), width)
+        spread = np.repeat([noise.force, noise.moment], 3)[:width]
+        wrenches.append(FootWrench(contact.frame, own + rng.normal(size=own.shape) * spread))
+        at += width
+    seen = q[:, 7:] + rng.normal(size=(len(q), q.shape[1] - 7)) * noise.position
+    torque = left[:, joints] + rng.normal(size=seen.shape) * noise.torque
+    position = q[:, :3] + rng.normal(size=(len(q), 3)) * noise.base_position
+    small = _exponential(rng.normal(size=(len(q), 3)) * noise.base_orientation)
+    orientation = dynamics.quaternions(dynamics.rotations(q[:, 3:7]) @ dynamics.rotations(small))
+    unit = None if imu is None else _imu(robot, imu, motion, noise, rng)
+    return FloatingLog(motion.t, seen, torque, position, orientation, unit, tuple(wrenches), tuple(contacts),
+                       motion.standing, "virtual log")
+
+
+def _imu(robot: Robot, frame: str, motion: WalkerMotion, noise: SensorNoise, rng: np.random.Generator) -> Imu:
+    """Signals of an IMU at a frame of the root link."""
+    place = robot.frame(frame)
+    turn, arm = place.pose[:3, :3], place.pose[:3, 3]
+    _, dq, ddq = dynamics.root_motion(robot, motion.q, motion.v, motion.a)
+    rate, change = dq[:, 3:SIX], ddq[:, 3:SIX]
+    force = ddq[:, :3] + np.cross(change, arm) + np.cross(rate, np.cross(rate, arm))
+    return Imu(frame, rate @ turn + rng.normal(size=rate.shape) * noise.angular_rate,
+               force @ turn + rng.normal(size=rate.shape) * noise.specific_force)
+
+
+def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[Array, Array, Array]:
+    """Sums of sines of amplitude one in all (samples, count), and their two derivatives."""
+    frequency = 2 * np.pi * rng.uniform(0.1 * top, top, (_SINES, count))
+    phase, size = rng.uniform(0, 2 * np.pi, (_SINES, count)), rng.uniform(0.3, 1.0, (_SINES, count))
+    size /= size.sum(axis=0)
+    angle = frequency[:, None] * t[:, None] + phase[:, None]
+    value = (size[:, None] * np.sin(angle)).sum(axis=0)
+    first = (size[:, None] * frequency[:, None] * np.cos(angle)).sum(axis=0)
+    return value, first, -(size[:, None] * frequency[:, None] ** 2 * np.sin(angle)).sum(axis=0)
+
+
+def _lifts(t: Array, feet: int, height: float) -> Array:
+    """Heights of the feet (samples, feet) and their two derivatives: one foot after the other is lifted for half a
+    second, with half a second between, as the fourth power of a sine."""
+    out = np.zeros((3, len(t), feet))
+    if height <= 0.0:
+        return out
+    phase = t % (feet * 1.0)
+    for k in range(feet):
+        inside = (phase > k + 0.25) & (phase < k + 0.75)
+        w = 2 * np.pi
+        s, c = np.sin(w * (phase[inside] - k - 0.25)), np.cos(w * (phase[inside] - k - 0.25))
+        out[0, inside, k], out[1, inside, k] = height * s ** 4, 4 * height * w * s ** 3 * c
+        out[2, inside, k] = 4 * height * w * w * (3 * s ** 2 * c ** 2 - s ** 4)
+        out[0, inside, k] = np.maximum(out[0, inside, k], 1e-300)  # in the air, however low
+    return out
+
+
+def _exponential(vector: Array) -> Array:
+    """Unit quaternions x y z w (samples, 4) of rotation vectors (samples, 3), rad."""
+    angle = np.linalg.norm(vector, axis=1, keepdims=True)
+    return np.hstack([0.5 * np.sinc(angle / (2 * np.pi)) * vector, np.cos(0.5 * angle)])
+
+
+def _body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Array]:
+    """Angular velocity and acceleration in body axes (samples, 3) of a rotation vector and its two derivatives: with
+    the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r')."""
+    square = np.einsum("si,si->s", vector, vector)[:, None]
+    size = np.sqrt(np.maximum(square, 1e-12))
+    a, b = (1 - np.cos(size)) / size ** 2, (size - np.sin(size)) / size ** 3
+    # Derivatives of a and b by the square of the angle, times its rate.
+    slope_a = (size * np.sin(size) - 2 * (1 - np.cos(size))) / (2 * size ** 4)
+    slope_b = ((1 - np.cos(size)) * size - 3 * (size - np.sin(size))) / (2 * size ** 5)
+    small = square < 1e-3  # series where the differences above lose digits
+    slope_a = np.where(small, -1 / 24 + square / 360, slope_a)
+    slope_b = np.where(small, -1 / 120 + square / 2520, slope_b)
+    rate = 2 * np.einsum("si,si->s", vector, first)[:, None]
+    turn = np.cross(vector, first)
+    twice = np.cross(vector, turn)
+    velocity = first - a * turn + b * twice
+    turn_rate = np.cross(vector, second)
+    twice_rate = np.cross(first, turn) + np.cross(vector, turn_rate)
+    return velocity, second - a * turn_rate - slope_a * rate * turn + b * twice_rate + slope_b * rate * twice
+
+
+def _rotation_error(target: Array, here: Array) -> Array:
+    """Rotation vectors (samples, 3), to first order, that turn `here` (samples, 3, 3) into the target (3, 3)."""
+    off = target @ here.transpose(0, 2, 1)
+    return 0.5 * np.stack([off[:, i, j] - off[:, j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=1)

@@ -1,0 +1,54 @@
+"""ProjectedEquations: the torque equations of each sample multiplied by a matrix of that sample.
+
+Contacts add J' f to the torques of a robot with a free base. Rows of the null space of J do not see the unknown f: with
+an orthonormal N of that null space, N' Y theta = N' tau. `dynid.floating` makes the matrices. Which of a sample's rows
+count is `Samples.keep`, since their number changes with the contacts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.recording import Samples
+from dynid.regression.equations import Layout, TorqueEquations
+
+_ROWS_AT_ONCE = 1024  # samples whose dense rows are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedEquations(TorqueEquations):
+    """Torque equations, row by row multiplied by `Samples.mixing`. Logs without it have their rows as they are."""
+
+    @cached_property
+    def plain(self) -> TorqueEquations:
+        """The same data before the multiplication."""
+        return TorqueEquations(self.model, self.logs, self.base)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout.of(self.model, self.base).with_columns([np.arange(len(self.base))] * self.model.dof)
+
+    def entries(self, samples: Samples, rows: slice) -> Array:
+        plain, n, b = self.plain.layout, self.model.dof, len(self.base)
+        given = self.plain.entries(samples, rows)
+        known = n if self.base.known else 0
+        out = np.zeros((self.layout.rows + known, given.shape[1]))
+        for start in range(0, given.shape[1], _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            dense = np.zeros((n, b + 2, given[:, part].shape[1]))
+            for j in range(n):
+                own = given[plain.joint(j), part]
+                dense[j, plain.columns[j]], dense[j, b] = own[:-1], own[-1]
+                if known:
+                    dense[j, b + 1] = given[plain.rows + j, part]
+            if samples.mixing is not None:
+                dense = (samples.mixing[rows][part] @ dense.transpose(2, 0, 1)).transpose(1, 2, 0)
+            for j in range(n):
+                out[self.layout.joint(j), part] = dense[j, :b + 1]
+                if known:
+                    out[self.layout.rows + j, part] = dense[j, b + 1]
+        return out
