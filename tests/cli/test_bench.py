@@ -58,10 +58,10 @@ def test_an_unknown_benchmark(dynid, folder):
     assert dynid("bench", "small", "--all").code == 2
 
 
-def test_an_installed_package_has_no_benchmarks(dynid, folder, monkeypatch):
+def test_an_installation_without_the_scripts_says_how_to_get_them(dynid, folder, monkeypatch):
     monkeypatch.setattr("dynid.cli.bench.FOLDER", folder / "nowhere")
     shown = dynid("bench")
-    assert shown.code == 1 and "make bench" in shown.err
+    assert shown.code == 1 and "from its wheel or from a clone" in shown.err
 
 
 def test_the_benchmarks_of_this_source_tree_are_well_formed(dynid):

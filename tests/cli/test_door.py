@@ -67,7 +67,7 @@ def test_a_wrong_call_is_one_sentence_and_exit_code_2(dynid, call, sentence):
 @pytest.mark.parametrize(("error", "code"), [(ModelError("too short"), 2), (NotPossibleError("too short"), 1),
                                              (KeyboardInterrupt(), 130)])
 def test_errors_leave_without_traceback(dynid, monkeypatch, error, code):
-    def refuse(name):
+    def refuse(name, fixed_base=None):
         raise error
 
     monkeypatch.setattr("dynid.robot.robot_files.load", refuse)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
-                                          help="A run file with an [actuators] table; or a URDF, MJCF or robot TOML "
+                                          help="A run file with an \\[actuators] table; or a URDF, MJCF or robot TOML "
                                                "file; or a log, with --pendulum.")],
     logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
                                                      help="Logs with measured and commanded positions.")] = None,
@@ -35,7 +35,7 @@ def command(
     pendulum: Annotated[str, typer.Option(metavar="mass=KG,length=M", show_default=False,
                                           help="A single actuator with a pendulum of known mass and length, in place "
                                                "of a robot; arm_mass=KG for its rod.")] = "",
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table that specifies how to read the "
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read the "
                                                       "logs.", show_default=False)] = None,
     start: Start = None,
     stop: Stop = None,

@@ -17,7 +17,7 @@ def command(
                                               "robot.")],
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
                                               help="Logs in currents, without load.")],
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table: current, and target_torque and "
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: current, and target_torque and "
                                                       "target_current if they are logged.",
                                                  show_default=False)] = None,
     loaded: Annotated[list[str] | None, typer.Option("--loaded", metavar="LOG", show_default=False,

@@ -48,7 +48,7 @@ def command(
                                            help="Remove insignificant parameters by a rule: deviation, ratio, "
                                                 "f-test, smallest, r or singular. For methods of base "
                                                 "parameters (wls, iv, sls, ...).")] = "",
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table that specifies how to read the "
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read the "
                                                       "logs.",
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",

@@ -53,7 +53,7 @@ def command(
                                                    help="Show the signals of a log and the notes of reading "
                                                         "it; may be repeated.")] = None,
     mapping: Annotated[Path | None, typer.Option(show_default=False,
-                                                 help="TOML file with a [log] table that specifies how to "
+                                                 help="TOML file with a \\[log] table that specifies how to "
                                                       "read the logs.")] = None,
     json: Json = False,
 ) -> None:

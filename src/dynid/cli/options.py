@@ -22,7 +22,7 @@ Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="
 
 
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
-                                                   help="TOML file with a [log] table, if these logs have another "
+                                                   help="TOML file with a \\[log] table, if these logs have another "
                                                         "format than those of the identification.")]
 Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
                                              help="Ignore samples before this time, counted from the first row of a "

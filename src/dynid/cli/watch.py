@@ -39,7 +39,7 @@ def command(
                                               help="Initial estimate: a result folder, or a robot file or "
                                                    "built-in name, whose values are assumed to be accurate "
                                                    "to 30 %.")] = None,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a [log] table that specifies how to read a log.",
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read logs.",
                                                  show_default=False)] = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
                                                  show_default=False)] = None,

@@ -12,7 +12,7 @@ from dynid.consistency import Consistency
 from dynid.consistency.blocks import smat, svec
 
 # m: thickness that is added to a link for its own scale. A link that is flatter would make the scale of one direction
-# so small that a projection needs many more steps; chosen on the Panda and LWR logs, judged on the TX40 and iiwa.
+# so small that a projection needs many more steps; chosen on the Panda and LWR logs.
 SCALE_THICKNESS = 0.02
 # Smallest eigenvalue of a link in these coordinates after a projection: above rounding, below any effect on torques.
 SMALLEST_SCALED_EIGENVALUE = 1e-5
