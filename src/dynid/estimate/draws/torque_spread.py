@@ -46,8 +46,8 @@ class TorqueSpread:
         if self.matches:
             return said + f" of each joint: within {100 * SPREAD_TOLERANCE:g} %."
         worst = self.joints[int(np.argmax(np.abs(self.ratio - 1.0)))]
-        return said + (f", which is outside {100 * SPREAD_TOLERANCE:g} % (worst: {worst}). Consistent robots cannot "
-                       "have the stated spread there; more excitation makes the posterior narrower.")
+        return said + (f", which is outside {100 * SPREAD_TOLERANCE:g} % (worst: {worst}). Physical "
+                       "consistency restricts the draws there; more excitation makes the posterior narrower.")
 
 
 def torque_spread(estimate: Estimate, values: Array, regression: Regression) -> TorqueSpread:
