@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 BARS := $(shell test -t 2 && echo on || echo off)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --progress-bar $(BARS) --no-compile -c constraints.txt
 # Size of the downloads: said once, before the first of them.
-SIZE := echo 'Installing into $(VENV): about 450 MB of packages, once, some minutes by network.'
+SIZE := echo 'Installing into $(VENV): about 480 MB of packages, once, some minutes by network.'
 
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1

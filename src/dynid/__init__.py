@@ -43,7 +43,6 @@ _MODULES = {
     "Reference": "dynid.simulation",
     "VirtualRobot": "dynid.simulation",
     "simulate": "dynid.simulation",
-    "Draws": "dynid.estimate.draws.posterior",
     "Estimate": "dynid.estimate",
     "SimulatedJoint": "dynid.estimate.simulators.joint_values",
     "Problem": "dynid.estimate",
@@ -115,7 +114,6 @@ if TYPE_CHECKING:
     from dynid.estimate import choose_terms as choose_terms
     from dynid.estimate import methods as methods
     from dynid.estimate.cutoff_choice import choose_cutoff as choose_cutoff
-    from dynid.estimate.draws.posterior import Draws as Draws
     from dynid.estimate.reduction import essential as essential
     from dynid.estimate.simulators.joint_values import SimulatedJoint as SimulatedJoint
     from dynid.excitation import Limits as Limits
