@@ -80,7 +80,7 @@ def experiment(names: set[str]) -> str:
     if "delay" in names:
         return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."
     if names & {"offset", "bias"}:
-        return "Motion over a wider range of gravity separates them, for example half a turn of the pendulum."
+        return "Motion over a wider range of gravity separates them, for example half a turn of the joint."
     if any(name.startswith(("load", "quadratic", "stribeck_load")) for name in names):
         return "Logs with at least two known masses separate them, lifted and lowered."
     if any(name.startswith("stribeck") for name in names):

@@ -89,15 +89,17 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     joints = problem.names
     numbers = {"given": found.given, "estimate": found.value, "std": found.std, "decrease": found.decrease}
     share = 100.0 * found.decrease
+    moved = joints[0] if len(joints) == 1 else f"{joints[0]} to {joints[-1]}"
     if found.name == "torque_scale":
-        text = (f"The motion is explained {share:.0f} % better if the drive gives {found.value:.3g} +- {found.std:.2g} "
-                f"times the torque that the given gains state, or if the links weigh {1 / found.value:.3g} times what "
-                "the robot file states. These data cannot distinguish the two: check the gains and weigh a link.")
+        text = (f"The motion of {moved} is explained {share:.0f} % better if the drive gives {found.value:.3g} +- "
+                f"{found.std:.2g} times the torque that the given gains state, or if the links weigh "
+                f"{1 / found.value:.3g} times what the robot file states. These data cannot distinguish the two: check "
+                "the gains and weigh a link.")
         return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
     unit = " s" if found.name == "delay" else ""
-    text = (f"The motion is explained {share:.0f} % better with {found.name} = {found.value:.4g} +- {found.std:.2g}"
-            f"{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
+    text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {found.value:.4g} +- "
+            f"{found.std:.2g}{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
                    second_fit=True)
