@@ -99,7 +99,8 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
     unit = " s" if found.name == "delay" else ""
     text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {found.value:.4g} +- "
-            f"{found.std:.2g}{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
+            f"{found.std:.2g}{unit} than with the given {found.given:.4g}{unit}. Check it, or leave it out so "
+            "that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
                    second_fit=True)
