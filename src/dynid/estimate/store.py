@@ -55,7 +55,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
             raise ModelError(f"{path} was written by dynid {facts.get('dynid')} in a format that dynid {__version__} "
                              "cannot read", "install that version or a later one", code="later-format")
         known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
-    except (OSError, KeyError, ValueError, EOFError, TypeError):
+    except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # whatever damage leaves
         raise ModelError(f"{path} is not a saved estimate", code="not-an-estimate") from None
     if names != model.parameters.names:
         raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, this one "
