@@ -129,8 +129,8 @@ def nvcc_part(folder: Path) -> dict[str, Any]:
                 (Path(name) / "main.cu").write_text(
                     f'#include <cstdio>\n#include "{robot}.cuh"\nint main()\n{{\n  '
                     f'std::printf("%.17g\\n", (double){robot}_self_test());\n}}\n')
-                subprocess.run([compiler, "-std=c++17", "-arch=native", "-O3", f"-I{folder.resolve()}", "main.cu", "-o", "main"],
-                               cwd=name, check=True)
+                subprocess.run([compiler, "-std=c++17", "-arch=native", "-O3", f"-I{folder.resolve()}", "main.cu", "-o",
+                                "main"], cwd=name, check=True)
                 found = subprocess.run([str(Path(name) / "main")], check=True, capture_output=True, text=True)
                 result[f"self_test_{mode}_{real}"] = float(found.stdout)
     return result
