@@ -184,8 +184,7 @@ class Model:
                      for one in term.elements(self.robot, values[columns]))
 
     def body_numbers(self, theta: ArrayLike) -> Array:
-        """Return the ten inertial parameters of every body with its payload (bodies, 10); dependent bodies come last.
-        """
+        """Return the ten inertial parameters of every body with its payload (bodies, 10), dependent bodies last."""
         tree = self.robot if self.robot.followers is None else self.robot.followers.tree
         values, found = self.parameters.vector(theta), np.zeros((tree.dof, 10))
         for term, columns in self.parts:
@@ -197,8 +196,8 @@ class Model:
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,
                   memory: Array | None = None) -> Array:
-        """Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. memory (samples,
-        channels): see `fill`."""
+        """Return Y with tau = Y theta: (samples, dof, parameters), or (dof, parameters) for one sample. `memory`
+        (samples, channels): see `fill`."""
         q, dq, ddq = in_root_axes(self.robot, q, dq, ddq)
         if q.ndim == 1:
             one = self._regressor_of_one(q, dq, ddq)

@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
+from dynid.recording.cleaned_rows import Cleaned
 from dynid.recording.episodes import episode_rows
 from dynid.recording.layout import Column, LogLayout, lay_out
 from dynid.recording.mapping import SECONDS, Mapping
@@ -37,26 +38,6 @@ _CONVERSIONS = {"position": "position", "reference": "position", "velocity": "ve
 MAX_BAD_ROWS_SHOWN = 3  # bad rows named in a note
 LISTED = 100  # bad rows listed in a recording
 _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a window
-
-
-@dataclass(frozen=True, eq=False)
-class Cleaned:
-    """Usable rows: t (n,) s from the start of the log, signals (n, dof), and notes.
-
-    joints: of the columns, if known. unit_said: the unit of positions was given, not assumed. dropped: rows that could
-    not be used, dropped_rows: the first of them. until: s, where the log ends, as far as it was read, rows outside the
-    window too. lacking: joints, by signal, that it is not logged of. torque_free: the log has no torques."""
-
-    t: Array
-    signals: dict[str, Array]
-    notes: tuple[str, ...]
-    joints: tuple[str, ...] = ()
-    unit_said: bool = False
-    dropped: int = 0
-    dropped_rows: tuple[DroppedRow, ...] = ()
-    until: float = 0.0
-    lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
-    torque_free: bool = False
 
 
 @dataclass

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dynid.errors import ModelError
-from dynid.escape import c_comment
 from dynid.symbolic.functions import Function
 from dynid.symbolic.languages.c_observer import momentum_observer
 from dynid.symbolic.languages.c_online import online_update
-from dynid.symbolic.languages.c_text import about_comment, c_number, number_table, parameter_tables, scalar_function
+from dynid.symbolic.languages.c_text import (
+    about_comment,
+    c_number,
+    function_text,
+    number_table,
+    parameter_tables,
+    scalar_function,
+)
 from dynid.symbolic.languages.c_vectors import LARGEST, lanes, sines, vectors
 from dynid.symbolic.languages.stored_states import STATE_COUNT, stored
 from dynid.symbolic.languages.text import Spelling, Statements, identifier
@@ -69,22 +75,12 @@ def _flags(size: int) -> list[str]:
 
 
 def _function(function: Function, name: str, kind: str, real: str, batch: int) -> str:
-    statements = Statements(function, _spelling(name, kind, real, batch))
-    arguments = [f"const {kind} {one}[{size}]" for one, size in function.inputs]
-    arguments += [f"{kind} {output.name}[{int(np.prod(output.shape))}]" for output in function.outputs]
-    shapes = "; ".join(f"{output.name} ({' x '.join(map(str, output.shape))})" for output in function.outputs)
-    lines = [f"/* {c_comment(f'{function.about} {shapes}. {function.operations}.')} */",
-             f"static inline void {name}_{function.name}({', '.join(arguments)})", "{"]
-    lines += [f"  (void){one};" for one, _ in function.inputs if one not in statements.inputs]
-    lines += [f"  {line}" for line in statements.lines]
-    texts = iter(statements.outputs)
-    for output in function.outputs:
-        for k, value in enumerate(output.values):
-            text = next(texts)
-            if batch > 1 and value.number is not None:
-                text = f"{name}_all({text})"
-            lines.append(f"  {output.name}[{k}] = {text};")
-    return "\n".join([*lines, "}"]) + "\n"
+    """The function of one state, or of `batch` states side by side."""
+    def output(text: str, is_number: bool) -> str:
+        return f"{name}_all({text})" if batch > 1 and is_number else text
+
+    return function_text(function, Statements(function, _spelling(name, kind, real, batch)),
+                         f"static inline void {name}_{function.name}", kind, output)
 
 
 def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:

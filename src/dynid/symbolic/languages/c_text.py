@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.escape import c_comment, c_string
-from dynid.symbolic.languages.text import exact
+from dynid.symbolic.functions import Function
+from dynid.symbolic.languages.text import Statements, exact
 from dynid.symbolic.numbers import of_the_log
 
 if TYPE_CHECKING:
@@ -70,6 +71,30 @@ def parameter_tables(program: Program, name: str, real: str) -> str:
             terms.append(f"{sign if terms else sign.strip().replace('+', '')}{size_text}theta[{c}]")
         lines.append(f"  p[{k}] = {' '.join(terms) or c_number(0.0, real)};")
     return "\n".join([*text, *lines, "}"]) + "\n"
+
+
+def function_text(function: Function, statements: Statements, head: str, kind: str,
+                  output_text: Callable[[str, bool], str] = lambda text, is_number: text) -> str:
+    """A function of C.
+
+    Args:
+        function: what it computes.
+        statements: its statements in C.
+        head: type and name, before the arguments.
+        kind: type of its arguments.
+        output_text: the expression of an output from its text and whether it is a plain number.
+    """
+    arguments = [f"const {kind} {one}[{size}]" for one, size in function.inputs]
+    arguments += [f"{kind} {output.name}[{len(output.values)}]" for output in function.outputs]
+    shapes = "; ".join(f"{output.name} ({' x '.join(map(str, output.shape))})" for output in function.outputs)
+    lines = [f"/* {c_comment(f'{function.about} {shapes}. {function.operations}.')} */",
+             f"{head}({', '.join(arguments)})", "{"]
+    lines += [f"  (void){one};" for one, _ in function.inputs if one not in statements.inputs]
+    lines += [f"  {line}" for line in statements.lines]
+    texts = iter(statements.outputs)
+    lines += [f"  {output.name}[{k}] = {output_text(next(texts), value.number is not None)};"
+              for output in function.outputs for k, value in enumerate(output.values)]
+    return "\n".join([*lines, "}"]) + "\n"
 
 
 def _wrapped(items: list[str]) -> str:

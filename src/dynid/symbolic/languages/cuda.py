@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from dynid.errors import ModelError
 from dynid.escape import c_comment
 from dynid.symbolic.functions import Function
-from dynid.symbolic.languages.c_text import about_comment, c_number, parameter_tables, scalar_function
+from dynid.symbolic.languages.c_text import about_comment, c_number, function_text, parameter_tables, scalar_function
 from dynid.symbolic.languages.cuda_rollout import rollout
 from dynid.symbolic.languages.cuda_self_test import self_test
 from dynid.symbolic.languages.stored_states import has_rollout
@@ -111,18 +111,8 @@ def header(program: Program, real: Literal["double", "float"] = "double") -> str
 
 def _device(function: Function, name: str, real: str) -> str:
     """The function of one state, as a C header has it but for the pairs of sine and cosine."""
-    statements = Statements(function, _spelling(name, real))
-    arguments = [f"const {real} {one}[{size}]" for one, size in function.inputs]
-    arguments += [f"{real} {output.name}[{len(output.values)}]" for output in function.outputs]
-    shapes = "; ".join(f"{output.name} ({' x '.join(map(str, output.shape))})" for output in function.outputs)
-    lines = [f"/* {c_comment(f'{function.about} {shapes}. {function.operations}.')} */",
-             f"{name.upper()}_DEVICE {name}_{function.name}({', '.join(arguments)})", "{"]
-    lines += [f"  (void){one};" for one, _ in function.inputs if one not in statements.inputs]
-    lines += [f"  {line}" for line in statements.lines]
-    texts = iter(statements.outputs)
-    lines += [f"  {output.name}[{k}] = {next(texts)};" for output in function.outputs
-              for k in range(len(output.values))]
-    return "\n".join([*lines, "}"]) + "\n"
+    return function_text(function, Statements(function, _spelling(name, real)),
+                         f"{name.upper()}_DEVICE {name}_{function.name}", real)
 
 
 def _spelling(name: str, real: str) -> Spelling:
