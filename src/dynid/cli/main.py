@@ -11,7 +11,7 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -65,6 +65,9 @@ COMMANDS = {
 class _LazyGroup(TyperGroup):
     """Commands from the table, each imported when it is asked for."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_flag_types(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
@@ -77,19 +80,16 @@ class _LazyGroup(TyperGroup):
                 self.commands[name] = command = typer.main.get_command(one)
                 for parameter in command.params:
                     parameter.callback = parameter.callback or _finite
-                setattr(command, "get_params", _wrapped(command.get_params))  # noqa: B010
+                own = command.get_params
+                setattr(command, "get_params", lambda ctx, own=own: _without_flag_types(own(ctx)))  # noqa: B010
         return self.commands.get(cmd_name)
 
 
-
-def _wrapped(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
-    """The parameters of a command, flags without a type in the help: they take no value."""
-    def parameters(ctx: Any) -> list[Any]:
-        found = get_params(ctx)
-        for one in found:
-            if getattr(one, "is_flag", False):
-                one.display_type_rich = lambda ctx: None
-        return found
+def _without_flag_types(parameters: list[Any]) -> list[Any]:
+    """Return the parameters of a command with no type beside its flags in the help: flags take no value."""
+    for one in parameters:
+        if getattr(one, "is_flag", False):
+            one.display_type_rich = lambda ctx: None
     return parameters
 
 

@@ -88,11 +88,14 @@ class Problem:
         recordings = self.recordings if len(self.recordings) == len(data) else ()
         return replace(self, data=data, recordings=recordings, places=(), is_excerpt=False)
 
+    def __repr__(self) -> str:
+        return (f"<Problem: {len(self.base)} base parameters, {len(self.data)} logs, {sum(self.regression.rows):,} "
+                "equations>")
+
     def _repr_html_(self) -> str:
-        fold = self.regression
-        rows = [(joint, f"{count:,}") for joint, count in zip(fold.joints, fold.rows, strict=True)]
-        title = f"Problem: {len(self.base)} base parameters, {len(self.data)} logs, {sum(fold.rows):,} equations"
-        return html_tables.card(title, html_tables.table(("joint", "equations"), rows))
+        rows = [(joint, f"{count:,}") for joint, count in
+                zip(self.regression.joints, self.regression.rows, strict=True)]
+        return html_tables.card(repr(self)[1:-1], html_tables.table(("joint", "equations"), rows))
 
     @property
     def base(self) -> BaseParameters:

@@ -205,14 +205,17 @@ class Samples:
         return Samples(time, q, dq, ddq, tau, np.ones(q.shape, dtype=bool), np.array([[0, n]]), rate, source=source,
                        steps=("used as given",))
 
+    def __repr__(self) -> str:
+        return f"<Samples of {self.source}: {len(self):,} rows, {self.dof} joints>"
+
     def _repr_html_(self) -> str:
         names = self.joints or tuple(str(j + 1) for j in range(self.dof))
         rows = [(name, *(f"{float(np.abs(signal[:, j]).max(initial=0.0)):.3g}" for signal in
                          (self.q, self.dq, self.ddq, self.tau)), str(int(self.keep[:, j].sum())))
                 for j, name in enumerate(names)]
         head = ("joint", "|q| max", "|dq| max", "|ddq| max", "|tau| max", "rows used")
-        return html_tables.card(f"Samples of {self.source}: {len(self)} rows", html_tables.table(head, rows),
-                                *(html_tables.paragraph(step) for step in self.steps))
+        return html_tables.card(repr(self)[1:-1], html_tables.table(head, rows),
+                                *map(html_tables.paragraph, self.steps))
 
     def to_frame(self) -> Any:
         """A pandas table with one row per sample, see `dynid.recording.frames`."""

@@ -259,6 +259,9 @@ class Robot:
         """One chain without branches."""
         return all(joint.parent == i - 1 for i, joint in enumerate(self.joints))
 
+    def __repr__(self) -> str:
+        return f"<Robot {self.name}: {self.dof} joints>"
+
     def _repr_html_(self) -> str:
         from dynid.robot.card import robot_card
         return robot_card(self)

@@ -90,6 +90,9 @@ class Verdict:
         made.update_layout(title=self.summary.lines[0], yaxis_title="one standard error, % of the joint's torque")
         return made
 
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.headline}>"
+
     def _repr_html_(self) -> str:
         urgent = [(one.title, one.text) for one in self.findings if one.kind in ("suspicious", "not-excited")]
         others = [(one.title, one.text) for one in self.findings if one.kind in ("identified", "validation")]

@@ -40,6 +40,7 @@ WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "posi
 # of the misfit.
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
+BY_EXCLUSION = "torques-unrelated"  # found because nothing else explains the torques, so any other cause goes before it
 # Values that no machine has. They are consequences where a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
                         "driving-friction", "impossible-links", "energy-grows", "consistency-price"})
@@ -162,6 +163,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
         limits = [one for one in findings if one in worthless or one.code in WRONG_SCALE]
     elif limits or error > GOOD_ERROR or (unseen == "none" and error >= EXACT_ERROR):
         grade = "usable"
+    if any(one.code in CAUSES - {BY_EXCLUSION} for one in limits):
+        limits = [one for one in limits if one.code != BY_EXCLUSION]
     chosen = ("method",) if "choice" in estimate.diagnostics else ()
     return Summary(grade, tuple(dict.fromkeys(one.title for one in ranked(limits))), error, unseen,
                    int(estimate.well_determined.sum()), len(estimate.values),
@@ -176,7 +179,9 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _rank(finding: Finding) -> tuple[int, float]:
-    order = (finding.severity == "fatal", finding.code in WRONG_DATA, finding.code in WRONG_SCALE,
+    last_cause = finding.code == BY_EXCLUSION
+    order = (finding.severity == "fatal" and not last_cause, finding.code in WRONG_DATA and not last_cause,
+             finding.code in WRONG_SCALE, last_cause,
              finding.code in UNPHYSICAL and not finding.second_fit, finding.code in LIMITED,
              finding.code.startswith(MISSING_TERM), finding.severity == "warning", True)
     torque = finding.evidence.get("torque", 0.0)
@@ -189,5 +194,6 @@ def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, .
     first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
     if first is None:
         return [(one, ()) for one in order]
-    folded = tuple(one for one in order if one is not first and one.severity != "fatal" and one.code in CONSEQUENCES)
+    folded = tuple(one for one in order if one is not first and (
+        one.code == BY_EXCLUSION or (one.severity != "fatal" and one.code in CONSEQUENCES)))
     return [(one, folded if one is first else ()) for one in order if one not in folded]

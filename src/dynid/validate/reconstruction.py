@@ -68,12 +68,15 @@ class Reconstruction:
     series: tuple[Residuals, ...]
     entries: Mapping[Piece, Array] | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        return f"<Reconstruction of the torques of {self.source} by {self.estimate.method}>"
+
     def _repr_html_(self) -> str:
         def cell(value: float | None, digits: str = ".3g") -> str:
             return "-" if value is None else format(value, digits)
         rows = [(one.name, cell(one.relative_error), cell(one.rms), cell(one.r2, ".4f"), f"{one.rows:,}")
                 for one in (self.total, *self.joints)]
-        return html_tables.card(f"Torques of {', '.join(self.sources)} by {self.estimate.method}", html_tables.table(
+        return html_tables.card(repr(self)[1:-1], html_tables.table(
             ("joint", "relative error, %", "RMS, N m or N", "R2", "equations"), rows))
 
     @property

@@ -244,16 +244,21 @@ def _unit(state: Explained) -> Explained:
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
     alike = float(np.ptp(np.log(sizes))) < 2.0 * MAX_UNIT_SPREAD
-    text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
+    text = (f"all torques are about {_times(float(np.median(sizes)))} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
-            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, with "
-                          "another factor for each joint: they are probably raw counts or currents; give drive gains "
+            if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
+                          "model, with another factor for each joint: they are probably raw counts or currents; give drive gains "
                           "and gear ratios")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
                       evidence={"nominal": each(nominal or off)})
     return _with(state, finding, None, done=True)
+
+
+def _times(factor: float) -> str:
+    """A factor with two digits, without an exponent where it is readable."""
+    return f"{float(f'{factor:.2g}'):,.15g}" if 1e-3 < factor < 1e7 else f"{factor:.2g}"
 
 
 def _too_heavy(state: Explained) -> Explained:
