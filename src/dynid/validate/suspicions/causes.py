@@ -247,8 +247,8 @@ def _unit(state: Explained) -> Explained:
     text = (f"all torques are about {_times(float(np.median(sizes)))} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
             if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
-                          "model, with another factor for each joint: they are probably raw counts or currents; give drive gains "
-                          "and gear ratios")
+                          "model, with another factor for each joint: they are probably raw counts or currents; give "
+                          "drive gains and gear ratios")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
