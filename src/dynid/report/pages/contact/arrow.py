@@ -1,4 +1,4 @@
-"""The arrow at the robot: the mean force of each contact, in the posture it had there, in 3-D."""
+"""3-D view of the robot with an arrow for the mean force of each contact."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def gather(data: ContactData) -> Mapping[str, Any] | None:
 
 
 def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
-    """The robot at the first of some contacts and their arrows, each at the link it is on; those after the first are
-    drawn when asked for."""
+    """Return the robot at the first of some contacts with an arrow at the link of each contact; the arrows after the
+    first are hidden until selected."""
     rows, robot = data.log.rows, data.robot
     longest = max(float(np.linalg.norm(one.link_wrench[:3])) for one in contacts)
     traces, drawn = list[dict[str, Any]](), []

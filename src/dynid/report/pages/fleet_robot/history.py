@@ -1,4 +1,4 @@
-"""History of one robot: each parameter from log to log with its band, drawn as small pictures without a script."""
+"""History of one robot: small plots of each parameter from log to log, without a script."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def gather(data: FleetRobotData) -> Mapping[str, Any]:
 
 
 def picture(time: Array, values: Array, std: Array, changes: Sequence[tuple[float, str]] = ()) -> Markup:
-    """A parameter over time as an SVG: its value from log to log, a band of two deviations, and a line at each change
-    (day and date)."""
+    """Return an SVG of a parameter over time with a band of two standard errors, and a line at each change (day and
+    date)."""
     known = np.isfinite(values) & np.isfinite(std)
     if known.sum() < 2:
         return Markup("")

@@ -1,4 +1,4 @@
-"""What happened: changes with what explains them, and faults of the source."""
+"""Events: changes with their explanations, and faults of the source."""
 
 from __future__ import annotations
 

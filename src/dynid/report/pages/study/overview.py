@@ -1,4 +1,4 @@
-"""Methods: the tables of scores, and why some logs gave no estimate."""
+"""Tables of scores of the methods, and why some logs gave no estimate."""
 
 from __future__ import annotations
 
