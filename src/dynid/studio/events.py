@@ -1,4 +1,4 @@
-"""Server-sent events: what changes is told to every open page."""
+"""Server-sent events: changes are sent to every open page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _WAITING = 200  # events kept for a page that does not read; then it starts anew
 
 
 class EventHub:
-    """The pages that listen, and what they are told."""
+    """The open pages and their event queues."""
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self._closed = False
 
     def send(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Tell all pages."""
+        """Send an event to all pages."""
         text = event(name, facts)
         for queue in list(self._listeners):
             if queue.qsize() >= _WAITING:
@@ -29,14 +29,14 @@ class EventHub:
                 queue.put_nowait(text)
 
     def close(self) -> None:
-        """End the streams of all pages, and those that would begin later."""
+        """End the streams of all pages, and refuse new ones."""
         self._closed = True
         for queue in self._listeners:
             queue.put_nowait(None)
         self._listeners.clear()
 
     async def listen(self, first: list[bytes]) -> AsyncIterator[bytes]:
-        """The events of one page, `first` before all others."""
+        """Yield the events of one page, starting with `first`."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._listeners.add(queue)
         try:
@@ -55,5 +55,5 @@ class EventHub:
 
 
 def event(name: str, facts: Mapping[str, Any]) -> bytes:
-    """One event as it stands in the stream."""
+    """Format one event of the stream."""
     return f"event: {name}\ndata: {json.dumps(facts)}\n\n".encode()

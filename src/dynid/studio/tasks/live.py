@@ -1,4 +1,5 @@
-"""A stream as a job: a replayed log, datagrams or a growing file, and looks at what is learnt from it on the way."""
+"""Online identification as a job: from a replayed log, datagrams or a growing file, with regular updates of the
+page."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _PORTS = (1024, 65535)
 
 
 def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Follow a source until it ends or the job is stopped, and show what is known of the robot now and then."""
+    """Follow a source until it ends or the job is stopped, and report the estimate at intervals."""
     source = str(params.get("source") or "log:0")
     settings = run_settings(bounds, logs=source.startswith("log:"))
     with bounds.trusting(settings.robot):
@@ -59,7 +60,7 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
 
 def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement,
             stream: StreamWatcher) -> tuple[Iterator[Block], float | None]:
-    """The blocks of a source, and how many seconds it lasts where that is known."""
+    """Return the blocks of a source, and its duration in s if it is known."""
     kind, _, name = source.partition(":")
     if kind == "log":
         speed = params.get("speed", 1.0)
@@ -83,7 +84,7 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
 
 
 def _look(stream: StreamWatcher, robot: Robot, t: float, q: Array) -> dict[str, Any]:
-    """What is known at a moment, in plain data."""
+    """Return the present estimate as plain data."""
     try:
         tree = plain(tree_positions(robot, q[None])[0], 6)
     except DynidError:

@@ -1,4 +1,4 @@
-"""What to mark in the plots of a log: gaps, torques at a limit, slow rows, encoders that hang; torque at rest."""
+"""Marks in the plots of a log: gaps, torques at a limit, slow rows, stuck encoders; and the torque at rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NONE, _WRONG = 0.25, -0.25  # share of gravity in the torque at rest: hardly an
 
 
 def speeds(recording: Recording) -> Array:
-    """Velocities (samples, dof): as logged, or by differences over a few samples."""
+    """Return velocities (samples, dof): as logged, or by differences over a few samples."""
     if recording.dq is not None:
         return recording.dq
     if len(recording) < 3:
@@ -36,7 +36,7 @@ def speeds(recording: Recording) -> Array:
 
 
 def marks(recording: Recording, dq: Array) -> list[dict[str, Any]]:
-    """Stretches of time with something to know about, each with a sentence."""
+    """Return time intervals with remarks."""
     return [*_gaps(recording), *_saturated(recording), *_hanging(recording), *_slow(recording, dq),
             *_dropped(recording)]
 
@@ -90,14 +90,14 @@ def _slow(one: Recording, dq: Array) -> list[dict[str, Any]]:
 
 
 def _dropped(one: Recording) -> list[dict[str, Any]]:
-    """Rows that could not be used; where they lay in time is not known, so that they stand at the log's begin."""
+    """Return rows that could not be used; their times are unknown, so they are marked at the start of the log."""
     first = float(one.t[0]) if len(one) else 0.0
     return [_mark("dropped", None, first, first, f"row {row.row} is ignored: {row.why}") for row in one.dropped_rows]
 
 
 def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] | None:
-    """Torque at rest against the gravity of the robot's file, joint by joint; None where nothing stands still, or the
-    file gives no inertias. A share near one is right, below zero the sign is wrong, near zero gravity was taken out."""
+    """Compare the torque at rest with the gravity of the nominal model, joint by joint; None without rest or
+    inertias. A ratio near one is right, a negative one has the wrong sign, one near zero lacks gravity."""
     if robot.bodies_without_inertia or robot.followers is not None or not len(recording):
         return None
     slow = np.maximum(moving_speeds(dq, np.ones(dq.shape, dtype=bool)), 1e-4)
