@@ -1,4 +1,4 @@
-"""The Python module beside a CUDA header: kernels compiled at first use and called through CuPy."""
+"""The Python module that accompanies a CUDA header: kernels are compiled at first use and called through CuPy."""
 
 from __future__ import annotations
 
