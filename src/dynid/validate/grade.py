@@ -85,7 +85,7 @@ class Summary:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """Grade with the error, parameters, method: a sentence or two each."""
+        """Grade with the error, parameters, and method: one or two sentences each."""
         name = {"good": "Good model", "usable": "Usable model", "not usable": "Not usable"}[self.grade]
         where = {"validation": "on other logs", "cross-validation": "on unseen data (cross-validation)",
                  "none": "on the fitted data; there are no unseen data to test it on"}[self.unseen]
@@ -114,7 +114,7 @@ class Summary:
 
 
 def percent(error: float) -> str:
-    """A relative error with two digits."""
+    """Format a relative error with two digits."""
     if error < EXACT_ERROR:
         return "zero but for rounding"
     return f"{error:.2g} %" if error < 100.0 else f"{error:.0f} %"
@@ -142,11 +142,11 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
     Args:
         estimate: the result.
-        own: of the data it was identified from.
-        validations: of other logs.
-        cross: over blocks of time.
-        findings: what is wrong, in any order.
-        corrected_error: relative error of a second fit with the causes corrected, percent; None where there is none.
+        own: reconstruction of the data of the identification.
+        validations: reconstructions of other logs.
+        cross: cross-validation over blocks of time.
+        findings: problems, in any order.
+        corrected_error: relative error of a second fit with the causes corrected, percent; None without one.
         excitation: of the parameters by the data.
     """
     error, unseen = unseen_error(own, validations, cross)
@@ -174,7 +174,7 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings by what they would change, the most first."""
+    """Return findings by their effect on the result, the largest first."""
     return sorted(findings, key=_rank)
 
 
@@ -189,7 +189,7 @@ def _rank(finding: Finding) -> tuple[int, float]:
 
 
 def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Findings with the consequences of each: those of a cause are listed under the first one, not beside it."""
+    """Return findings with their consequences: those of a cause are listed under the first cause."""
     order = ranked(findings)
     first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
     if first is None:

@@ -1,4 +1,4 @@
-"""Torques an estimate predicts against those measured, joint by joint, on the log it comes from or on any other."""
+"""Predicted against measured torques, joint by joint, on the log of the identification or on any other."""
 
 from __future__ import annotations
 
@@ -28,13 +28,17 @@ _CONSTANT = 1e-24  # share of a torque's power below which its variation is roun
 
 @dataclass(frozen=True)
 class TorqueFit:
-    """Fit of the torques of one joint, or of all.
+    """Fit of the torques of one joint, or of all. Values are None if the data do not define them.
 
-    rows: equations. relative_error: 100 |tau - tau_hat| / |tau|, percent. rms: of the residual, N m or N (Ardiani,
-    eq. 1.46). r2: share of the torque's variation about its mean that is explained. slope: measured over predicted
-    torque, by least squares. torque_rms: of the measured torque. fitness: 100 (1 - |tau - tau_hat| / |tau - mean|),
-    percent, one minus the normalised root-mean-square error (Ardiani, table E.4). None where the data do not define
-    it.
+    Attributes:
+        rows: number of equations.
+        relative_error: 100 |tau - tau_hat| / |tau|, percent.
+        rms: of the residual, N m or N (Ardiani, eq. 1.46).
+        r2: explained share of the torque's variance.
+        slope: measured over predicted torque, by least squares.
+        torque_rms: of the measured torque.
+        fitness: 100 (1 - |tau - tau_hat| / |tau - mean|), percent, one minus the normalised root-mean-square error
+            (Ardiani, table E.4).
     """
 
     name: str
@@ -55,10 +59,10 @@ class TorqueFit:
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """An estimate on some samples: joints (dof of them) and total, and the series behind them, one a log.
+    """Predictions of an estimate on some samples: fits of each joint and in total, and residuals of each log.
 
-    These count the rows that regression uses; `moving` counts all rows in which a joint moves. entries: of the
-    equations at the rows that `residual_tests` needs, where these were asked for.
+    They include the rows that the regression uses; `moving` includes all rows in which a joint moves. `entries` are
+    those of the equations at the rows for `residual_tests`, if requested.
     """
 
     estimate: Estimate
@@ -95,28 +99,27 @@ class Reconstruction:
 
     @property
     def relative_error(self) -> float:
-        """Relative error over all joints, percent; not a number where no torque was measured."""
+        """Relative error over all joints, percent; nan without measured torques."""
         return np.nan if self.total.relative_error is None else self.total.relative_error
 
     @property
     def relative_error_per_joint(self) -> tuple[float, ...]:
-        """Relative error of each joint, percent; not a number for a joint without torque or rows."""
+        """Relative error of each joint, percent; nan for a joint without torque or rows."""
         return tuple(np.nan if fit.relative_error is None else fit.relative_error for fit in self.joints)
 
     @property
     def counted(self) -> Counted:
-        """What the errors count."""
+        """The equations of the errors."""
         return counted(self.samples, self.total.rows)
 
     @cached_property
     def moving(self) -> MovingErrors:
-        """Errors over all rows in which a joint moves, with torques low-passed and as measured; found when asked for,
-        as it takes another look at the data."""
+        """Errors over all rows in which a joint moves, with low-passed and measured torques; computed on demand."""
         return moving_errors(self.estimate, self.samples, self.names)
 
     @property
     def counted_text(self) -> str:
-        """What the errors count, and the error over all moving rows, in a few words."""
+        """The equations of the errors, and the error over all moving rows, in a few words."""
         return "; ".join(words for words in (self.counted.text, self.moving.text) if words)
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,7 +164,7 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
 
 
 def joint_names(estimate: Estimate, samples: Sequence[Samples]) -> tuple[str, ...]:
-    """Names of the joints: as the log has them, as the estimate has them, or by number."""
+    """Return the names of the joints: those of the log, of the estimate, or numbers."""
     for part in samples:
         if part.joints:
             return part.joints

@@ -1,4 +1,4 @@
-"""Resonance: a narrow swing that torque and motor share and the model does not have, as a joint that bends gives."""
+"""Resonance: a narrow oscillation of torque and motor that the model does not contain, as in a flexible joint."""
 
 from __future__ import annotations
 
@@ -31,8 +31,14 @@ _ENOUGH = 131072  # rows that are looked at
 
 @dataclass(frozen=True)
 class Resonance:
-    """A swing of one joint. frequency: Hz. above: times the power of its neighbourhood. coherence: share of its power
-    that the position explains. torque: root mean square of the swing, N m or N."""
+    """An oscillation of one joint.
+
+    Attributes:
+        frequency: Hz.
+        above: ratio of its power to that of neighbouring frequencies.
+        coherence: share of its power that the position explains.
+        torque: RMS of the oscillation, N m or N.
+    """
 
     joint: str
     frequency: float
@@ -42,8 +48,8 @@ class Resonance:
 
 
 def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Resonance, ...]:
-    """Resonances in what an estimate with rigid joints leaves of the torques, joint by joint, from the longest log;
-    none where the logs behind the samples are not at hand, and none of a model whose joints bend."""
+    """Return resonances in the residuals of an estimate with rigid joints, joint by joint, from the longest log;
+    empty without recordings, and for a model with flexible joints."""
     if isinstance(estimate.model, FlexibleModel) or len(recordings) != len(data) or not data:
         return ()
     samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
@@ -69,7 +75,7 @@ def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence
 
 
 def _stretch(samples: Samples) -> Samples | None:
-    """The longest stretch of samples without a gap, not more of it than is enough; None where it is too short."""
+    """Return the longest part of samples without a gap, of limited length; None if it is too short."""
     start, stop = (int(x) for x in samples.segments[int(np.argmax(np.diff(samples.segments, axis=1)))])
     rows = slice(start, min(stop, start + _ENOUGH))
     if rows.stop - start < 0.5 * (_MIN_WINDOWS + 1) * _SECONDS * samples.rate:
@@ -78,8 +84,8 @@ def _stretch(samples: Samples) -> Samples | None:
 
 
 def _peak(joint: str, torque: Array, position: Array, rate: float, highest: float) -> Resonance | None:
-    """The highest peak of a torque's spectrum over its neighbourhood, where there is one that the position shares;
-    highest: Hz that is looked at."""
+    """Return the highest peak of a torque's spectrum relative to neighbouring frequencies, if the position has it
+    too; highest: upper frequency limit, Hz."""
     size = round(_SECONDS * rate)
     if size < _FEWEST_LINES:
         return None
@@ -101,8 +107,8 @@ def _peak(joint: str, torque: Array, position: Array, rate: float, highest: floa
 
 
 def _spectra(x: Array, y: Array, rate: float, size: int) -> tuple[Array, Array, Array, Array]:
-    """Frequencies, power densities of both series (rows,), and the size of their cross density, over stretches of
-    `size` rows that overlap by half (Welch)."""
+    """Return frequencies, power densities of both series (rows,), and the magnitude of their cross density, over
+    segments of `size` rows that overlap by half (Welch)."""
     window = np.hanning(size)
     starts = range(0, len(x) - size + 1, size // 2)
     spectra = [[np.fft.rfft(window * (z[k:k + size] - z[k:k + size].mean())) for k in starts] for z in (x, y)]

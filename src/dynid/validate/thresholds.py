@@ -1,7 +1,7 @@
 """The thresholds of the verdict: name, value, unit, and what each decides.
 
 Values were chosen on simulated machines with seed 3 of the robots that `reproductions/_faulty_machines.py` lists as
-chosen on, and with the open real logs in view: no real machine was kept apart for judging them. The table is not
+chosen on, and with the open real logs in view: no real machine was reserved for testing them. The table is not
 complete: the residual tests, the nominal model's and some smaller modules have thresholds of their own.
 """
 
