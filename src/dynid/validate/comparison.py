@@ -81,7 +81,7 @@ class EstimateComparison:
         a, b = self.method_a, self.method_b
         b = b if a != b else f"{b} (b)"
         width = max([len(name) for name in self.names] + [9])
-        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'deviation':>10}  {'difference':>11}  apart"]
+        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'std error':>10}  {'difference':>11}  apart"]
         for i, name in enumerate(self.names):
             far = f"{self.apart[i]:+.1f}" if np.isfinite(self.apart[i]) else "-"
             mark = " *" if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD else ""

@@ -1,4 +1,4 @@
-"""Results that depend on the cut-off: half or twice of it would give other parameters or other torques."""
+"""Check for results that depend on the cut-off: half or twice its value would give other parameters or torques."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Parameters that move by more than the deviations here and there say, or predictions that change about as much as
-    they err, at a cut-off that may be as right."""
+    """Report parameters that change significantly between equally plausible cut-offs, or predictions that change
+    about as much as their error."""
     found = case.cutoff
     if found is None:
         return
@@ -49,10 +49,10 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
 
 
 def _deviations(found: CutoffDependence, material: Bools) -> Array:
-    """Moves (k, base) of material parameters in units of the deviations of both estimates; zero for the others.
+    """Return changes (k, base) of significant parameters in standard errors of both estimates; zero for the others.
 
-    More noise of the positions gets through a higher cut-off, and the estimate there says by how much that shifts it: a
-    move that this explains is no doubt about the estimate here.
+    A higher cut-off lets more position noise pass, and the estimate there states how much that shifts it: a change that
+    this explains is not evidence against the estimate.
     """
     far = np.where(material, np.abs(found.deviations), 0.0)
     for k in np.flatnonzero((far > _MOVES).any(axis=1)):
@@ -62,13 +62,13 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
 
 
 def _changed(found: CutoffDependence) -> Bools:
-    """At which of the other cut-offs (k,) predictions change about as much as they err."""
+    """Return at which of the other cut-offs (k,) predictions change about as much as their error."""
     return (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:
-    """Whether predictions, and not only parameters, depend on the cut-off: then it is no by-product of another cause,
-    and may be what makes others look true."""
+    """Whether predictions, and not only parameters, depend on the cut-off. In that case it is not a consequence of
+    another cause, and may itself explain the other findings."""
     return case.cutoff is not None and bool(_changed(case.cutoff).any())
 
 

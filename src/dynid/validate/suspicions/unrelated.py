@@ -14,7 +14,7 @@ from dynid.validate.thresholds import UNRELATED_SHARE
 
 
 def is_unrelated(case: Case) -> bool:
-    """Whether one set of parameters leaves much of the variation of most joints' torques on blocks left out."""
+    """Whether one set of parameters does not explain most of the torque variance of most joints in cross-validation."""
     trial = case.trial
     moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
     if not case.problem.data or not moving.any():
@@ -27,7 +27,8 @@ def is_unrelated(case: Case) -> bool:
 
 
 def unrelated_torques(case: Case) -> Finding:
-    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
+    """Return the finding on torques that no motion of the log explains: they belong to another log, or are exchanged
+    with an available one."""
     logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
     for one in case.problem.data:
         for other in logs:
