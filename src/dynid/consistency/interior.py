@@ -25,7 +25,7 @@ _CONTRADICTS = 1e-4  # share of the largest multiplier above which a condition t
 def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
     """Return the unit of each parameter in the solver (parameters,): for bodies a kilogram and a decimetre.
 
-    matrix (k, parameters): of the fit, which scales friction and the like by its effect on torques.
+    matrix (k, parameters): of the fit, which scales friction and other parameters by their effect on torques.
     """
     scale = np.ones(len(consistency.parameters))
     if matrix is not None:

@@ -4,7 +4,7 @@ The entropic prior gives the matrix P_i of body i the density of a Wishart distr
     p(P_i) ~ exp(-strength (tr(P0_i^-1 P_i) - log det P_i)),
 so that its logarithm is the log-det divergence and its integral is known. The Euclidean one is normal in the ten
 numbers, each measured by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
-deviation of the true robot from the nominal one. The strength that makes the measured torques most probable, all
+difference of the true robot from the nominal one. The strength that makes the measured torques most probable, all
 robots considered (the evidence, MacKay 1992), needs the torques' noise, and that is where data are usually trusted too
 much: rows of a log are worth as many independent ones as their residuals' correlation leaves.
 """

@@ -52,7 +52,7 @@ class WrenchRows:
 
     @property
     def std(self) -> Array:
-        """One-sigma deviations (m, 6) of the wrenches."""
+        """Standard deviations (m, 6) of the wrenches."""
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
 
 

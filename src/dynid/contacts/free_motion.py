@@ -56,7 +56,7 @@ class FreeMotion:
         return found
 
     def whitened(self, torques: OutsideTorques) -> Array:
-        """Torques (m, dof) in units of their deviation, independent of each other where nothing acts."""
+        """Return torques (m, dof) normalised by their covariance, which are independent without contact."""
         try:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
@@ -110,7 +110,7 @@ def _slow_speeds(logs: Sequence[Recording]) -> Array:
 
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
-    """Variances of the three sources, by least squares on the squares of the residuals, none of them below zero."""
+    """Return variances of the three sources, by non-negative least squares on the squares of the residuals."""
     from scipy.optimize import nnls
 
     n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))

@@ -82,7 +82,8 @@ def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> 
 
 
 def _fitted(columns: Array, rows: WrenchRows) -> HypothesisFit:
-    """Least squares of the joint torques on columns (m, dof, k), each row in its own deviations."""
+    """Return the least-squares fit of the joint torques on columns (m, dof, k), each row in its own standard
+    deviations."""
     factor = np.linalg.cholesky(rows.torque_covariance)
     a = np.linalg.solve(factor, columns).reshape(-1, columns.shape[2])
     b = np.linalg.solve(factor, rows.torques.tau[:, :, None]).reshape(-1)

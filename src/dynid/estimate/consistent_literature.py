@@ -109,7 +109,8 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
 
 
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
-    """The nominal model (parameters,) that a method is to be pulled to, NaN for friction and the like without one."""
+    """Return the nominal model (parameters,) that a method is regularised toward, NaN for parameters such as
+    friction without one."""
     if not (deviation > 0 and np.isfinite(deviation)):
         raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}",
                          code="bad-prior-deviation")

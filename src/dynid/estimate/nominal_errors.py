@@ -81,9 +81,10 @@ class NominalErrors:
 
 
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
-    """The shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind of the
-    other parameters by their scale (parameters,); a body that cannot exist, or has no size, errs by the scale of its
-    numbers."""
+    """Return the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind
+    of the other parameters by their scale (parameters,); a body that is not physically consistent, or has no size,
+    errs by the scale of its parameters.
+    """
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)
     for name, places in parameters.bodies.items():

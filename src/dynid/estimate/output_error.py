@@ -142,7 +142,7 @@ class Linearisation:
 
     @property
     def weights(self) -> Array:
-        """1 / deviation of each joint (dof,)."""
+        """1 / standard deviation of each joint (dof,)."""
         return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
 
 

@@ -39,13 +39,14 @@ class Loss:
 
 
 def huber(tuning: float = 1.345) -> Loss:
-    """Squares within `tuning` deviations, absolute values beyond: an outlier pulls, but no harder the further it is."""
+    """Huber's loss: quadratic within `tuning` standard deviations, linear beyond, so that the influence of an
+    outlier is bounded."""
     return Loss(tuning, lambda u: tuning / np.maximum(np.abs(u), tuning),
                 lambda u: (np.abs(u) <= tuning).astype(float))
 
 
 def tukey(tuning: float = 4.685) -> Loss:
-    """The biweight: rows beyond `tuning` deviations do not count at all."""
+    """Tukey's biweight: rows beyond `tuning` standard deviations have no influence."""
     def share(u: Array) -> Array:
         return np.minimum((u / tuning) ** 2, 1.0)
     return Loss(tuning, lambda u: (1.0 - share(u)) ** 2, lambda u: (1.0 - share(u)) * (1.0 - 5.0 * share(u)))
@@ -84,8 +85,8 @@ def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
 
 
 def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
-    """Base parameters (base,) of nearly the least sum of absolute residuals, and the deviation of each joint's noise
-    (dof,)."""
+    """Return base parameters (base,) of nearly the smallest sum of absolute residuals, and the standard deviation of
+    each joint's noise (dof,)."""
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
     found, scale, _ = _descend(problem, huber(_START_BEND), start.beta, None, iterations, _START_TOLERANCE)
     return found.beta, scale

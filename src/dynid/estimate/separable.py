@@ -283,10 +283,11 @@ class Inside(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A shape that was accepted: the plain fold there and its solution, and the fold on columns and slopes and its.
+    """An accepted shape: its compressed regression and solution, and the compressed regression with derivatives by the
+    shape and its solution.
 
-    beta (base,): the best parameters for the shape, those of the solution where there are no conditions. step
-    (shapes,): of Gauss-Newton, in log s.
+    beta (base,): the best parameters for the shape, those of the solution without constraints. step (shapes,): of
+    Gauss-Newton, in log s.
     """
 
     log_shape: Array

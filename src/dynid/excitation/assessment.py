@@ -41,9 +41,9 @@ def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | 
 
 def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], limits: Limits | None = None, *,
                 measurement: Measurement = _MEASUREMENT, seed: int = 0) -> ExcitingMotion:
-    """Return the motion with the smallest typical deviation as `assess` does; the others are not checked.
+    """Return the motion with the smallest typical standard error as `assess` does; the others are not checked.
 
-    The typical deviation is the median of the expected ones in shares of nominal values, at the speed as given.
+    The typical standard error is the median of the expected ones relative to nominal values, at the given speed.
     """
     design = design_experiment(model, limits, Fourier(), "condition", measurement, _NO_PRIOR)
     nominal = np.abs(nominal_base_values(design.base))

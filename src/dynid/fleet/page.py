@@ -29,7 +29,7 @@ def page_names(result: FleetResult) -> dict[str, str]:
 
 
 def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
-    """What is to be said of one robot."""
+    """Return the findings on one robot in words."""
     odd = [one.sentence for one in result.odd_logs if one.robot == robot]
     differing = [one.sentence for one in result.out.differences if one.robot == robot]
     changed = [one.sentence for one in result.changes if one.robot == robot]

@@ -1,6 +1,6 @@
-"""Robots that stand out: which links or drives of which robot are not those of its fleet.
+"""Outliers of a fleet: which links or drives of which robot differ from those of the others.
 
-Before its data a robot of the fleet has base parameters ~ N(mu, P), so what its data say, y = L' theta_hat of
+Before its data a robot of the fleet has base parameters ~ N(mu, P), so the estimate of its data, y = L' theta_hat of
 covariance one, is N(L' mu, W), W = I + L' P L. If the standard parameters of one part differed by delta, base
 parameters would by K delta, K the part's columns of the base matrix, and y by X delta, X = L' K: with A = X' W^-1 X and
 b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b has as many degrees as the data show of the part, chi-squared but
@@ -67,7 +67,7 @@ class StandingOut:
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """Names of the robots that stand out, the most certain first."""
+        """Names of the robots that differ significantly, the most certain first."""
         return tuple(dict.fromkeys(one.robot for one in self.differences))
 
 
@@ -117,9 +117,10 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation],
 
 
 def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequence[Array], groups: Ints) -> Pooling:
-    """Mean and spread of a fleet from the inner robots of each part, so that a few that differ in one part do not widen
-    its spread until none of them stands out. The spread of the inner ones is scaled to that of all of a normal fleet,
-    as for the minimum covariance determinant (Croux and Haesbroeck 1999)."""
+    """Return mean and covariance of a fleet from the inner robots of each part, so that a few robots that differ in
+    one part do not inflate its covariance. The covariance of the inner ones is scaled to that of a normal fleet, as
+    for the minimum covariance determinant (Croux and Haesbroeck 1999).
+    """
     from scipy.stats import chi2
 
     out: list[list[int]] = [[] for _ in known]

@@ -1,9 +1,9 @@
-"""Robots by motions: whether a parameter differs between robots, between motions, or between neither.
+"""Two-way analysis of variance: whether a parameter differs between robots, between motions, or neither.
 
-Where several robots made the same motions, the estimate of each log is taken as mu + (robot) + (motion) + noise of its
-stated standard deviation. What robots explain beyond motions, and motions beyond robots, is compared with what both
-leave over by Fisher's F, and that with the stated noise by chi-squared; what is left over counts as no less than the
-noise.
+If several robots made the same motions, the estimate of each log is mu + (robot) + (motion) + noise of its stated
+standard deviation. The variance that robots explain beyond motions, and motions beyond robots, is compared with the
+residual variance by Fisher's F, and that with the stated noise by chi-squared; the residual variance is at least that
+of the noise.
 """
 
 from __future__ import annotations

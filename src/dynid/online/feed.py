@@ -152,7 +152,7 @@ class Feed:
         return done
 
     def _prepare(self, run: int, t: list[float], q: list[Array], tau: list[Array]) -> int:
-        """Rows of what is at hand of a run, which is taken."""
+        """Return the rows of the buffered samples of a run, and empty the buffer."""
         if not t:
             return 0
         if self._rows is None or run != self._run:

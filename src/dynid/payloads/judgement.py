@@ -37,8 +37,8 @@ def judged(
     weighed: bool,
     given: bool,
 ) -> PayloadEstimate:
-    """A payload with findings on it, the worst first. weighed: its mass is from a scale. given: gain deviations were
-    given."""
+    """Return a payload with its findings, the worst first. weighed: its mass is from a scale. given: standard
+    deviations of gains were given."""
     return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
                          *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
 

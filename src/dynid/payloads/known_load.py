@@ -4,7 +4,7 @@ With c_j = 1 / gain of joint j, W_j its columns and d_j the torque of the known 
 
     i_j = c_j (W_j beta + d_j) + noise.
 
-Currents carry the noise, so they stand on the left: the torque of the load regressed on currents, which is the usual
+Currents carry the noise, so they are on the left: the torque of the load regressed on currents, which is the usual
 way, would give gains that are too low. Over c and beta this is maximum likelihood, on triangular factors.
 """
 

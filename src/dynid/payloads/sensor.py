@@ -36,9 +36,15 @@ _IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest ph
 
 @dataclass(frozen=True, eq=False)
 class Mounting:
-    """How a sensor sits: rotation (3, 3), axes of its frame in its own; angles (3,) as a rotation vector, rad, and
-    their deviations; sign: -1 where it states what the load does to it; bias (6,): N and N m; straight: it is along
-    its frame."""
+    """Mounting of a force-torque sensor.
+
+    Attributes:
+        rotation: (3, 3), axes of its frame in its own.
+        angles: (3,), rotation vector, rad, with standard errors.
+        sign: -1 if it measures the reaction of the load.
+        bias: (6,), N and N m.
+        straight: whether it is aligned with its frame.
+    """
 
     rotation: Array
     angles: Array

@@ -84,8 +84,10 @@ class DriveGains:
 
 
 def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
-    """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
-    common to all; one per joint (dof,), independent of each other; or the covariance itself; None for the default."""
+    """Return the covariance (dof, dof) of relative drive gains. deviation: a standard deviation for all joints, of
+    which half of the variance is common; one per joint (dof,), independent; or the covariance itself; None for the
+    default.
+    """
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
     if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "

@@ -151,7 +151,7 @@ class Samples:
                           filtered=None)
 
     def _signals(self) -> dict[str, Array]:
-        """Arrays with an entry a row, by name, without `keep`; those that were not logged are left out."""
+        """Return arrays with one entry per row, by name, without `keep` and without signals that were not logged."""
         found: dict[str, Array | None] = {name: getattr(self, name) for name in (
             "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench", "mixing")}
         if self.filtered is not None:

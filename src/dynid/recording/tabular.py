@@ -1,4 +1,4 @@
-"""Text tables: CSV, TSV, semicolons, white space; with or without a header; flat files of one number a line."""
+"""Text tables: CSV, TSV, semicolons, white space; with or without a header; flat files of one number per line."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ class Text:
 
 
 class Flat:
-    """A text file of one number a line, `width` consecutive lines a sample: one field (samples, width)."""
+    """A text file of one number per line, with `width` consecutive lines per sample: one field (samples, width)."""
 
     row = "row"
     lines = 1

@@ -22,7 +22,7 @@ _FARTHEST, _LARGEST, _SMALLEST = 1.5, 0.8, 1e-3  # of a body's centre and half a
 def bent_posture(q: Array) -> Array:
     """Return the posture of q (samples, dof) that is farthest from the median (dof,), relative to the joint ranges.
 
-    A folded arm shows its links better than one that hangs straight.
+    An arm with flexed joints shows its links better than one that hangs straight.
     """
     wide = np.ptp(q, axis=0)
     away = (q - np.median(q, axis=0)) / np.where(wide > 0, wide, 1.0)

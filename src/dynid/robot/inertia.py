@@ -148,10 +148,10 @@ def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Arra
 
 
 def to_log_cholesky(parameters: ArrayLike) -> Array:
-    """Ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
+    """Return ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
 
-    The pseudo-inertia is U U' with U = exp(alpha) [[e^d1 s12 s13 t1], [0 e^d2 s23 t2],
-    [0 0 e^d3 t3], [0 0 0 1]] (Rucker and Wensing 2022): any ten numbers give a body that can exist.
+    The pseudo-inertia is U U' with U = exp(alpha) [[e^d1 s12 s13 t1], [0 e^d2 s23 t2], [0 0 e^d3 t3], [0 0 0 1]]
+    (Rucker and Wensing 2022): any ten numbers give a physically consistent body.
     """
     pseudo = pseudo_inertia(parameters)
     try:

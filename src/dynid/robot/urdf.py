@@ -350,7 +350,7 @@ class _Reader:
         return roots[0]
 
     def robot(self, name: str, base: str, links: dict[str, _Link], edges: list[_Edge]) -> Robot:
-        """Walk the tree from the root; fixed links join the body they hang on."""
+        """Return the robot, built from the root of the tree; fixed links are merged into the body that carries them."""
         leaving: dict[str, list[_Edge]] = {}
         for each in edges:
             leaving.setdefault(each.parent, []).append(each)

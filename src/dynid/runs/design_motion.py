@@ -56,9 +56,9 @@ _INTERRUPTED = ("the search was interrupted; this is the best motion found so fa
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """An earlier result to improve. noise (dof,): of the torques of the log to come, N m. known: its logs, weighted so
-    that with this noise they give its own deviations. scale (base,): sizes of its parameters, which deviations are
-    measured by. silent: joints whose torque was not measured, and will not be."""
+    """An earlier result to improve. noise (dof,): of the torques of the future log, N m. known: its logs, weighted so
+    that they give its own standard errors with this noise. scale (base,): magnitudes of its parameters, which standard
+    errors are relative to. silent: joints whose torque is not measured."""
 
     estimate: Estimate
     known: Regression
@@ -74,12 +74,16 @@ def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
 
 @dataclass(frozen=True, eq=False)
 class MotionRequest:
-    """What is asked of `design_motion`. friction, rotor: terms of the model, those of the robot's file where none are
-    asked for. limits: a file over the robot's own. margin: share of the robot's own ranges, velocities and torques kept
-    free, the limits file's or 5 % unless given. improve: folder of an earlier result. criterion: 'condition', or
-    'largest' to improve a result, unless given. noise: deviation of the torques, N m, one number or (dof,). home:
-    posture (dof,) to come from and go back to. rate: of the log to come, Hz. command: repeats it at the command line.
-    trust: as `load` has. safety: of a motion without a limits file.
+    """Request to `design_motion`.
+
+    Attributes:
+        friction, rotor: terms of the model; default: those of the robot file.
+        limits, margin: limits file, and share of the robot's own ranges, velocities and torques to keep free.
+        improve, trust: folder of an earlier result, see `load`.
+        criterion: default 'condition', or 'largest' to improve a result.
+        noise: standard deviation of the torques, N m, one number or (dof,).
+        home, rate, command: first and last posture (dof,); rate of the log, Hz; command line that repeats the design.
+        safety: limits of a motion without a limits file.
     """
 
     friction: tuple[str, ...] = ()
@@ -231,7 +235,7 @@ def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
 
 @dataclass(frozen=True)
 class Improvement:
-    """What a motion adds to one parameter: deviation before (None where it was not identified) and after."""
+    """Effect of a motion on one parameter: standard error before (None if it was not identified) and after."""
 
     name: str
     unit: str
@@ -240,13 +244,13 @@ class Improvement:
 
     @property
     def times(self) -> float | None:
-        """How many times smaller the deviation gets; None where there was none before."""
+        """Factor by which the standard error decreases; None if there was none before."""
         return None if self.before is None else self.before / self.after
 
 
 def improvements(data: MotionData) -> list[Improvement]:
-    """Parameters that a motion should improve, those not identified before first, then by how much; of those that
-    gain less than two logs of the same kind would give, nothing is said."""
+    """Return the parameters that a motion should improve, those not identified before first, then by the
+    improvement; parameters that gain less than from a second log of the same kind are omitted."""
     if data.before is None:
         return []
     found = data.excitation
@@ -289,7 +293,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
 
 
 def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
-    """One number or one a joint, checked."""
+    """Return one number or one per joint, checked."""
     if noise is None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))
@@ -302,9 +306,11 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
 
 
 def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trust: bool = False) -> Earlier:
-    """An earlier result from its folder, with the fold of its logs, for a log to come at `rate` (Hz).
+    """Return an earlier result from its folder, with the compressed regression of its logs, for a future log at `rate`
+    (Hz).
 
-    noise (dof,): of its torques; without it, a second of that log tells as much as a second of the earlier ones.
+    noise (dof,): of its torques; without it, a second of that log has as much information as a second of the earlier
+    ones.
     """
     estimate, settings = load(folder, trust=trust)
     path = Path(folder) / REGRESSION
@@ -345,8 +351,8 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
 
 
 def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
-    """The logs, and as rows beside them what a prior or constraints told: where a deviation is below half of what the
-    logs alone give, the rest of the information came from there, and is not to be asked of a motion again."""
+    """Return the logs, with rows for the information of a prior or constraints: if a standard error is below half of
+    that from the logs alone, the rest of the information is from there, and no motion is needed for it."""
     alone = deviations(known.stack(1.0 / noise).r)
     told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
     if not told.any():

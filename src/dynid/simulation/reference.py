@@ -1,4 +1,4 @@
-"""Reference: the motion that the controller is to follow, one row a tick of the controller."""
+"""Reference motion of the controller, one row per control step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A Dask cluster: parts stay with its workers, which add them; reports and the sum come here.
 
-A Dask scheduler tells its workers which functions to call, and both speak in pickles: whoever is one of them, or can
-speak to one of them, can run any program on all others. TLS keeps strangers out; between members there is no wall.
+A Dask scheduler tells its workers which functions to call, and both speak in pickles: any process that is one of them,
+or can connect to one of them, can run any program on all others. TLS excludes others; members are not isolated.
 
 What a lost worker had is made again from the graph of tasks. Shared things are a task as well, so that they are not
 lost with the worker that has them.

@@ -112,8 +112,8 @@ def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: A
 
 
 def _sampled_inside(scaling: BodyScaling, base: BaseMap, middle: Array, size: float, rng: np.random.Generator) -> Array:
-    """Draws (draws, parameters) of a normal of deviation `size` about consistent points, inside the set, along moves
-    that keep the base values: elliptical slice sampling."""
+    """Return draws (draws, parameters) of a normal distribution of standard deviation `size` about consistent
+    points, inside the set, along directions that keep the base values: elliptical slice sampling."""
     away = np.zeros_like(middle)
     for _ in range(_SLICE_STEPS):
         other = base.null_part(size * rng.standard_normal(middle.shape))

@@ -161,7 +161,8 @@ class BoundCheck:
 
     @staticmethod
     def _at_start(recursion: Recursion) -> Array:
-        """The prior's deviations, or the value with which each parameter would make all the torque alone."""
+        """Return the prior's standard deviations, or the value with which each parameter alone would explain the
+        whole torque."""
         if recursion.prior is not None:
             h = recursion.prior.matrix.T @ recursion.prior.matrix
             if np.linalg.matrix_rank(h) == len(h):

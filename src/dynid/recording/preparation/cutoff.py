@@ -12,7 +12,7 @@ off, unless the motion itself reaches higher.
 
 Noise that falls with frequency shows no floor. There the floor is that of the encoder's own steps, step^2 / (6 rate),
 and without steps the cut-off stays within five octaves of the motion's band: what lies beyond is not motion.
-This is all that positions can tell; what predicts torques best is told by `dynid.choose_cutoff`.
+This uses positions alone; `dynid.choose_cutoff` finds the cut-off that predicts torques best.
 """
 
 from __future__ import annotations

@@ -133,8 +133,8 @@ def _law(values, like):
 def rollout(q, dq, q_ref, dq_ref, kp, kd, h, steps, *, {memory_first}{p_first}limit=None, method="euler", every=0):
     """Final q and dq ({n}, ...){of_memory} after `steps` steps of h seconds under `pd_torques`, and their path.
 
-    Torques of a step are those at its start. q_ref, dq_ref: (rows, {n}) for all states or (rows, {n}, ...), a row a
-    step, of which the last is kept. every: steps between the states of the path, (steps // every, {n}, ...) of q and of
+    Torques of a step are those at its start. q_ref, dq_ref: (rows, {n}) for all states or (rows, {n}, ...), one row per
+    step; the last one is kept. every: steps between the states of the path, (steps // every, {n}, ...) of q and of
     dq; 0: none.
     """
 '''
