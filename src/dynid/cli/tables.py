@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dynid.validate import Reconstruction, SimulationCheck
 
 _SHOWN_JOINTS = 8  # that one screen has room for
-_LOGS = 4  # too many to stand side by side
-_FINDINGS = 5
+_MAX_LOG_COLUMNS = 4  # too many to stand side by side
+_MAX_FINDINGS_PRINTED = 5
 BASE_ONLY = "gives base parameters only"  # of notes on a robot file that stand on the screen too
 OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
 
@@ -58,7 +58,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
             *(f"  {note}." for note in notes if BASE_ONLY in note)]
     below = to.height(tail)
     found = _finding_lines(result)
-    shown = to.print_what_fits(found, below + 1, most=_FINDINGS)
+    shown = to.print_what_fits(found, below + 1, most=_MAX_FINDINGS_PRINTED)
     if len(found) > shown:
         more = len(found) - shown
         to.print(f"  {more} more finding{'s' * (more > 1)}: {_more(written)}")
@@ -101,7 +101,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     names = [one.source for one in result.validations]
     others = {f"validation on {short_name(one.source, names)}": one for one in result.validations}
     fits = {"fit": result.reconstruction, **others}
-    to.print((error_table if len(fits) < _LOGS else log_table)(fits))
+    to.print((error_table if len(fits) < _MAX_LOG_COLUMNS else log_table)(fits))
     print_simulations(result.simulations)
     print_dropped(result.logs)
     for line in _finding_lines(result):
@@ -162,7 +162,7 @@ def _where(written: Mapping[str, str]) -> list[str]:
 def print_validation(found: ValidatedResult) -> None:
     """Print how well an earlier result predicts and simulates other logs."""
     names = [fit.source for fit in found.fits]
-    console().print((error_table if len(found.fits) < _LOGS else log_table)(
+    console().print((error_table if len(found.fits) < _MAX_LOG_COLUMNS else log_table)(
         {short_name(fit.source, names): fit for fit in found.fits}))
     for fit in found.fits:
         console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)

@@ -34,7 +34,8 @@ _AT_ONCE = 4096  # raw samples
 _MIN_WINDOW_SAMPLES = 9  # samples that the shortest window holds
 MAX_BRIDGED_PERIODS = 5.0  # periods of the samples that are bridged
 LOAD_TURNS = 6  # of friction and load in turn; each halves the error at least, as gears of half efficiency lock
-_INVERSE = 0.6  # windows a period of the cut-off: as smooth as the momentum observer, and three times as late
+# windows a period of the cut-off: as smooth as the momentum observer, and three times as late
+_INVERSE_WINDOWS_PER_PERIOD = 0.6
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class FilterOptions:
         if self.way == "momentum":
             return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
-        cutoff = min(1.0 / (_INVERSE * self.used_window), 0.4 * self.rate)
+        cutoff = min(1.0 / (_INVERSE_WINDOWS_PER_PERIOD * self.used_window), 0.4 * self.rate)
         return FeedOptions(cutoff=cutoff, rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, step=1, stuck=False)
 
 

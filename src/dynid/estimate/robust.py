@@ -22,7 +22,7 @@ from dynid.regression.residuals import residuals
 
 _NORMAL_MAD = 0.6744897501960817  # median of |x| for normal x of deviation one
 _START_BEND = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
-_OUTLIER = 4.685  # deviations beyond which a row is called an outlier
+_OUTLIER_STANDARD_DEVIATIONS = 4.685  # beyond these a row is called an outlier
 _START_TOLERANCE = 0.5  # of its deviation: how still the start must stand in every parameter
 _LEAST_SLOPE = 0.05  # of the influence; less means that nearly all rows of a joint are outliers
 _EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
@@ -113,7 +113,7 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
         variances = [c[0] for c in noise.correlation.autocovariance]
         return naive_covariance(problem.regression, effective, weights, variances)
 
-    shares = [float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations]
+    shares = [float(np.mean(np.abs(u) > _OUTLIER_STANDARD_DEVIATIONS)) if len(u) else 0.0 for u in in_deviations]
     return LinearFit(problem, effective, weights, found, naive,
                      {"tuning": by.tuning, "noise_deviation_per_joint": scale.tolist(),
                       "outlier_share_per_joint": shares, **more})

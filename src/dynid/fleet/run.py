@@ -39,7 +39,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.workers import Workers
 
-_TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
+_MAX_TABLE_ROBOTS = 12  # robots of the cross-prediction table: those that differ, then the first
 _ODD_LOG_RATIO = 2.0  # times its own residual that a log's is with the model of the robot's others
 MIN_LOGS_FOR_ODD = 3  # logs of a robot from which one of them can be odd
 DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of freedom or more
@@ -243,6 +243,6 @@ def _log_levels(robot: RobotFold, own: Sequence[LogFold]) -> list[float]:
 
 def _cross(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut) -> CrossPrediction:
     first = [k for name in out.robots for k, robot in enumerate(robots) if robot.name == name]
-    places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_TABLE])
+    places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_MAX_TABLE_ROBOTS])
     shown = [robots[k] for k in places]
     return cross_prediction(shown, [folds[robot.name] for robot in shown])

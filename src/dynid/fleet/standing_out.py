@@ -28,7 +28,7 @@ _MAX_ROUNDS = 5
 _MIN_ROBOTS_FOR_SPREAD = 3  # robots that it takes to say what a fleet's spread is
 _STUDENT_DEGREES = 20.0  # degrees of Student's t that natural differences between robots are taken to have
 _NOISE_FREEDOM = 300.0  # those of the level of noise
-_OUTER = 0.2  # share of the robots that may differ in one part
+_MAX_OUTLIER_SHARE = 0.2  # share of the robots that may differ in one part
 _FREE_WIDTH = 1e3  # sizes by which a parameter may differ in a part that is called different
 _RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
 
@@ -124,7 +124,7 @@ def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequen
     from scipy.stats import chi2
 
     out: list[list[int]] = [[] for _ in known]
-    most = int(_OUTER * len(known))
+    most = int(_MAX_OUTLIER_SHARE * len(known))
     scores = [_Score.of(one, pooling) for one in known]
     for g, own in enumerate(places):
         chance = np.array([score.test(own, pooling, len(known))[0] for score in scores])

@@ -29,7 +29,7 @@ from dynid.robot import inertia as ten
 _GAUSS_NEWTON_STEPS = 20  # of Gauss-Newton
 # Least share of the weight's largest direction that its smallest has to have, to tell a mounting.
 _MIN_DIRECTION_SHARE = 1e-3
-_STRAIGHT = 3.0  # deviations of the angles, within which a sensor counts as mounted along its frame
+_ALIGNED_STANDARD_ERRORS = 3.0  # standard errors of the angles, within which a sensor counts as aligned with its frame
 _SMALL_ANGLE = np.radians(0.5)  # and angle below which it does in any case
 _IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest physically consistent body
 
@@ -77,7 +77,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     if straight is None:
         angles = rotation_vector(fit.rotation)
         std = np.sqrt(np.diag(fit.covariance)[16:])
-        if np.all(np.abs(angles) < np.maximum(_STRAIGHT * std, _SMALL_ANGLE)):
+        if np.all(np.abs(angles) < np.maximum(_ALIGNED_STANDARD_ERRORS * std, _SMALL_ANGLE)):
             fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
     found = fit.covariance[:10, :10]
     numbers = nearest_body(fit.theta, found, np.ones(10, dtype=bool)) if consistent else fit.theta

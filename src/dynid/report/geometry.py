@@ -15,8 +15,9 @@ from dynid.arrays import Array, Ints
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
-_AROUND, _ALONG = 16, 9  # points of an ellipsoid
-_FARTHEST, _LARGEST, _SMALLEST = 1.5, 0.8, 1e-3  # of a body's centre and half axes, in sizes of the robot
+_POINTS_AROUND_ELLIPSOID, _POINTS_ALONG_ELLIPSOID = 16, 9  # points of an ellipsoid
+# of a body's centre and half axes, in sizes of the robot
+_MAX_CENTRE_DISTANCE, _MAX_HALF_AXIS, _MIN_HALF_AXIS = 1.5, 0.8, 1e-3
 
 
 def bent_posture(q: Array) -> Array:
@@ -143,10 +144,10 @@ def ellipsoid(body: Array, pose: Array, size: float) -> EllipsoidMesh | None:
     centre = mass_centre(body)
     if centre is None:
         return None
-    centre = centre * min(1.0, _FARTHEST * size / max(float(np.linalg.norm(centre)), 1e-300))
+    centre = centre * min(1.0, _MAX_CENTRE_DISTANCE * size / max(float(np.linalg.norm(centre)), 1e-300))
     at = (pose @ np.append(centre, 1.0))[:3]
     axes, turn = half_axes(body)
-    axes = np.clip(axes, _SMALLEST * size, _LARGEST * size)
+    axes = np.clip(axes, _MIN_HALF_AXIS * size, _MAX_HALF_AXIS * size)
     sphere, triangles = unit_sphere()
     return EllipsoidMesh(at, sphere @ (pose[:3, :3] @ turn * axes).T + at, triangles)
 
@@ -180,10 +181,11 @@ def half_axes(body: Array) -> tuple[Array, Array]:
 @lru_cache(maxsize=1)
 def unit_sphere() -> tuple[Array, Ints]:
     """Return points (points, 3) of a unit sphere and its triangles (faces, 3)."""
-    around = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)
-    a, b = np.meshgrid(around, np.linspace(0.0, np.pi, _ALONG))
+    around = np.linspace(0.0, 2.0 * np.pi, _POINTS_AROUND_ELLIPSOID, endpoint=False)
+    a, b = np.meshgrid(around, np.linspace(0.0, np.pi, _POINTS_ALONG_ELLIPSOID))
     points = np.stack([np.sin(b) * np.cos(a), np.sin(b) * np.sin(a), np.cos(b)], axis=-1).reshape(-1, 3)
-    here = np.arange((_ALONG - 1) * _AROUND).reshape(_ALONG - 1, _AROUND)
+    here = np.arange((_POINTS_ALONG_ELLIPSOID - 1) * _POINTS_AROUND_ELLIPSOID).reshape(-1, _POINTS_AROUND_ELLIPSOID)
     right = np.roll(here, -1, axis=1)
-    faces = np.stack([here, here + _AROUND, right, right, here + _AROUND, right + _AROUND], axis=-1)
+    below, right_below = here + _POINTS_AROUND_ELLIPSOID, right + _POINTS_AROUND_ELLIPSOID
+    faces = np.stack([here, below, right, right, below, right_below], axis=-1)
     return points, faces.reshape(-1, 3)

@@ -46,7 +46,7 @@ from dynid.validate.data_excitation import deviations
 ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
 _UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
 _SLOW_SPEED = 0.5  # of the limit of velocity
-_GRID = 2000
+_GRID_ROWS = 2000
 # A deviation that gets so many times smaller: a log of the old kind would give the square root of two.
 _MIN_STD_RATIO = 1.5
 _MAX_NAMED_PARAMETERS = 6  # parameters in a sentence
@@ -226,7 +226,7 @@ def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
 def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
     """Of each joint that has friction to identify: its top speed in the motion, its limit, whether it moves both ways
     at half of that speed at least."""
-    dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID)).dq
+    dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID_ROWS)).dq
     rubs = sorted({p.owner for p in found.model.parameters if p.body is None and p.unit in SPEED_POWER})
     return {found.limits.names[j]: (float(np.abs(dq[:, j]).max()), float(found.limits.velocity[j]),
                                     bool(min(dq[:, j].max(), -dq[:, j].min()) > 0.5 * np.abs(dq[:, j]).max()))

@@ -32,7 +32,7 @@ PAGE = Path(__file__).parent / "page"
 _PLOTLY_SCRIPT = PAGE.parents[1] / "report" / "static" / "plotly.min.js"  # importing the report would load jinja2
 READING = ("log", "columns")  # tasks that read logs, which may take long and can be stopped
 TASKS = ("catalogue", "robot", "pose", *READING)  # that the page may ask for
-_BODY = 1 << 20  # bytes of a request in JSON
+_MAX_BODY_BYTES = 1 << 20  # bytes of a request in JSON
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _MESH = re.compile(r"[0-9a-f]{32}")
 _SHOWN_IN_PLACE = {".html": "text/html", ".json": "application/json"}
@@ -326,8 +326,8 @@ async def body_of(request: Request) -> dict[str, Any]:
     text = b""
     async for chunk in request.stream():
         text += chunk
-        if len(text) > _BODY:
-            raise Refusal(413, f"a request has at most {_BODY >> 20} MB of JSON")
+        if len(text) > _MAX_BODY_BYTES:
+            raise Refusal(413, f"a request has at most {_MAX_BODY_BYTES >> 20} MB of JSON")
     try:
         said = json.loads(text or b"{}", parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode("utf-8")  # half a surrogate is no text

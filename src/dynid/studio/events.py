@@ -7,8 +7,8 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-_PING = 15.0  # s between signs of life
-_WAITING = 200  # events kept for a page that does not read; then it starts anew
+_KEEPALIVE_SECONDS = 15.0  # s between signs of life
+_MAX_QUEUED_EVENTS = 200  # events kept for a page that does not read; then it starts anew
 
 
 class EventHub:
@@ -22,7 +22,7 @@ class EventHub:
         """Send an event to all pages."""
         text = event(name, facts)
         for queue in list(self._listeners):
-            if queue.qsize() >= _WAITING:
+            if queue.qsize() >= _MAX_QUEUED_EVENTS:
                 self._listeners.discard(queue)
                 queue.put_nowait(None)
             else:
@@ -44,7 +44,7 @@ class EventHub:
                 yield text
             while not self._closed or not queue.empty():
                 try:
-                    text_or_end = await asyncio.wait_for(queue.get(), _PING)
+                    text_or_end = await asyncio.wait_for(queue.get(), _KEEPALIVE_SECONDS)
                 except TimeoutError:
                     text_or_end = event("ping", {})
                 if text_or_end is None:

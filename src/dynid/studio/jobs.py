@@ -16,7 +16,7 @@ from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import StudioFolder
 
 KINDS = ("run", "compare", "motion", "live", "payload", "code")
-_SILENT = 0.1  # s between two events of one job's progress
+_MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,6 @@ class Jobs:
     def _tell(self, job: StudioJob, quietly: bool = False) -> None:
         now = time.monotonic()
         self.current = replace(job, seconds=now - self._began)
-        if not quietly or now - self._sent > _SILENT:
+        if not quietly or now - self._sent > _MIN_EVENT_INTERVAL:
             self._sent = now
             self.events.send("job", self.current.to_dict())

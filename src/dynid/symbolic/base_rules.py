@@ -23,7 +23,7 @@ from dynid.symbolic.graph import Graph, Value
 from dynid.symbolic.vectors import Rotation, Vector, add
 
 _XX, _XY, _XZ, _YY, _YZ, _ZZ, _MX, _MY, _MZ, _M = range(10)
-_PARALLEL = 1e-9
+_PARALLEL_AXES_TOLERANCE = 1e-9
 _LENGTHS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin before to its own
 
 
@@ -126,11 +126,11 @@ def _moved(robot: Robot) -> list[int]:
         axis, point = pose[:3, 2], pose[:3, 3]
         if j == 0:
             first_axis, first_point = axis, point
-        parallel = parallel and bool(np.linalg.norm(np.cross(axis, first_axis)) < _PARALLEL)
+        parallel = parallel and bool(np.linalg.norm(np.cross(axis, first_axis)) < _PARALLEL_AXES_TOLERANCE)
         apart = np.linalg.norm(np.cross(point - first_point, first_axis))
-        collinear = collinear and parallel and bool(apart < _PARALLEL)
+        collinear = collinear and parallel and bool(apart < _PARALLEL_AXES_TOLERANCE)
         numbers = [_ZZ, _MX, _MY] if parallel else [_XX, _XY, _XZ, _YZ, _ZZ, _MX, _MY]
-        upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL * 10.0)
+        upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL_AXES_TOLERANCE * 10.0)
         if collinear and upright:
             numbers = [_ZZ]
         kept += [10 * j + k for k in numbers]

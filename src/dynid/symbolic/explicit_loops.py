@@ -26,7 +26,7 @@ from dynid.symbolic.trace import evaluated
 from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers
 
 _SAME_SOLUTION = 1e-9  # rad or m: from what the loops solved in numbers give
-_MEET = 1e-9  # m: axes that pass each other so near meet
+_INTERSECTION_TOLERANCE = 1e-9  # m: axes that pass each other so near meet
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +209,7 @@ class _Search:
                 yield _Distance(_End(links[j].parent, numbers(self.graph, links[j].origin)), other, dot(w, w))
                 k = links[j].parent
                 if len(open_) > 1 and k == open_[-2] and not links[k].sliding and math.hypot(
-                        *links[j].origin[:2]) < _MEET:
+                        *links[j].origin[:2]) < _INTERSECTION_TOLERANCE:
                     centre = links[k].origin + links[k].rotation[:, 2] * links[j].origin[2]
                     yield _Distance(_End(links[k].parent, numbers(self.graph, centre)), other, dot(w, w))
 

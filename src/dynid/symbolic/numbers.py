@@ -30,7 +30,8 @@ from dynid.symbolic.explicit_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]
-_STEEP = 4  # accelerations of joints that follow go with the third power of rates, their rounding with one more
+# accelerations of joints that follow go with the third power of rates, their rounding with one more
+_RATE_SCALING_POWER = 4
 _CHECKED_POSTURES = 24  # of loops, in which what is found for them is checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _INERTIA_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
@@ -152,7 +153,7 @@ class ModelLayout:
                        else term.entries(robot, q, dq, ddq))
             for joint, parameter, values in entries:
                 columns[:, joint, places[parameter]] += values
-        return columns if self.robot.followers is None else columns / scale[:, None, None] ** _STEEP
+        return columns if self.robot.followers is None else columns / scale[:, None, None] ** _RATE_SCALING_POWER
 
     def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
         """Return the inertial parameters of the tree's bodies (10 bodies,) that a load-dependent term uses, zero

@@ -17,7 +17,8 @@ from dynid.signals import at_times
 from dynid.validate.friction_shape import friction_at, velocity_friction
 
 _MIN_REST_TIME = 0.15  # s that a joint stands before a start, at least
-_BEFORE, _AFTER = 0.02, 0.015  # s before a start from which friction is carried on to it, and behind it
+# s before a start from which friction is carried on to it, and behind it
+_SECONDS_BEFORE_START, _SECONDS_AFTER_START = 0.02, 0.015
 _REST_NOISE_STD = 6.0  # deviations of the positions' noise within which a joint stands
 MIN_STARTS = 3  # starts
 
@@ -100,7 +101,8 @@ def _at_begin(t: Array, x: Array) -> float:
 def _starts(t: Array, q: Array) -> list[_Start]:
     """Return each start of a joint from rest."""
     rate = 1.0 / float(np.median(np.diff(t)))
-    rows, before, after = (max(round(span * rate), 3) for span in (_MIN_REST_TIME, _BEFORE, _AFTER))
+    spans = (_MIN_REST_TIME, _SECONDS_BEFORE_START, _SECONDS_AFTER_START)
+    rows, before, after = (max(round(span * rate), 3) for span in spans)
     noise = float(np.median(np.abs(np.diff(q, 2)))) / (0.6745 * np.sqrt(6.0))
     still = max(_REST_NOISE_STD * noise, 1e-9 * float(np.ptp(q)))
     found = []

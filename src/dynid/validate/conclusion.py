@@ -30,13 +30,13 @@ from dynid.validate.thresholds import UNEXPLAINED_MISFIT
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
-_ROUNDING = 1e-6  # percent: below that a fit is exact
-_SHARP = 0.1  # deviation over value of a parameter that is known well
+_EXACT_FIT_PERCENT = 1e-6  # percent: below that a fit is exact
+_SHARP_RELATIVE_ERROR = 0.1  # standard error over value of a parameter that is determined precisely
 # Code of a finding and words for what its parameters lack, the worst first.
 LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
                                         "poorly-determined": ("poorly-determined", "poorly determined"),
                                         "weak": ("weakly-excited", "weakly excited")}
-_INFLATED = 1.2  # times that deviations have to widen to be worth a word
+_MIN_INFLATION_REPORTED = 1.2  # factor of standard errors by autocorrelation above which it is reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +185,8 @@ def _identified(case: Case) -> Iterator[Finding]:
     estimate = case.estimate
     total, good = len(estimate.values), int(estimate.well_determined.sum())
     poor = int(estimate.poorly_determined.sum())
-    sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 100.0 * _SHARP)))
-    more = f", {sharp} of them to better than {100.0 * _SHARP:g} %" if good else ""
+    sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 100.0 * _SHARP_RELATIVE_ERROR)))
+    more = f", {sharp} of them to better than {100.0 * _SHARP_RELATIVE_ERROR:g} %" if good else ""
     more += f"; {poor} are poorly determined, with a standard error above {WELL_DETERMINED:g} %" if poor else ""
     yield Finding("identified", "identified", "info", sentence(
         f"{good} of {total} base parameters are well determined{more}"), "base parameters",
@@ -202,7 +202,7 @@ def _identified(case: Case) -> Iterator[Finding]:
             "consistent robot, but these values are only one choice; give masses or limits of links to restrict them"),
             "not filled", parameters=hidden)
     factor = float(case.estimate.uncertainty.facts.get("deviation_inflation", 1.0))
-    if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
+    if factor > _MIN_INFLATION_REPORTED and diagnostics.get("relative_error", 1.0) > _EXACT_FIT_PERCENT:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
             "small"),

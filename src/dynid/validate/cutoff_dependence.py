@@ -18,7 +18,7 @@ from dynid.estimate.problem import find_method
 from dynid.plain import plain
 from dynid.regression import Regression
 
-_SIDES = (0.5, 2.0)
+_CUTOFF_FACTORS = (0.5, 2.0)
 _FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
 
 
@@ -95,12 +95,13 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     method, chosen = (_FALLBACK, {}) if known.needs & {"data", "excerpt"} or known.gives & {"shape"} else (
         estimate.method, {name: value for name, value in (options or {}).items() if name in known.options})
     folds = CutoffFolds.like(problem) if choice is None else choice.folds.of_problem(problem)
-    finest = _SIDES[-1] * cutoff
+    finest = _CUTOFF_FACTORS[-1] * cutoff
     whole = folds.whole and folds.averaged_by(finest) == 1
     here = problem.regression if whole else folds.at(float(cutoff), finest)
     own = method == estimate.method
     start = estimate.values if whole and own else None if here is None else _values(problem, here, method, chosen)
-    found = [(share * cutoff, moved) for share in _SIDES if (fold := folds.at(share * cutoff, finest)) is not None
+    found = [(share * cutoff, moved) for share in _CUTOFF_FACTORS
+             if (fold := folds.at(share * cutoff, finest)) is not None
              and (moved := _values(problem, fold, method, chosen)) is not None]
     if here is None or start is None or not found:
         return None

@@ -35,7 +35,7 @@ _REPEATED_ROWS = 96  # recorded rows that are taken again
 _WEAK_RELATIVE_STD = 0.3  # deviation as a share of the parameter's size, above which it is weak
 _NEGLIGIBLE_PERCENT = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
 _SMALL_PARAMETER = 0.2  # share of the usual size of its kind below which a parameter counts as small
-_HELPS = 1.5  # a motion helps when it makes the deviation so many times smaller
+_MIN_IMPROVEMENT = 1.5  # factor by which a motion must reduce the standard error to be recommended
 _SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are rounding
 
 
@@ -233,7 +233,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
             joints, kind, best = (thorough,), "more", wide
         if float(everything[place]) < best / 10.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
-        if best * _HELPS < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
+        if best * _MIN_IMPROVEMENT < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
             found[int(i)] = Remedy(joints, kind, best / float(now[i]), _advice(joints, kind, motions, problem, int(i)))
     return found
 

@@ -17,7 +17,7 @@ from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, listed
 
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
-_USED = 0.9  # share of a limit above which it counts as used
+_USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as used
 STANDSTILL_SPEED = 0.03  # share of a joint's RMS speed below which it does not move
 STANDSTILL_SECONDS = 0.1  # s: a joint that stays below that speed as long stands still, one that reverses does not
 MIN_MOVING_SHARE = 0.2  # share of the rows in motion below which a joint is tested on all its rows
@@ -87,7 +87,7 @@ class JointMotion:
         A limit that is used to nine tenths counts as fully used.
         """
         def below(used: float, limit: float | None) -> bool:
-            return limit is None or used < _USED * limit
+            return limit is None or used < _USED_LIMIT_SHARE * limit
 
         possible = {"wider": below(self.range, self._width()), "faster": below(self.speed, self.velocity_limit),
                     "harder": below(self.acceleration, self.acceleration_limit) and below(self.torque,
@@ -123,7 +123,7 @@ class JointMotion:
         """Return advice for a joint that already reaches its limits."""
         used, limit = {"wider": (self.range, self._width()), "faster": (self.speed, self.velocity_limit),
                        "harder": (self.torque, self.torque_limit)}.get(kind, (0.0, None))
-        if kind == "harder" and limit is not None and used < _USED * limit:
+        if kind == "harder" and limit is not None and used < _USED_LIMIT_SHARE * limit:
             used, limit = self.acceleration, self.acceleration_limit
         evidence = {} if limit is None else {"reached": used, "limit": limit}
         return Note("record-longer", f"{joint_label(self.joint)} already uses its limits; record longer, in "

@@ -27,7 +27,7 @@ _FALL_RATE = 500.0  # Hz: rows of a fall
 _INTEGRATOR_STEPS = (1e-3, 2e-4, 5e-5)  # s: of the integrator, the next one when energy seems to grow
 _MAX_ENERGY_GROWTH = 1e-3  # share of the energy in play by which integration may let it grow
 _FALL_POSTURES = 200  # among which a fall begins where gravity pulls hardest
-_FASTEST = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
+_MAX_FREE_FALL_SPEED = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
 POSTURES = 2000  # in which the inertia matrix of an estimate is tested
 _FORCE_ROWS = 1500  # of a log along which forces are compared
 _IDENTIFIED, _FILE = "identified", "robot's file"
@@ -164,7 +164,8 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
     rows = max(2, round(_FALL_PIECE * _FALL_RATE))
     still = np.zeros((rows + 1, model.dof))
     reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _FALL_RATE)
-    unheeded = Reference(reference.q, np.full_like(still, 0.1 * _FASTEST), still, _FALL_RATE)  # its speed is the limit
+    # Its speed is the limit.
+    unheeded = Reference(reference.q, np.full_like(still, 0.1 * _MAX_FREE_FALL_SPEED), still, _FALL_RATE)
     state, parts, diverged = np.array([posture, np.zeros(model.dof)]), [], ""
     try:
         widths = dry_elements(model, theta, reference, min(step, 1.0 / _FALL_RATE))[1]

@@ -23,7 +23,7 @@ from dynid.threads import one_blas_thread
 from dynid.validate.counted import Counted, MovingErrors, counted, moving_errors
 from dynid.validate.sampled_rows import RowChoice
 
-_CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
+_CONSTANT_TORQUE_SHARE = 1e-24  # share of a torque's power below which its variation is rounding
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _fit(name: str, sums: Array, variation: float) -> TorqueFit:
     power, _, misfit, product, own, rows = (float(x) for x in sums)
     if rows < 1:
         return TorqueFit(name, 0, None, None, None, None, None)
-    varies = power > 0 and variation > _CONSTANT * power
+    varies = power > 0 and variation > _CONSTANT_TORQUE_SHARE * power
     return TorqueFit(name, int(rows), finite(100.0 * np.sqrt(misfit / power)) if power > 0 else None,
                      finite(np.sqrt(misfit / rows)), finite(1.0 - misfit / variation) if varies else None,
                      finite(product / own) if own > 0 else None, finite(np.sqrt(power / rows)))

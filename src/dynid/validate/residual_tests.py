@@ -34,15 +34,15 @@ from dynid.validate.words import joint_label, sentence
 Shape = Literal["normal", "outliers", "two-humps"]
 
 _PORTMANTEAU_LAGS = 20  # of the portmanteau statistic
-_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
+_AUTOREGRESSION_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
 _WHITENESS_LEVEL = 1e-3  # probability below which whiteness is refused
 COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
 _MIN_EXPLAINED = 0.2  # share of the residual a candidate has to explain to be named
 _NEARLY_ALL = 0.8  # share of what the joint's own equations leave that names it as well
-_STRENGTH = 12.0  # and its F statistic
-_RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
-_CERTAIN = 1000.0
-_AGREED = 0.7  # and the share of the blocks of time left out that it explains
+_MIN_F_STATISTIC = 12.0  # and its F statistic
+_MIN_TORQUE_SHARE = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
+_CERTAIN_F_STATISTIC = 1000.0
+_MIN_BLOCK_SHARE = 0.7  # and the share of the blocks of time left out that it explains
 MAX_LAGS_KEPT = 200  # lags kept for plots
 
 
@@ -210,12 +210,13 @@ def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) 
 def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and
     enough of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
-    certain = fit.strength > _CERTAIN
-    relevant = _RELEVANT * (0.5 if certain else 1.0)
+    certain = fit.strength > _CERTAIN_F_STATISTIC
+    relevant = _MIN_TORQUE_SHARE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
         relevant *= worth_of_delay(fit.coefficient or 0.0, held)
     followed = fit.left_out > _MIN_EXPLAINED or (certain and fit.of_own > _NEARLY_ALL)
-    return followed and fit.strength > _STRENGTH and fit.torque > relevant * torque and fit.blocks >= _AGREED
+    return (followed and fit.strength > _MIN_F_STATISTIC and fit.torque > relevant * torque
+            and fit.blocks >= _MIN_BLOCK_SHARE)
 
 
 def filter_memory(samples: Samples) -> int:
@@ -256,7 +257,7 @@ def whiteness(
     degrees = min(lags, longest // step - 1, rows // (3 * step))
     if degrees < 2:
         return None
-    reach = min(longest - 1, max(degrees, _ORDER, _PORTMANTEAU_LAGS) * step)
+    reach = min(longest - 1, max(degrees, _AUTOREGRESSION_ORDER, _PORTMANTEAU_LAGS) * step)
     rho = autocorrelation(series, j, reach)
     if rho is None:
         return None
@@ -264,7 +265,7 @@ def whiteness(
     at = np.arange(1, degrees + 1)
     statistic = independent * (independent + 2.0) * float(np.sum(rho[at * step] ** 2 / (independent - at)))
     p_value = _chi_square_tail(degrees, statistic)
-    order = min(_ORDER, degrees)
+    order = min(_AUTOREGRESSION_ORDER, degrees)
     past = rho[np.arange(order + 1) * step]
     # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
     diagonal = past[:order].copy()

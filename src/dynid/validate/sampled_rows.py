@@ -22,7 +22,7 @@ from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
 BLOCKS = 8  # stretches of time that are left out in turn
-_GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
+_BACKLASH_OF_RANGE = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def take_rows(
 def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> SampledRows:
     """Return the chosen rows of one log."""
     samples, layout = choice.equations.logs[log], choice.equations.layout
-    gaps = _GAP * np.ptp(samples.q, axis=0)
+    gaps = _BACKLASH_OF_RANGE * np.ptp(samples.q, axis=0)
     pieces = [(piece, own) for piece, own in choice.taken.items() if piece.log == log and len(own)]
     motion = np.concatenate([_motion(samples, piece, gaps)[own] for piece, own in pieces])
     q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(motion, 6, axis=1))

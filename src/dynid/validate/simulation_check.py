@@ -30,8 +30,8 @@ Mode = Literal["torque-driven", "closed-loop"]
 HORIZON = 0.5  # s
 _MAX_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
 _MAX_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
-_BEGIN = 100  # steps that take as long as the beginning of a window
-_INTERPRETED = 2_000  # the same for a model that runs in a Python loop
+_STEPS_PER_WINDOW_START = 100  # steps that take as long as the beginning of a window
+_STEPS_PER_INTERPRETED_START = 2_000  # the same for a model that runs in a Python loop
 _START_ROWS = 20  # rows that give the state in which a log begins
 _INERTIA_POSTURES = 300  # of a log at which the inertia matrix is looked at
 # Smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding.
@@ -137,12 +137,12 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
     raised. Of a long log, as many windows are simulated as take about half a second.
     """
-    steps = _MAX_STEPS if can_compile(estimate.model) else _INTERPRETED
+    steps = _MAX_STEPS if can_compile(estimate.model) else _STEPS_PER_INTERPRETED_START
     found = []
     for parts, recording in logs:
         source = parts[0].source
         try:
-            per_window = horizon * max(parts[0].rate, 1.0 / _MAX_STEP) + _BEGIN
+            per_window = horizon * max(parts[0].rate, 1.0 / _MAX_STEP) + _STEPS_PER_WINDOW_START
             log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
             found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
         except (ModelError, NotPossibleError) as error:

@@ -27,7 +27,7 @@ MIN_TERM_GAIN = 0.5  # percent of the joint's error in cross-validation that a t
 MIN_TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
 
 _SIMPLE_FRICTION = ("viscous", "coulomb")
-_SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
+_DEPENDENT_SHARE = 1e-9  # share of a column that is left beside others, below which it is one of them
 
 
 @dataclass(frozen=True)
@@ -141,4 +141,5 @@ def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[in
 def _spanned(columns: Array, others: Array) -> bool:
     """Whether columns (base, k) are combinations of others (base, n)."""
     left = columns - others @ np.linalg.lstsq(others, columns, rcond=None)[0]
-    return bool(np.all(np.linalg.norm(left, axis=0) <= _SPANNED * np.maximum(np.linalg.norm(columns, axis=0), 1e-300)))
+    sizes = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    return bool(np.all(np.linalg.norm(left, axis=0) <= _DEPENDENT_SHARE * sizes))

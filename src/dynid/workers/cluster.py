@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 _ANSWER_TIMEOUT = 30  # s, for a cluster to answer
 _POLL_INTERVAL = 0.02  # s between two looks at a cluster
 _MAX_PENDING_ITEMS = 1000  # items that are out at once
-_BATCH = 200  # reports that are fetched at once
+_REPORTS_PER_FETCH = 200  # reports that are fetched at once
 
 
 class Cluster:
@@ -150,7 +150,7 @@ def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
             found.append(k)
         elif ordered:
             break
-        if len(found) == _BATCH:
+        if len(found) == _REPORTS_PER_FETCH:
             break
     return found
 

@@ -19,7 +19,7 @@ from dynid.validate.friction_shape import FrictionShape, friction_shapes
 from dynid.validate.grade import Grade
 
 _CURVE_POINTS = 3000  # of a log's curves
-_DIGITS = 6
+_CURVE_DIGITS = 6
 GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
 _BAND_STD = 2.0  # deviations on either side of friction
 
@@ -53,10 +53,10 @@ def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any
         rows = thinned_rows(np.hstack([series.measured, series.residual]), _CURVE_POINTS)
         q, dq = _at(samples, series.t[rows], samples.q), _at(samples, series.t[rows], samples.dq)
         made.append({
-            "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _DIGITS),
-            "dq": plain(dq.T, _DIGITS), "measured": plain(series.measured[rows].T, _DIGITS),
-            "predicted": plain(series.predicted[rows].T, _DIGITS),
-            "residual": plain(series.residual[rows].T, _DIGITS),
+            "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _CURVE_DIGITS),
+            "dq": plain(dq.T, _CURVE_DIGITS), "measured": plain(series.measured[rows].T, _CURVE_DIGITS),
+            "predicted": plain(series.predicted[rows].T, _CURVE_DIGITS),
+            "residual": plain(series.residual[rows].T, _CURVE_DIGITS),
             "relative_error": plain(one.relative_error), "per_joint": plain(one.relative_error_per_joint),
             **replay(found.robot, samples.t, samples.q)})
     return made
@@ -83,8 +83,8 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
 def friction_facts(one: FrictionShape) -> dict[str, Any]:
     """Return the friction of a joint over its velocity with a band of two standard errors, and the medians of the
     data."""
-    return {"joint": one.joint, "dq": plain(one.velocity, _DIGITS), "torque": plain(one.torque, _DIGITS),
-            "low": plain(one.torque - _BAND_STD * one.deviation, _DIGITS),
-            "high": plain(one.torque + _BAND_STD * one.deviation, _DIGITS),
-            "points_dq": plain(one.centres, _DIGITS), "points_torque": plain(one.medians, _DIGITS),
-            "points_low": plain(one.low, _DIGITS), "points_high": plain(one.high, _DIGITS)}
+    return {"joint": one.joint, "dq": plain(one.velocity, _CURVE_DIGITS), "torque": plain(one.torque, _CURVE_DIGITS),
+            "low": plain(one.torque - _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "high": plain(one.torque + _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "points_dq": plain(one.centres, _CURVE_DIGITS), "points_torque": plain(one.medians, _CURVE_DIGITS),
+            "points_low": plain(one.low, _CURVE_DIGITS), "points_high": plain(one.high, _CURVE_DIGITS)}

@@ -29,7 +29,8 @@ from dynid.studio.tasks.robot import tree_positions
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
-_POINTS, _REPLAY, _FRAMES, _DIGITS = 4000, 50.0, 6000, 6  # points of a plot, Hz and poses of a replay
+# points of a plot, Hz and poses of a replay
+_PLOT_POINTS, _REPLAY_HZ, _MAX_REPLAY_POSES, _PLOT_DIGITS = 4000, 50.0, 6000, 6
 
 
 def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
@@ -135,7 +136,7 @@ def _columns_of(layout: LogLayout, signal: str) -> Any:
 def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
     """Return a recording as plain data."""
     dq = speeds(recording)
-    rows = thinned_rows(np.hstack([recording.q, recording.tau]), _POINTS)
+    rows = thinned_rows(np.hstack([recording.q, recording.tau]), _PLOT_POINTS)
     findings = marks(recording, dq)
     present = ["position", "torque", *(name for name in ("reference", "wrench", "temperature", "motor_position",
                "sensed_torque", "target_torque", "target_current") if getattr(recording, name) is not None)]
@@ -147,9 +148,9 @@ def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
         "dropped": recording.dropped,
         "dropped_rows": [{"file": Path(one.file).name, "row": one.row, "why": one.why}
                          for one in recording.dropped_rows],
-        "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _DIGITS),
-        "dq": plain(dq[rows].T, _DIGITS), "tau": plain(recording.tau[rows].T, _DIGITS),
-        "reference": None if recording.reference is None else plain(recording.reference[rows].T, _DIGITS),
+        "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _PLOT_DIGITS),
+        "dq": plain(dq[rows].T, _PLOT_DIGITS), "tau": plain(recording.tau[rows].T, _PLOT_DIGITS),
+        "reference": None if recording.reference is None else plain(recording.reference[rows].T, _PLOT_DIGITS),
         **replay(robot, recording.t, recording.q), "marks": findings,
         "standstill": standstill(recording, dq, robot),
         "findings": [{"code": one["kind"], "text": one["sentence"]} for one in findings]}
@@ -158,10 +159,10 @@ def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
 def replay(robot: Robot, t: Array, q: Array) -> dict[str, Any]:
     """Return positions of all joints of the tree at up to 50 Hz, one row per time, None where loops do not close; t
     and q have shapes (samples,) and (samples, dof)."""
-    step = max(1.0 / _REPLAY, (t[-1] - t[0]) / _FRAMES)
+    step = max(1.0 / _REPLAY_HZ, (t[-1] - t[0]) / _MAX_REPLAY_POSES)
     at = np.unique(np.searchsorted(t, np.arange(t[0], t[-1], step)).clip(0, len(t) - 1))
     try:
         poses = tree_positions(robot, np.ascontiguousarray(q[at]))
     except (DynidError, RecordingError):
         return {"t_replay": None, "q_tree": None}
-    return {"t_replay": plain(t[at], 9), "q_tree": plain(poses, _DIGITS)}
+    return {"t_replay": plain(t[at], 9), "q_tree": plain(poses, _PLOT_DIGITS)}

@@ -19,8 +19,10 @@ GAP_INTERVALS = 5.0  # intervals
 _MIN_SLOW_TIME = 0.1  # s below which slow motion is a turning point, no stretch
 _MIN_REST_TIME = 0.25  # s that every joint stands still
 MAX_MARKS = 200  # marks of one kind
-_WEIGHS = 0.05  # of a joint's largest torque that gravity has to make, for its torque at rest to say something
-_NONE, _WRONG = 0.25, -0.25  # share of gravity in the torque at rest: hardly any, or with the wrong sign
+# of a joint's largest torque that gravity has to make, for its torque at rest to say something
+_MIN_GRAVITY_SHARE = 0.05
+# share of gravity in the torque at rest: hardly any, or with the wrong sign
+_NO_GRAVITY_SHARE, _WRONG_SIGN_SHARE = 0.25, -0.25
 
 
 def speeds(recording: Recording) -> Array:
@@ -111,14 +113,14 @@ def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] 
     top = np.abs(recording.tau).max(axis=0)
     for j, name in enumerate(recording.joints):
         power = float(weight[:, j] @ weight[:, j])
-        loaded = np.sqrt(power / len(weight)) > _WEIGHS * top[j] > 0.0
+        loaded = np.sqrt(power / len(weight)) > _MIN_GRAVITY_SHARE * top[j] > 0.0
         share = float(tau[:, j] @ weight[:, j]) / power if loaded else None
         joints.append({"name": name, "torque": plain(tau[:, j].mean()), "gravity": plain(weight[:, j].mean()),
                        "share": share})
-        if share is not None and share < _WRONG:
+        if share is not None and share < _WRONG_SIGN_SHARE:
             said.append(f"the torque of {name} at rest has the opposite sign of gravity: set torque_sign to -1, or "
                         "sign to -1 if its position is reversed too")
-        elif share is not None and share < _NONE:
+        elif share is not None and share < _NO_GRAVITY_SHARE:
             said.append(f"the torque of {name} at rest contains almost no gravity torque: check whether the driver "
                         "removes it")
     sentence = "; ".join(said) or "the torques at rest agree with the weight of the robot"

@@ -30,14 +30,14 @@ from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
-_RATE, _POINTS, _DIGITS, _LONGEST, _TICK = 100.0, 2000, 6, 3600.0, 0.5
+_PLOT_HZ, _PLOT_POINTS, _PLOT_DIGITS, _MAX_SECONDS, _PROGRESS_SECONDS = 100.0, 2000, 6, 3600.0, 0.5
 
 
 def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Design a motion for the robot of the run, inside its limits. Return the id of the result."""
     settings = run_settings(bounds, logs=False)
     request, command = _request(params, settings.robot, bounds)
-    live = _Live(voice, request.search.budget or _LONGEST)
+    live = _Live(voice, request.search.budget or _MAX_SECONDS)
     with bounds.trusting(settings.robot):
         robot = make_robot(settings)
         with live:
@@ -66,7 +66,7 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
         return float(value)
 
     duration, harmonics = number("duration", 10.0, 0.5, 600.0), int(number("harmonics", 5, 1, 50))
-    seconds, seed = number("seconds", 20.0, 0.5, _LONGEST), int(number("seed", 0, 0, 2 ** 31))
+    seconds, seed = number("seconds", 20.0, 0.5, _MAX_SECONDS), int(number("seed", 0, 0, 2 ** 31))
     kinds = params.get("friction") or []
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = next((kind for kind in kinds if kind not in FRICTION), None)
@@ -82,7 +82,7 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
              *(["--limits", str(limits)] if limits else [])]
     command = shlex.join(words)
     return MotionRequest(friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, criterion=criterion,
-                         family=family_named(family, duration, harmonics), rate=_RATE,
+                         family=family_named(family, duration, harmonics), rate=_PLOT_HZ,
                          search=Search(seconds, None, seed), command=command), command
 
 
@@ -124,7 +124,7 @@ class _Live:
     def _tick(self) -> None:
         """Report progress also while nothing better is found."""
         began = time.monotonic()
-        while not self._over.wait(_TICK):
+        while not self._over.wait(_PROGRESS_SECONDS):
             self.progress(self._sentence, min(0.99, (time.monotonic() - began) / self._budget))
 
     def _say(self, sentence: str, share: float) -> None:
@@ -147,9 +147,9 @@ class _Live:
 def _curves(data: MotionData) -> dict[str, Any]:
     """Return the motion sampled for plots and replay."""
     path = data.excitation.trajectory
-    t = np.linspace(0.0, path.duration, min(_POINTS, max(2, round(path.duration * _RATE))))
+    t = np.linspace(0.0, path.duration, min(_PLOT_POINTS, max(2, round(path.duration * _PLOT_HZ))))
     at = path.at(t)
-    return {"t": plain(t, 9), "q": plain(at.q.T, _DIGITS), "dq": plain(at.dq.T, _DIGITS),
-            "ddq": plain(at.ddq.T, _DIGITS), "joints": list(data.excitation.limits.names),
+    return {"t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
+            "ddq": plain(at.ddq.T, _PLOT_DIGITS), "joints": list(data.excitation.limits.names),
             **replay(data.robot, t, at.q), "condition": plain(data.excitation.condition),
             "limits": motion_facts(data)["limits"], "notes": list(data.notes)}

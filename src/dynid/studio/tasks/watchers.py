@@ -25,7 +25,7 @@ from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.use import loaded
 
 WATCHES = ("parameters", "payload", "contact")
-_RECENT = 50  # rows that tell which link is touched
+_ROWS_FOR_LINK = 50  # rows that tell which link is touched
 
 
 class StreamWatcher(Protocol):
@@ -173,7 +173,7 @@ class Touch:
         rows = self._rows
         if rows is None or not len(rows):
             return {}
-        recent = rows.rows(slice(-_RECENT, None))
+        recent = rows.rows(slice(-_ROWS_FOR_LINK, None))
         active = bool(recent.touched[-1])
         if not active:
             return {"contact": {"active": False, "link": None, "point": None, "force": None, "force_std": None}}

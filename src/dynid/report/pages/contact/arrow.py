@@ -14,7 +14,7 @@ from dynid.report.pages.contact.data import ContactData
 from dynid.report.section import Section
 
 MAX_ARROWS_SHOWN = 6  # contacts, the strongest
-_LENGTH = 0.35  # of the robot's size, of the longest arrow
+_LONGEST_ARROW_SHARE = 0.35  # of the robot's size, of the longest arrow
 
 
 def gather(data: ContactData) -> Mapping[str, Any] | None:
@@ -38,7 +38,7 @@ def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
         frames = geometry.joint_frames(robot, poses)
         size = geometry.robot_size(frames, poses)
         lines, at = geometry.link_lines(robot, poses), poses[robot.body_names.index(one.link)][:3, 3]
-        arrow = geometry.arrow(at, one.link_wrench[:3] * (_LENGTH * size / max(longest, 1e-9)))
+        arrow = geometry.arrow(at, one.link_wrench[:3] * (_LONGEST_ARROW_SHARE * size / max(longest, 1e-9)))
         name = f"{one.start:.2f} s, {np.linalg.norm(one.link_wrench[:3]):.3g} N on {one.link}"
         own = {"legendgroup": str(k), **({"visible": "legendonly"} if k else {})}
         color = VERMILION if k == 0 else SERIES[k % len(SERIES)]

@@ -33,7 +33,7 @@ from dynid.report.words import count, number
 PARAMETERS = 12  # drawn, those that moved most in their deviations
 COLUMNS = 8  # steps in the table
 STEPS = 10  # whose motion can be chosen
-_DECADE = 10.0  # times the smallest above which an axis is logarithmic
+_RATIO_FOR_LOG_AXIS = 10.0  # times the smallest above which an axis is logarithmic
 _BAND_STD = 2.0  # deviations of the last step
 
 
@@ -117,7 +117,7 @@ def _share_axis(words: str, values: Array) -> dict[str, Any]:
     """Return an axis from zero if percentages are of similar size, else a logarithmic one."""
     good = values[np.isfinite(values) & (values > 0)]
     low, high = (float(good.min()), float(good.max())) if len(good) else (1.0, 1.0)
-    return log_axis(words, low, high) if high > _DECADE * low else axis(words, rangemode="tozero")
+    return log_axis(words, low, high) if high > _RATIO_FOR_LOG_AXIS * low else axis(words, rangemode="tozero")
 
 
 def motion_figures(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> list[Figure]:

@@ -20,7 +20,7 @@ from dynid.validate import JointTests, Whiteness
 POINTS = 2000
 _HISTOGRAM_BINS = 60  # of the histogram
 MIN_SPECTRUM_ROWS = 32  # rows below which a spectrum says nothing
-_FREQUENCIES = 250
+_MAX_FREQUENCIES = 250
 _WELCH_ROWS = 4096  # rows of Welch's windows at most
 
 
@@ -131,9 +131,9 @@ def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | 
 
 def _fewer(f: Array, power: Array) -> tuple[Array, Array]:
     """Return means over bins of equal width on a logarithmic axis, if there are more points than a plot can show."""
-    if len(f) <= _FREQUENCIES:
+    if len(f) <= _MAX_FREQUENCIES:
         return f, power
-    edges = np.unique(np.geomspace(1, len(f), _FREQUENCIES).astype(int) - 1)
+    edges = np.unique(np.geomspace(1, len(f), _MAX_FREQUENCIES).astype(int) - 1)
     counts = np.diff(np.append(edges, len(f)))
     return np.add.reduceat(f, edges) / counts, np.add.reduceat(power, edges, axis=0) / counts[:, None]
 

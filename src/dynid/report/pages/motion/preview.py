@@ -17,7 +17,7 @@ from dynid.report.section import Section
 from dynid.report.words import number
 from dynid.robot import BASE, Robot
 
-_FRAMES = 60
+_ANIMATION_FRAMES = 60
 _PATH_POINTS = 400  # of the last link's way, which is drawn finer than the frames
 _MAX_FRAME_TIME = 200.0  # ms of one frame
 _PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
@@ -25,7 +25,7 @@ _PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
 
 def gather(data: MotionData) -> Mapping[str, Any]:
     robot, whole = data.robot, data.excitation.trajectory
-    t = np.linspace(0.0, whole.duration, _FRAMES)
+    t = np.linspace(0.0, whole.duration, _ANIMATION_FRAMES)
     postures = forward_kinematics(robot, whole.at(t).q)
     fine = forward_kinematics(robot, whole.at(np.linspace(0.0, whole.duration, _PATH_POINTS)).q)
     tip = np.array([geometry.last_point(geometry.link_lines(robot, poses)) for poses in fine])
