@@ -87,7 +87,7 @@ class ExternalWrench:
         self.estimate, self.robot, self.axes = estimate, model.robot, axes
         if frame is not None and model.robot.frame(frame).body == BASE:
             raise ModelError(f"a wrench on frame '{frame}' of the base causes no joint torque",
-                             "choose a frame that moves")
+                             "choose a frame that moves", code="frame-of-the-base")
         self.frame = mounting_frame(model.robot, frame)
         if axes is not None:
             model.robot.frame(axes)

@@ -96,7 +96,8 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
                          "check whether it is another robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
-                         f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints")
+                         f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",
+                         code="torque-not-measured")
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:

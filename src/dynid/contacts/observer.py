@@ -50,7 +50,8 @@ class FilterOptions:
 
     def __post_init__(self) -> None:
         if self.way not in WAYS:
-            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.way}'")
+            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.way}'",
+                             code="unknown-observer")
         check_quantity(WINDOW, self.window, "the window of an observer", ModelError)
         check_quantity(RATE, self.rate, "the rate of the samples", ModelError)
 
@@ -208,5 +209,6 @@ def parameter_covariance(estimate: Estimate) -> Array:
     if found.shape != (len(estimate.values),) * 2 or not np.isfinite(found).all() or not np.diag(found).any():
         raise ModelError("the result has no covariance of its parameters, so the forces would have no standard "
                          "deviation",
-                         "identify with a method that provides it, such as --method wls, and give that result")
+                         "identify with a method that provides it, such as --method wls, and give that result",
+                         code="no-covariance")
     return found

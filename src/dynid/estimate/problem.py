@@ -77,7 +77,8 @@ class Problem:
             object.__setattr__(self, "places", tuple(range(len(self.data))))
         if self.data and not self.is_excerpt and rows_of(self.data) != self.regression.rows:
             raise ModelError(f"the compressed regression has {sum(self.regression.rows)} equations, but the data have "
-                             f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression")
+                             f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression",
+                             code="data-of-another-regression")
 
     def whole(self) -> Problem:
         """Return the same problem with all data in memory, for methods that need the rows again."""

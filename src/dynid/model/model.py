@@ -107,12 +107,12 @@ class Model:
     @cached_property
     def structure(self) -> Bools:
         """structure[j, c]: parameter c can show in the torque of joint j (dof, parameters)."""
-        probe = probing_motion(self.robot, 2)
+        q, dq, ddq = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for term, columns in self.parts:
-            entries = term.entries(self.robot, *probe)
+            entries = term.entries(self.robot, q, dq, ddq)
             if isinstance(term, HasHistory):
-                entries = term.remembered(self.robot, *probe, np.ones((2, term.channels(self.robot))))
+                entries = term.remembered(self.robot, q, dq, ddq, np.ones((2, term.channels(self.robot))))
             for joint, parameter, _ in entries:
                 found[joint, columns[parameter]] = True
         return found

@@ -243,7 +243,8 @@ class Online(Streamed):
             if math.isnan(self.last_stamp):
                 raise ModelError(f"method '{self.method}' needs the commanded positions of every sample: "
                                  "feed(t, q, tau, reference); in a log map their columns (`--set log.reference=[...]`),"
-                                 f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques")
+                                 f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques",
+                                 code="no-reference")
             reference = np.full(np.shape(q), np.nan)
         return self._feed.push(*fed_samples(t, q, tau, self.model.dof, reference))
 

@@ -95,7 +95,7 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a mass in kg and a distance in m above zero, got "
-                             f"{given}")
+                             f"{given}", code="bad-largest-load")
         return float(given[0]), float(given[1])
     lever = load_lever(robot, frame)
     torque = float(training_torques(estimate).max(initial=0.0))

@@ -67,7 +67,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     for log in parts:
         if log.wrench is None:
             raise ModelError(f"{log.source} has no wrench of a force-torque sensor",
-                             "map its six columns with --set 'log.wrench=[...]'")
+                             "map its six columns with --set 'log.wrench=[...]'", code="no-wrench")
     rows = [log.keep.any(axis=1) for log in parts]
     columns = np.concatenate([wrench_columns(robot, name, log)[keep] for log, keep in zip(parts, rows, strict=True)])
     measured = np.concatenate([np.asarray(log.wrench)[keep] for log, keep in zip(parts, rows, strict=True)])
@@ -135,7 +135,7 @@ def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
     spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)
     if spread[-1] < _MIN_DIRECTION_SHARE * max(float(spread[0]), 1e-300):
         raise NotPossibleError("the sensor does not rotate enough to distinguish its bias from the weight of the load",
-                               "record at least four different orientations")
+                               "record at least four different orientations", code="sensor-rotates-too-little")
     matrix = np.linalg.lstsq(known, measured[:, :3], rcond=None)[0][:3].T
     left, _, right = np.linalg.svd(matrix)
     sign = 1.0 if np.linalg.det(left @ right) > 0 else -1.0
@@ -212,7 +212,7 @@ def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
     covariance."""
     if first.frame != second.frame:
         raise ModelError(f"one load is attached to '{first.frame}', the other to '{second.frame}'",
-                         "use one frame for both")
+                         "use one frame for both", code="frames-differ")
     gain = first.covariance @ np.linalg.pinv(first.covariance + second.covariance, hermitian=True, rcond=1e-14)
     keep = np.eye(10) - gain
     theta = first.free + gain @ (second.free - first.free)

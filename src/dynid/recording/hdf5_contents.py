@@ -53,7 +53,7 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
 def elsewhere(path: Path, name: str) -> RecordingError:
     """The error of a file part of which lies in another one."""
     return RecordingError(f"{path}: '{name[:80]}' refers to data in other files, which are not read",
-                          "write all arrays into one file")
+                          "write all arrays into one file", code="data-outside")
 
 
 class Hdf5Dataset:

@@ -33,7 +33,7 @@ class Decimation:
         if self.factor < 1 or self.stages < 1 or self.order < 1 or not 0.0 < self.share <= 1.0:
             raise RecordingError(f"decimation needs factor, stages and order of at least 1 and a share of the Nyquist "
                                  f"frequency between 0 and 1, got {self.factor}, {self.stages}, {self.order} and "
-                                 f"{self.share:g}")
+                                 f"{self.share:g}", code="bad-decimation")
 
     @property
     def total(self) -> int:
@@ -121,7 +121,7 @@ class Samples:
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise RecordingError(f"{self.source}: a slice must have a step of 1, got {step}; use "
-                                 f"`samples.every({step})`")
+                                 f"`samples.every({step})`", code="bad-slice")
         stop = max(start, stop)
         return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
 

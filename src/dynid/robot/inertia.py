@@ -33,7 +33,8 @@ _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
 def _ten(parameters: ArrayLike) -> Array:
     ten = np.asarray(parameters, dtype=float)
     if ten.ndim == 0 or ten.shape[-1] != 10:
-        raise ModelError(f"a body has ten inertial numbers ({' '.join(NAMES)}), got shape {ten.shape}")
+        raise ModelError(f"a body has ten inertial numbers ({' '.join(NAMES)}), got shape {ten.shape}",
+                         code="bad-inertias")
     return ten
 
 
@@ -159,7 +160,7 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
         upper = np.linalg.cholesky(pseudo[..., ::-1, ::-1])[..., ::-1, ::-1]
     except np.linalg.LinAlgError:
         raise ModelError("log-Cholesky coordinates exist only for physically consistent bodies: this "
-                         "pseudo-inertia is not positive definite") from None
+                         "pseudo-inertia is not positive definite", code="not-consistent") from None
     last = upper[..., 3, 3]
     u = upper / last[..., None, None]
     return np.stack([np.log(last), np.log(u[..., 0, 0]), np.log(u[..., 1, 1]), np.log(u[..., 2, 2]),

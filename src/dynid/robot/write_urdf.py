@@ -57,7 +57,8 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         try:
             plain = text.decode(encoding)
         except (LookupError, UnicodeDecodeError):
-            raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}") from None
+            raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}",
+                             code="bad-encoding") from None
         return _write(plain, robot, inertias, wanted, unchecked, tell).encode(encoding)
     return _write(text, robot, inertias, wanted, unchecked, tell)
 

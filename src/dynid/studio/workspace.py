@@ -291,7 +291,7 @@ def claim(folder: Path) -> IO[str]:
             raise DynidError(f"{folder} is not empty and is not a folder of the studio, so the studio does not write "
                              "there",
                              "give a new or empty folder with --folder; one that an earlier version of the studio "
-                             f"made can be used after: touch {marker}")
+                             f"made can be used after: touch {marker}", code="not-a-studio-folder")
         handle = os.open(marker, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     file = os.fdopen(handle, "r+", encoding="utf-8")
     try:
@@ -301,7 +301,8 @@ def claim(folder: Path) -> IO[str]:
         pass
     except OSError:
         file.close()
-        raise DynidError(f"another studio is using {folder}", "use that one, or give another --folder") from None
+        raise DynidError(f"another studio is using {folder}", "use that one, or give another --folder",
+                         code="studio-in-use") from None
     if not file.read(1):
         file.write(_MARKER_TEXT)
         file.flush()

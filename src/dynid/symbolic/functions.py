@@ -78,7 +78,7 @@ def friction(w: Writer) -> list[Output]:
 def step(w: Writer) -> list[Output]:
     """Memory of the terms at a sample from that of the previous sample; it is zero at the start."""
     if not w.plan.remembers:
-        raise ModelError("no term of the model has a memory, so there is no 'step' to generate")
+        raise ModelError("no term of the model has a memory, so there is no 'step' to generate", code="no-memory")
     names = ("q_before", "dq_before", "memory_before")
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
@@ -138,7 +138,7 @@ def following(w: Writer) -> list[Output]:
     """Positions of the joints that loops determine; given positions are improved by a Newton step."""
     if not w.plan.follow:
         raise ModelError(f"robot '{w.plan.robot.name}' has no joints that depend on loops, so there is no 'following' "
-                         "to generate")
+                         "to generate", code="no-dependent-joints")
     if w.plan.solved:
         return [_vector("found", w.q_follow)]
     return [_vector("found", add(w.q_follow, w.of_loops(w.plan.loops.correction)))]

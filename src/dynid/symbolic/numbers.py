@@ -209,7 +209,7 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
         raise NotPossibleError("no closed form is known for the joints "
                                f"that depend on the loops {names} of "
                                f"robot '{plan.robot.name}'",
-                               "use following = 'given', which makes their positions an input")
+                               "use following = 'given', which makes their positions an input", code="no-closed-form")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
     for name in ("closed_postures", "explicit"):  # found already
         if name in plan.__dict__:
@@ -272,7 +272,8 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
                 raise ModelError(f"term '{kind}' has a memory but no method that "
                                  "updates it from sample to sample, so it cannot be "
                                  "written as code", "give it a method `step`, or "
-                                                                                      "remove it")
+                                                                                      "remove it",
+                                 code="memory-without-step")
             found.append(term)
     return tuple(found)
 

@@ -138,7 +138,7 @@ class Program:
         if self.online or self.observer:
             what, instead = (ONLINE, "dynid.Online") if self.online else (OBSERVER, "dynid.ExternalWrench")
             raise ModelError(f"the functions of '{what}' are written in C, not in {language}",
-                             f"leave them out, or use {instead}")
+                             f"leave them out, or use {instead}", code="only-in-c")
         return self
 
     def casadi(self) -> dict[str, Any]:
@@ -179,7 +179,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     """
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
     if following not in ("auto", "given", "solved"):
-        raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'")
+        raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'",
+                         code="bad-following")
     if parameters not in ("fixed", "base", "full"):
         raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
@@ -219,7 +220,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
-                             "generate with parameters 'base' or 'full'")
+                             "generate with parameters 'base' or 'full'", code="parameters-fixed")
 
 
 def _cost(plan: ModelLayout, base: BaseParameters) -> int:
@@ -233,5 +234,5 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
         raise ModelError(f"parameters are 'fixed', but robot '{model.robot.name}' gives no value of '{missing}'",
-                         "identify it and give the result, or generate with parameters 'base'")
+                         "identify it and give the result, or generate with parameters 'base'", code="no-value")
     return nominal

@@ -145,7 +145,8 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     else:
         posture = np.asarray(start, dtype=float)
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():
-            raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}")
+            raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}",
+                             code="bad-shape")
     found: FreeFall | None = None
     for step in _INTEGRATOR_STEPS:
         found = _fall(own, values, bodies, posture, seconds, friction, step)
@@ -217,7 +218,7 @@ def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion:
     """
     own = _made_from_a_robot(model, "reaction forces at joints")
     if not sets:
-        raise ModelError("there are no parameter sets to compare")
+        raise ModelError("there are no parameter sets to compare", code="no-parameter-sets")
     wrenches = np.array([dynamics.link_wrenches(own.robot, own.body_numbers(theta), motion.q, motion.dq, motion.ddq)
                          for theta in sets.values()])
     forces, moments = (np.linalg.norm(part, axis=-1) for part in (wrenches[..., :3], wrenches[..., 3:]))

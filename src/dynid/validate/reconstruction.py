@@ -141,10 +141,10 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
     for part in parts:
         if part.dof != estimate.model.dof:
             raise ModelError(f"{part.source} has {part.dof} joints, but the estimate belongs to a model with "
-                             f"{estimate.model.dof}")
+                             f"{estimate.model.dof}", code="joints-do-not-fit")
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
-        raise NotPossibleError("there are no samples to compare the estimate with")
+        raise NotPossibleError("there are no samples to compare the estimate with", code="no-samples")
     equations = equations if equations is not None and equations.logs == parts else None
     choice, entries = RowChoice.of(estimate, parts, equations), dict[Piece, Array]()
 

@@ -127,7 +127,8 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
     security = None
     if tls is not None:
         if not address.startswith("tls://"):
-            raise DynidError(f"TLS needs a scheduler whose address begins with tls://, got {address}")
+            raise DynidError(f"TLS needs a scheduler whose address begins with tls://, got {address}",
+                             code="tls-without-tls-address")
         for name in tls:
             if not os.access(name, os.R_OK):
                 raise DynidError(f"the TLS file {name} cannot be read; give the PEM files of the authority, of the "
@@ -139,7 +140,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
         return Client(address, timeout=_ANSWER_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # two of Dask, without certificates
         words = " ".join(str(error).split()) or type(error).__name__
-        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}") from None
+        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}", code="no-scheduler") from None
 
 
 def _done(futures: dict[int, Any], ordered: bool) -> list[int]:

@@ -64,7 +64,8 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
         window = 2 * round((chosen.window * rate - 1.0) / 2.0) + 1
         if window <= chosen.order:
             raise NotPossibleError(f"{source}: a window of {chosen.window:g} s contains {window} samples at {rate:g} "
-                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer window")
+                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer window",
+                                   code="window-too-short")
         cutoff = cutoff or savitzky_golay_cutoff(window, rate, chosen.order)
     elif cutoff is None and spectrum is not None:
         cutoff = spectrum.common
@@ -108,4 +109,4 @@ def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> t
 def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:
     if cutoff >= 0.5 * rate * (1.0 - RATE_ROUNDING):
         raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, but "
-                               f"the log has {rate:g} Hz; give a lower one")
+                               f"the log has {rate:g} Hz; give a lower one", code="cutoff-above-rate")

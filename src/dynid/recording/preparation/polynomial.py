@@ -57,7 +57,8 @@ class PolynomialKernel:
         for f in self.suppress:
             if not f * self.window >= 1.0:
                 raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, because it "
-                                       f"contains less than one period; give a window of at least {1.0 / f:.4g} s")
+                                       f"contains less than one period; give a window of at least {1.0 / f:.4g} s",
+                                       code="window-too-short")
 
     def polynomials(self, highest: int) -> tuple[Polynomial, ...]:
         """Polynomials of x, orthonormal in the weight, of degree 0 to `highest`."""

@@ -74,7 +74,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     if rate is not None and rate < 0.9 / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
                              f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to reduce the "
-                             "number of rows")
+                             "number of rows", code="grid-too-coarse")
     if rate is not None and rate > _MAX_REFINEMENT / typical:
         raise RecordingError(
             f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer than the "

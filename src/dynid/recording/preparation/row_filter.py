@@ -82,7 +82,7 @@ class RowFilter:
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
             raise NotPossibleError("an energy window has no kernel that suppresses a frequency; use equations = "
-                                   "'power', or remove 'suppress'")
+                                   "'power', or remove 'suppress'", code="no-kernel")
         if round(window * rate) < 2:
             raise NotPossibleError(f"a window of {window:.4g} s contains less than two samples at {rate:g} Hz; give a "
                                    "longer one")

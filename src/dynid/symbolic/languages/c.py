@@ -38,7 +38,7 @@ def header(program: Program, real: Literal["double", "float"] = "double", batch:
         raise ModelError(f"the batch size is 1, 4 or 8 samples, not {batch}")
     if batch > 1 and (program.online or program.observer):
         what = "online update" if program.online else "momentum observer"
-        raise ModelError(f"the {what} processes one sample at a time, not {batch}")
+        raise ModelError(f"the {what} processes one sample at a time, not {batch}", code="one-sample-at-a-time")
     name = identifier(program.name)
     guard = f"{name.upper()}_{real.upper()}{batch if batch > 1 else ''}_H"
     parts = [_about(program, name, real, batch), f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n"]

@@ -57,7 +57,7 @@ def momentum_observer(functions: Sequence[Function], name: str, real: str, joint
     sizes = dict([*momentum.inputs, *friction.inputs])
     if "ddq" in sizes:
         raise ModelError("the momentum observer does not know accelerations, on which friction from load depends",
-                         "leave out 'observer', or the friction that depends on load")
+                         "leave out 'observer', or the friction that depends on load", code="load-dependent-friction")
     order = [one for one in ("q", "q_follow", "dq", "memory", "p") if one in sizes]
     return _TEXT.format(name=name, real=real, n=joints, half="0.5f" if real == "float" else "0.5",
                         arguments=", ".join(f"const {real} {one}[{sizes[one]}]" for one in order),
