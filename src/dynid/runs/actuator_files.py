@@ -91,11 +91,11 @@ def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Pa
                          f"{', '.join(posterior.joints)}", "export with the file that was identified", "other-joints")
     joints, losses = posterior.simulated(x)
     joints = with_drives(with_effort_limits(joints, robot), drive_tables(options.drives))
-    inertias = robot.inertias.copy()
-    inertias[:robot.dof] *= posterior.link_scales(x)[:, None]
+    inertias, scales = robot.inertias.copy(), posterior.link_scales(x)
+    inertias[:robot.dof] *= scales[:, None]
     return export_joints(robot, inertias, joints, losses, output, options.target,
                          source=source_file(options, settings.robot), notes=posterior.notes,
-                         isaaclab_friction=options.isaaclab_friction)
+                         has_identified_links=bool(np.any(scales != 1.0)), isaaclab_friction=options.isaaclab_friction)
 
 
 def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions,

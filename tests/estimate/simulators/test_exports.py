@@ -21,6 +21,9 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.simulators.exports import export_joints
+from dynid.estimate.simulators.friction_fit import TorqueLoss
+from dynid.estimate.simulators.joint_values import SimulatedJoint
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
@@ -381,3 +384,27 @@ def test_a_closed_chain_goes_into_mjcf_alone(tmp_path: Path) -> None:
             estimate.export(tmp_path / "robot.urdf", target)
     estimate.export(tmp_path / "robot.xml", "mjcf", unchecked=True)
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")).neq >= 1
+
+
+def test_joints_go_into_a_file_with_a_free_base(tmp_path: Path) -> None:
+    """Identified on a stand, used on the ground: bodies, free joint, comments and other joints stay."""
+    source = """<mujoco><!-- mine --><worldbody><body name="trunk"><freejoint/><inertial pos="0 0 0" mass="5"
+        diaginertia="1 1 1"/><body name="leg"><joint name="hip" axis="0 1 0" class="strong" damping="9"/>
+        <inertial pos="0 0 -.1" mass="1" diaginertia=".1 .1 .1"/><body name="tail"><joint name="wag" axis="1 0 0"/>
+        <inertial pos="0 0 -.1" mass="1" diaginertia=".1 .1 .1"/></body></body></body></worldbody>
+        <default><default class="strong"><joint armature=".3"/></default></default></mujoco>"""
+    robot = Robot("stand", (Joint("hip", "revolute", BASE, np.eye(4), np.eye(4)),),
+                  (Body("leg", ten.from_central(1.0, np.zeros(3), np.eye(3))),))
+    joints = (SimulatedJoint("hip", 0.02, 0.3, 0.4, stiffness=20.0, kd=1.5, force_limit=23.0),)
+    path = tmp_path / "robot.xml"
+    export_joints(robot, robot.inertias, joints, (TorqueLoss("hip", 0.0, 1.0),), path, "mjcf", source=source)
+    before, after = mujoco.MjModel.from_xml_string(source), mujoco.MjModel.from_xml_path(str(path))
+    assert "<!-- mine -->" in path.read_text() and after.nq == before.nq == 9 and after.nu == 1
+    np.testing.assert_array_equal(after.body_mass, before.body_mass)
+    np.testing.assert_array_equal(after.dof_armature[[6, 7]], [0.02, 0.0])
+    np.testing.assert_array_equal(after.dof_damping[[6, 7]], [0.3, 0.0])
+    np.testing.assert_array_equal(after.dof_frictionloss[[6, 7]], [0.4, 0.0])
+    assert after.actuator_forcerange[0].tolist() == [-23.0, 23.0]
+    with refused(RobotError, "not-in-file", "knee"):
+        export_joints(robot, robot.inertias, (SimulatedJoint("knee"),), (), path, "mjcf",
+                      source=source.replace("hip", "other"))

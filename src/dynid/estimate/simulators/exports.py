@@ -22,7 +22,7 @@ from dynid.files import write_whole
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.drake_tags import with_rotor_inertias
-from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias
+from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias, mjcf_with_joints
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_sdf import to_sdf
 
@@ -72,6 +72,7 @@ class _Request:
     unchecked: bool
     isaaclab_friction: IsaacFriction
     notes: list[str] = field(default_factory=list)
+    has_identified_links: bool = True
 
     def column(self, name: str) -> Array:
         return np.array([getattr(joint, name) for joint in self.joints])
@@ -116,7 +117,7 @@ def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequen
 
 def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, ...], losses: tuple[TorqueLoss, ...],
                   path: str | Path, target: str, *, source: str | Path | None = None, notes: Sequence[str] = (),
-                  isaaclab_friction: IsaacFriction = "torque") -> Exported:
+                  has_identified_links: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
     """Write a robot with known links and identified joints for a simulator.
 
     Args:
@@ -126,11 +127,14 @@ def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, .
         losses: torque that the values of the joints do not represent already.
         path, target, source, isaaclab_friction: as for `export`.
         notes: sentences for the user.
+        has_identified_links: whether the inertias are to be written into an MJCF `source`. By default its bodies stay
+            as they are, and it may have more joints than the robot, such as a free base.
     """
     holds = _represented(target, isaaclab_friction)
     missing = [name for name in PASSIVE if name not in holds and any(getattr(joint, name) > 0.0 for joint in joints)]
     more = [f"{target} has no {' and no '.join(missing)} of joints: set it in the simulator"] if missing else []
-    request = _Request(robot, inertias, joints, Path(path), source, False, isaaclab_friction, [*notes, *more])
+    request = _Request(robot, inertias, joints, Path(path), source, False, isaaclab_friction, [*notes, *more],
+                       has_identified_links)
     return _written(request, target, losses, True)
 
 
@@ -179,7 +183,10 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
     actuators = {name: element for name, element in made.items() if element is not None}
     source = request.source or _mjcf_file(request.robot)
     if source is not None:
-        values = joint_attributes(request.robot.joint_names, **{name: request.column(name) for name in _MJCF_NAMES})
+        values = joint_attributes([joint.name for joint in request.joints],
+                                  **{name: request.column(name) for name in _MJCF_NAMES})
+        if not request.has_identified_links:
+            return mjcf_with_joints(_text_of(source), values, actuators=actuators, tell=request.notes.append)
         try:
             return mjcf_with_inertias(_text_of(source), request.robot, request.inertias, values, actuators=actuators,
                                       unchecked=request.unchecked, tell=request.notes.append)
