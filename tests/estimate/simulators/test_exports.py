@@ -26,6 +26,7 @@ from dynid.estimate.simulators.friction_fit import TorqueLoss
 from dynid.estimate.simulators.joint_values import SimulatedJoint
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, make_terms
+from dynid.model.term import MotionSegment
 from dynid.regression import base_parameters
 from dynid.robot import BASE, Body, Joint, Robot
 from dynid.robot import inertia as ten
@@ -148,6 +149,24 @@ def test_friction_that_a_target_cannot_hold_is_fitted_and_its_loss_stated(tmp_pa
                 rest = other - damping * joint.damping * samples.dq[:, j] - dry * joint.frictionloss * np.sign(
                     samples.dq[:, j])
                 assert np.sqrt(np.mean(rest ** 2)) >= stated[j] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("friction", [("stribeck",), ("viscous", "load"), ("viscous", "lugre")],
+                         ids=["stribeck", "load", "lugre"])
+def test_the_stated_loss_is_the_error_of_mujoco(tmp_path: Path, friction: tuple[str, ...]) -> None:
+    """Along an ordered motion: LuGre friction has a memory, load friction depends on the links of the estimate."""
+    robot = random_robot(np.random.default_rng(4), 3, prismatic=0.0)
+    estimate = random_estimate(robot, rotor=True, friction=friction)
+    samples = motion(estimate.model, estimate.theta, seconds=5.0)
+    model = estimate.model.with_bodies_if_unset(estimate.theta)
+    memory = model.memory(MotionSegment(samples.t, samples.q, samples.dq, samples.ddq)) if model.channels else None
+    tau = model.regressor(samples.q, samples.dq, samples.ddq, memory=memory) @ estimate.theta
+    found = estimate.export(tmp_path / "robot.xml", "mjcf", samples=[samples])
+    theirs = mujoco_torques(mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")), samples.q, samples.dq,
+                            samples.ddq)
+    stated = np.array([one.error for one in found.losses])
+    np.testing.assert_allclose(stated, np.sqrt(np.mean((theirs - tau) ** 2, axis=0)), rtol=0.02)
+    assert stated.min() > 0.0 and all(one.terms for one in found.losses)
 
 
 def _rigid(estimate: Estimate, samples: Any) -> Array:
