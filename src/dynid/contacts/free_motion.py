@@ -152,7 +152,7 @@ def _with_level(found: FreeMotion, torques: OutsideTorques) -> FreeMotion:
 
 
 def _dry_friction(estimate: Estimate) -> Array:
-    """Dry friction (dof,) of each joint, as identified."""
+    """Return the identified Coulomb friction (dof,) of each joint."""
     structure = complete(estimate.model).structure[:, estimate.base.independent]
     own = dry_columns(estimate.model, estimate.base) & (structure.sum(axis=0) == 1)
     return np.array([np.abs(estimate.values[own & row]).max(initial=0.0) for row in structure])

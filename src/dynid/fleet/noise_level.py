@@ -62,7 +62,7 @@ def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
 
 
 def _median(values: Array, weights: Array) -> float:
-    """Weighted median; of all alike where no weight is above zero."""
+    """Return the weighted median, or the plain median if all weights are zero."""
     if not np.any(weights > 0):
         return float(np.median(values))
     order = np.argsort(values)

@@ -42,7 +42,7 @@ class TwoWay:
                 f"({shown}), so differences between robots are separated from differences between motions")
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """As plain data; numbers that are not finite are None."""
+        """Return plain data; numbers that are not finite are None."""
         def plain(values: Array) -> dict[str, float | None]:
             return {name: float(x) if np.isfinite(x) else None for name, x in zip(names, values, strict=True)}
 

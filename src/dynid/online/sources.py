@@ -216,7 +216,7 @@ def _counts_drops(door: socket.socket) -> bool:
 
 
 def parsed(line: str, dof: int, complain: Complain) -> Block | None:
-    """One sample from a line of text; None, with a complaint, for one that cannot be read."""
+    """Return one sample from a line of text; None, with a complaint, for a line that cannot be read."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None

@@ -205,7 +205,7 @@ class LoadRecursion:
             self._weigh(self.recursion)
 
     def _weigh(self, recursion: Recursion) -> None:
-        """The recursion with the present noise."""
+        """Return the recursion weighted by the present noise."""
         recursion.scale = 1.0 / np.sqrt(self.variance)
         data = recursion.memory.regression(self.layout.base, self.joints).stack(recursion.scale, prior=False)
         rest = np.append(np.zeros(len(data.rho)), math.sqrt(data.rest))

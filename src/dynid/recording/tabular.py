@@ -103,7 +103,7 @@ class Text:
     # -- with pyarrow, as long as every cell is a number ------------------------------------------------
     def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
             -> Generator[FileRows, None, tuple[int, bool]]:
-        """Rows up to a batch that is not all numbers, how many there were, and whether that is the whole file."""
+        """Return rows up to a batch with other text than numbers, their number, and whether the file ended."""
         done = 0
         if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices):
             return done, False

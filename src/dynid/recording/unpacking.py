@@ -139,7 +139,8 @@ def is_compressed_text(path: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _measure_text(path: Path, size: int, changed: int, limit: int) -> None:
-    """Unpack a text table once and keep nothing; size, time of change and limit: what the answer holds for."""
+    """Unpack a text table once without storing it, which raises if it is too large. The other arguments are the key of
+    the cache."""
     with open_compressed_text(path) as file:
         while file.read(1 << 20):
             pass

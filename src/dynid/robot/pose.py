@@ -56,7 +56,8 @@ def to_rpy(pose: Array) -> tuple[float, float, float]:
 
 
 def turn_z_to(axis: Array) -> Array:
-    """The pose whose z axis is the unit vector `axis`, turned from z the short way; identity for z itself."""
+    """Return the pose whose z axis is the unit vector `axis`, by the smallest rotation from z; identity for z
+    itself."""
     if axis[2] < 0:  # over the half turn about x, to stay away from the singular point at -z
         half = rotation_x(math.pi)
         return half @ turn_z_to(half[:3, :3].T @ axis)

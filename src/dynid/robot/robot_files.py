@@ -150,7 +150,7 @@ def _read_xml(source: str | Path, fixed_base: bool) -> Robot:
 
 
 def _read_xacro(path: Path, fixed_base: bool) -> Robot:
-    """A robot from a xacro file, expanded by the package xacro where that is installed."""
+    """Return a robot from a xacro file, expanded by the package xacro if that is installed."""
     from dynid.robot.urdf import read_urdf
     try:
         xacro = import_module("xacro")

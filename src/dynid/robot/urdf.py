@@ -333,7 +333,7 @@ class _Reader:
                        acceleration=most["acceleration"], effort=most["effort"])
 
     def check_mimics(self, edges: Sequence[_Edge]) -> None:
-        """Every joint that is followed must be there."""
+        """Raise if a mimic joint depends on a joint that does not exist."""
         names = {edge.name for edge in edges}
         for name, mimic in self.mimics.items():
             if mimic.joint not in names:

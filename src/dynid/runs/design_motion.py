@@ -180,7 +180,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
 
 def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: FlexibleModel,
                   estimate: Estimate) -> MotionData:
-    """A motion for a robot that an earlier result found to bend, as if it did not, with its values."""
+    """Return a motion for a robot with flexible joints in an earlier result, as if they were rigid."""
     theta = model.rigid_values(estimate.full)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),

@@ -2,7 +2,7 @@
 
 Sousa (s. 8.1) proposes a controller that excites what it knows least. Here a round designs the motion that lowers the
 largest standard errors most, a virtual robot or a program of the user's records it, and the next result has its log
-beside all earlier ones.
+after all earlier ones.
 """
 
 from __future__ import annotations

@@ -205,7 +205,8 @@ def _place(name: str, robot: Robot) -> int:
 
 
 def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
-    """Where bodies may be; without a table, only that a robot with collision shapes does not touch itself."""
+    """Return where bodies may be; without a [space] table, only self-collision of a robot with collision shapes is
+    excluded."""
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
         return Workspace.of(robot) if shapes else None

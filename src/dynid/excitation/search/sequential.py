@@ -45,7 +45,7 @@ class Iterate:
 
     @cached_property
     def violation(self) -> float:
-        """How far the nonlinear limits are overstepped; 0: not."""
+        """Largest violation of the nonlinear limits; 0 for none."""
         return _violation(self.values)
 
 

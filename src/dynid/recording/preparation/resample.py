@@ -218,7 +218,7 @@ def frozen_positions(q: Array, rows: Rows) -> Rows:
 
 
 def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Rows) -> list[str]:
-    """Sentences on repeated values, one a kind."""
+    """Return sentences on repeated values, one per kind."""
     out = []
     words = {"q": "positions", "tau": "torques", "dq": "velocities"}
     counts = {words[name]: int(np.sum(~rows)) for name, rows in fresh.items() if not np.all(rows)}
