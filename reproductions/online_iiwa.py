@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dynid.online import Exponential, Online, VectorForgetting
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import BaseParameters, base_parameters
+from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
 from dynid.validate import reconstruct
@@ -29,6 +31,8 @@ POINTS = 50  # random ones, as in s. 3.3.6.1
 REFERENCE_CUTOFF = 16.0  # Hz, that of the least error on blocks left out (`choose_cutoff`): it takes least away
 FIRST_CUTOFF, FIRST_EVERY = 3.5, 20  # Hz, and one row in so many, of situation 1 (s. 3.3.6.1)
 AT_ONCE = 8192  # samples
+EVOLUTION_POINTS = 150  # of figures 3.1 to 3.4
+EVOLVING = ("ZZ2R", "XX2R", "MY2R", "ZZ4R", "XX4R", "MY4R", "ZZ6R", "XX6R")  # of figure 3.1
 CASE_RATES = {"A": 43.92, "B": 43.08, "C": 43.18, "D": 24.49}  # Hz, of the estimation in s. 4.6
 ENCODER, NOISE = 2e-5, (0.15, 0.2, 0.1, 0.12, 0.05, 0.05, 0.04)  # rad a count, N m
 LOAD, STATIONS = 2.0, 14  # kg added in the box (s. 4.8), and trips between the two work-stations
@@ -151,13 +155,34 @@ def instruments(made: Machine, log: Recording) -> dict[str, Any]:
                                tuple(x[there] for x in (commanded.q, commanded.dq, commanded.ddq)), noise=noise,
                                prior=believed),
                   "second": found["riv"]}
-    result: dict[str, Any] = {"situations": situations}
+    measured, along = (tuple(x[rows] for x in (one.q, one.dq, one.ddq)) for one, rows in (
+        (first, here), (commanded, there)))
+    result: dict[str, Any] = {"situations": situations, "evolution": evolution(
+        made, (*measured, first.tau[here]), along, noise, believed)}
     for name, one in found.items():
         off = 100.0 * np.abs(one.values / filtered.values - 1.0)
         result[name] = {"main_off": float(off[main].max()), "main": int(main.sum()), "sure": int(sure.sum()),
                         "sure_off": float(off[sure].max()), "median_off": float(np.median(off[sure])),
                         "beyond": int(np.sum(off[sure] > 2.0))}
     return result
+
+
+def evolution(made: Machine, motion: tuple[Array, ...], along: tuple[Array, ...], noise: Array,
+              believed: tuple[Array, float]) -> dict[str, Any]:
+    """Figures 3.1, 3.3 and 3.4: estimates over time on filtered data, by riv and rls with and without knowledge."""
+    cases: dict[str, tuple[str, Any]] = {"riv": ("riv", believed), "rls": ("rls", believed),
+                                         "rls, no knowledge": ("rls", (0.0, 10.0))}
+    ends = np.linspace(0, len(motion[0]), EVOLUTION_POINTS + 1).astype(int)
+    found: dict[str, Any] = {"t": (ends[1:] * FIRST_EVERY / RATE).tolist()}
+    for name, (method, prior) in cases.items():
+        online = Online(made.model, method, forgetting=None, base=made.base, slow=0.0, noise=noise, prior=prior)
+        history = []
+        for start, stop in pairwise(ends):
+            part = slice(start, stop)
+            online.update(*(x[part] for x in motion), tuple(x[part] for x in along) if method == "riv" else None)
+            history.append(online.values)
+        found[name] = {one: [float(x[made.base.names.index(one)]) for x in history] for one in EVOLVING}
+    return found
 
 
 # -- s. 4.6: cases A to D --------------------------------------------------------------------------
@@ -248,7 +273,9 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     table_33 = sequential(made, problem, others[:2])
     progress("instruments without a filter")
     iv = instruments(made, log)
-    situations = iv.pop("situations")
+    situations, over_time = iv.pop("situations"), iv.pop("evolution")
+    times, columns = thinned(others[0].t, np.hstack([others[0].tau, situations["first"].predict(
+        others[0].q, others[0].dq, others[0].ddq)]), 300)
     errors_32 = {name: [[joint.relative_error for joint in reconstruct(one, part).joints] for part in others]
                  for name, one in situations.items()}
     progress("cases A to D")
@@ -281,7 +308,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         "with a start from knowledge (A, B) the main parameters of joint 4 are settled from the beginning": all(
             x == 0.0 for case in "AB" for x in late[case]),
         "without (C) they take time": any(x is None or x > 1.0 for x in late["C"])}
-    return {"table_3_3": table_33, "table_3_2": errors_32, "demonstrations": shown,
+    return {"evolution": over_time, "figure_3_2": {"t": times, "sensed": columns[:7], "reconstructed": columns[7:]},
+            "table_3_3": table_33, "table_3_2": errors_32, "demonstrations": shown,
             "printed": _compared(situations, cases), "instruments": iv, "starts": cases, "load": load,
             "checks": {words: bool(holds) for words, holds in checks.items()}}
 

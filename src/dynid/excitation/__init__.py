@@ -47,8 +47,8 @@ __all__ = [
     "FourierQuintic", "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits",
     "Measurement", "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Room", "RoomMotion", "Search",
     "SelfMotion", "Sines", "Slowed", "Splines", "Trajectory", "Usage", "Workspace", "approach", "assess", "box",
-    "check_limits", "coupling_sweep", "excite", "friction_sweep", "gravity_sweep", "inertia_sweep", "inside_box", "magnitudes",
-    "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points", "random_sines",
+    "check_limits", "coupling_sweep", "excite", "friction_sweep", "gravity_sweep", "inertia_sweep", "inside_box",
+    "magnitudes", "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points", "random_sines",
     "random_spline", "read_limits", "read_trajectory", "room_motion", "self_motion", "slow_enough", "sphere",
     "trapezoids", "write_trajectory",
 ]
