@@ -17,7 +17,8 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
                       [row[what][way] for row in rows if way in row[what]]) for way in ways), logarithmic)
 
     return [Drawing("Error above that of least squares", "figure 6.2: the cone programme always has the smallest "
-                    "error, point masses about twice its excess, and sequential quadratic programming now near, now far.",
+                    "error, point masses about twice its excess, and sequential quadratic programming now near, now "
+                    "far.",
                     (panel("growth", "error above least squares, %", True),)),
             Drawing("Time of the solvers", "figure 6.3: times of the cone programme follow a smooth curve, point "
                     "masses are faster, and sequential quadratic programming is slow.",
