@@ -11,6 +11,8 @@ SIZE := echo 'Installing into $(VENV): about 480 MB of packages, once, some minu
 
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1
+# Where this variable is set, each of the commands that tests start compiles all of its modules again: twice the CPU time.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo studio test test-slow fuzz reproduce-whole bench lint docs constraints clean
 

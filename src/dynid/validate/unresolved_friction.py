@@ -20,6 +20,7 @@ from dynid.model.kinds import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.model.term import Informed
 from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.robot import Robot
 
@@ -74,8 +75,8 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
     order = np.argsort(rank, kind="stable").tolist()
     base, *_ = base_parameters(wide, order, unmeasured=unmeasured_joints(problem.data)).given(dict(problem.base.known))
     blocks = BLOCKS * stretches_of(problem.data, BLOCKS)
-    regression = dealt(fold(TorqueEquations.of(wide, problem.data, base), blocks=blocks, threads=problem.threads),
-                       BLOCKS)
+    equations = CachedEquations.of(TorqueEquations.of(wide, problem.data, base))
+    regression = dealt(fold(equations, blocks=blocks, threads=problem.threads), BLOCKS)
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         return ()
     common = [int(c) for c in base.independent if rank[c] == 0]

@@ -48,10 +48,12 @@ def without_constraints(case: Case) -> Case:
 
 def _refitted(case: Case) -> Case:
     """The case with the unconstrained fit, its residual tests and gains."""
-    estimate = identify(case.problem, method=_METHOD)
-    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True)
+    problem = case.problem
+    estimate = identify(problem, method=_METHOD)
+    own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None
+    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True, equations=own)
     return replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
-                   gains=drive_gains(case.problem, estimate))
+                   gains=drive_gains(problem, estimate))
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:
