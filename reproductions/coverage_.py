@@ -21,7 +21,8 @@ between 87.5 and 100, and a count of 80 % or fewer has a chance of 7e-4. The wor
 below once in 70 rows, and of 80 parameters once in 18, which is why such a parameter is counted again.
 
 Further rows are on what breaks assumptions (`CASES`): encoders of 15 bits in a closed loop, pink noise, nominal models
-30 and 100 % off, the default choice of the method, and a stream as of `dynid watch`. Their standard errors are besides
+30 and 100 % off, the default choice of the method, a run that chooses cut-off, friction and method, and a stream as of
+`dynid watch`. Their standard errors are besides
 at most 1.5 times those of weighted least squares with the true model, in the median parameter. `--workers` gives the
 same estimate as a plain run, which a test asserts.
 """
@@ -111,7 +112,7 @@ def _row(key: tuple[str, bool, str], first: Held, suspects: Ints, again: Held | 
             "mean": float(np.nanmean(percent)), "median": float(np.nanmedian(percent)), "worst": float(percent[worst]),
             "worst_parameter": names[worst], "worst_error_over_stated": float(size), "again": counted,
             "reasons": first.reasons,
-            "width": None if first.width is None else float(np.median(np.median(first.width, axis=0)))}
+            "width": None if first.width is None else float(np.nanmedian(np.nanmedian(first.width, axis=0)))}
 
 
 def _row_checks(row: dict[str, Any], median: tuple[float, float], worst: float) -> list[tuple[str, bool]]:

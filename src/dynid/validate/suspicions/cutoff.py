@@ -10,7 +10,7 @@ from dynid.arrays import Array, Bools
 from dynid.findings import Finding
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.words import listed, span
+from dynid.validate.words import listed, sentence, span
 
 MAX_RELATIVE_STD = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
 _MOVES, _MATTERS = 4.0, 20.0  # deviations of both, and percent of the value: a parameter that moves by both depends
@@ -18,8 +18,8 @@ _OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Parameters that move by more than the deviations here and there say, or predictions that change about as much as
-    they err, at a cut-off that may be as right."""
+    """Predictions that change about as much as they err at a cut-off that may be as right; and, as a remark, parameters
+    that change by more than the standard errors of both state, where predictions do not."""
     found = case.cutoff
     if found is None:
         return
@@ -33,19 +33,26 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     most = np.max(np.where(moved, percent, 0.0), axis=0)
     order = [i for i in np.argsort(-most) if most[i] > 0]
     where = " or ".join(f"{cutoff:g}" for cutoff in found.others[sides])
-    said: list[str] = []
-    if order:
-        said.append(f"{listed([found.names[i] for i in order], 4)} would change by {span(each(most[order]))}")
-    if changed.any():
-        said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while the error of the "
-                    f"fit is {found.error:.2g} %")
+    evidence = {"cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
+                "relative_error": found.error, "percent": each(most[order]),
+                "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])}
+    names = [found.names[i] for i in order]
+    parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
+    said = [parameters] if order else []
+    if not changed.any():
+        # Whatever is done with the model, predictions are the same: nothing is wrong but some standard errors.
+        yield Finding("cutoff-dependent", "validation", "info", sentence(
+            f"At a cut-off of {where} instead of {found.cutoff:g} Hz {parameters}, which is more than their standard "
+            f"errors state, while predicted torques change by {span(each(found.torques[sides]))}: do not rely on the "
+            "single values"), f"parameters depend on the cut-off ({found.cutoff:g} Hz)", parameters=tuple(names),
+            evidence=evidence)
+        return
+    said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while the error of the fit "
+                f"is {found.error:.2g} %")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
                   f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
                   "and motion of the positions overlap, so a faster motion or finer encoders are needed",
-                  parameters=[found.names[i] for i in order], evidence={
-                      "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
-                      "relative_error": found.error, "percent": each(most[order]),
-                      "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])})
+                  parameters=names, evidence=evidence)
 
 
 def _deviations(found: CutoffDependence, material: Bools) -> Array:
