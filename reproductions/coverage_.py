@@ -37,7 +37,7 @@ from _coverage_batches import CASES, Batch, Held, cover, machine_of
 from _machines import JUDGED_ON, MACHINES
 from scipy.stats import binom
 
-from dynid.arrays import Ints
+from dynid.arrays import Array, Ints
 from dynid.workers import Workers
 
 LOGS = 40
@@ -112,7 +112,12 @@ def _row(key: tuple[str, bool, str], first: Held, suspects: Ints, again: Held | 
             "mean": float(np.nanmean(percent)), "median": float(np.nanmedian(percent)), "worst": float(percent[worst]),
             "worst_parameter": names[worst], "worst_error_over_stated": float(size), "again": counted,
             "reasons": first.reasons,
-            "width": None if first.width is None else float(np.nanmedian(np.nanmedian(first.width, axis=0)))}
+            "width": None if first.width is None else _median_width(first.width)}
+
+
+def _median_width(width: Array) -> float:
+    """Median over the parameters, of those that some log identifies, of the median over logs (logs, base)."""
+    return float(np.median(np.nanmedian(width[:, np.isfinite(width).any(axis=0)], axis=0)))
 
 
 def _row_checks(row: dict[str, Any], median: tuple[float, float], worst: float) -> list[tuple[str, bool]]:

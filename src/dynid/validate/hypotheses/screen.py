@@ -19,7 +19,7 @@ from dynid.recording.decimate import decimated
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.equations import Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
-from dynid.validate.hypotheses.trial import FLOOR
+from dynid.validate.thresholds import NOISE_FLOOR
 
 ROWS = 300  # of all logs
 # Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
@@ -99,7 +99,7 @@ class HypothesisScreen:
             own[j] += normal
             places[j] = columns
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
-        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + FLOOR ** 2 * power)
+        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + NOISE_FLOOR ** 2 * power)
         whole = np.zeros((b + 1, b + 1))
         for j in range(dof):
             at = np.append(places[j], b)
@@ -107,7 +107,7 @@ class HypothesisScreen:
         beta = solved(whole)[0]
         left = [np.append(-beta[places[j]], 1.0) for j in range(dof)]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
-        return float(np.mean(np.log(misfit / power + FLOOR ** 2)))
+        return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Ints, Array, int]]:
         """Of each joint in each piece: the joint, its columns (k,), [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and rows."""

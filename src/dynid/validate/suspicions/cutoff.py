@@ -7,14 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.findings import Finding
+from dynid.findings import Evidence, Finding
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import (
+    CUTOFF_KNOWN,
+    CUTOFF_OF_ERROR,
+    CUTOFF_OF_TORQUE,
+    CUTOFF_PERCENT,
+    CUTOFF_STANDARD_ERRORS,
+)
 from dynid.validate.words import listed, sentence, span
-
-MAX_RELATIVE_STD = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
-_MOVES, _MATTERS = 4.0, 20.0  # deviations of both, and percent of the value: a parameter that moves by both depends
-_OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the torques: predictions that depend
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
@@ -24,18 +27,19 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     if found is None:
         return
     percent = np.abs(found.percent)
-    material = (percent > _MATTERS) & (case.estimate.relative_std < MAX_RELATIVE_STD) & ~found.refused[:, None]
+    material = (percent > CUTOFF_PERCENT) & (case.estimate.relative_std < CUTOFF_KNOWN) & ~found.refused[:, None]
     deviations = _deviations(found, material)
-    moved, changed = material & (deviations > _MOVES), _changed(found)
+    moved, changed = material & (deviations > CUTOFF_STANDARD_ERRORS), _changed(found)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
     most = np.max(np.where(moved, percent, 0.0), axis=0)
     order = [i for i in np.argsort(-most) if most[i] > 0]
     where = " or ".join(f"{cutoff:g}" for cutoff in found.others[sides])
-    evidence = {"cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
-                "relative_error": found.error, "percent": each(most[order]),
-                "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])}
+    evidence: Evidence = {
+        "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
+        "relative_error": found.error, "percent": each(most[order]),
+        "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])}
     names = [found.names[i] for i in order]
     parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
     said = [parameters] if order else []
@@ -62,7 +66,7 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
     move that this explains is no doubt about the estimate here.
     """
     far = np.where(material, np.abs(found.deviations), 0.0)
-    for k in np.flatnonzero((far > _MOVES).any(axis=1)):
+    for k in np.flatnonzero((far > CUTOFF_STANDARD_ERRORS).any(axis=1)):
         std = found.std[material[k]]
         far[k, material[k]] *= std / np.hypot(std, found.std_at(float(found.others[k]))[material[k]])
     return far
@@ -70,7 +74,7 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
 
 def _changed(found: CutoffDependence) -> Bools:
     """At which of the other cut-offs (k,) predictions change about as much as they err."""
-    return (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE) & ~found.refused
+    return (found.torques > CUTOFF_OF_ERROR * found.error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:

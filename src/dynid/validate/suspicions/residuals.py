@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
-from dynid.validate.residual_tests import COLOURED, JointTests
+from dynid.validate.residual_tests import JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
-from dynid.validate.thresholds import DELAY_STANDARD_ERRORS, DELAYED_JOINTS
+from dynid.validate.thresholds import COLOURED_SHARE, DELAY_STANDARD_ERRORS, DELAYED_JOINTS, LOW_R2, MATERIAL_RESIDUAL
 from dynid.validate.words import joints_listed, listed, span
-
-_LOW_R2 = 0.8
-_MATERIAL_RESIDUAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -110,7 +107,7 @@ def _predictable(case: Case) -> dict[str, float]:
     """Joints whose residual its own past predicts, with the share of it, where that matters and nothing explains it."""
     return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
-            and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED
+            and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED_SHARE
             and _matters(case, joint.joint, joint.whiteness.predictable)}
 
 
@@ -134,14 +131,14 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
     """Whether a share of a joint's residual, in squares, is enough of its torque to be worth a word."""
     fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
-    return (fit.rms or 0.0) * share ** 0.5 > _MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
+    return (fit.rms or 0.0) * share ** 0.5 > MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:
     """Joints whose torque varies otherwise than the model says, unless they stand still or a missing term is known."""
     found = {fit.name: fit.r2 for j, (fit, test) in enumerate(zip(case.reconstruction.joints, case.tests.joints,
                                                                   strict=True))
-             if fit.r2 is not None and fit.r2 < _LOW_R2 and not case.at_rest(j) and test.explained_by is None}
+             if fit.r2 is not None and fit.r2 < LOW_R2 and not case.at_rest(j) and test.explained_by is None}
     if found:
         who, shares = joints_listed([*found]), span([100 * max(r2, 0.0) for r2 in found.values()])
         yield suspect("low-r2", "low R2", who,
