@@ -264,8 +264,7 @@ def payload_in_mid_log(machine: Machine | RealMachine, rng: Rng) -> Put | None:
     ddq, at = np.gradient(dq, 1.0 / log.rate, axis=0), int(rng.uniform(0.3, 0.7) * len(log.t))
     if isinstance(machine, RealMachine):
         load = ten.from_central(1.0, [0.05, 0.0, 0.08], 1e-3 * np.eye(3))
-        more = Model(robot, (Payload(robot.body_names[-1]),)).inverse_dynamics(
-            [*np.zeros(10 * len(robot.bodies)), *load], log.q, dq, ddq)
+        more = Model(robot, (Payload(robot.body_names[-1]),)).inverse_dynamics(load, log.q, dq, ddq)
         felt = np.sqrt(np.mean(more ** 2, axis=0)) / np.maximum(np.std(log.tau, axis=0), 1e-12)
         more *= REAL_LOAD_SHARE / float(felt.max())
     else:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import verdict
-from _faults import FAULTS, exchanged
+from _faults import FAULTS, REAL_LOAD_SHARE, exchanged, payload_in_mid_log
 from _faulty_machines import CHOSEN_ON, JUDGED_ON, RealMachine, machine, physical, robot_of
 from _verdicts import NAMED, Task, in_turn, tried
 
@@ -56,6 +56,19 @@ def test_torques_of_a_log_of_the_same_motion_are_no_fault() -> None:
     np.testing.assert_array_equal(put.log.tau, other.tau)
     np.testing.assert_array_equal(put.other.tau, log.tau)
     assert exchanged(RealMachine(log, log, made.model.robot), rng) is None
+
+
+def test_a_load_is_added_to_the_second_part_of_a_real_log() -> None:
+    """Its torque is that of a body on the last link: none of it before, the stated share of one torque behind."""
+    made = machine("arm3r", 3)
+    log = made.record()
+    put = payload_in_mid_log(RealMachine(log, log, made.model.robot), np.random.default_rng(0))
+    assert put is not None
+    more = put.log.tau - log.tau
+    at = int(np.argmax(np.any(more != 0.0, axis=1)))
+    assert 0.3 <= at / len(more) <= 0.7 and not np.any(more[:at])
+    share = np.sqrt(np.mean(more[at:] ** 2, axis=0)) / np.std(log.tau, axis=0)
+    assert share.max() == pytest.approx(REAL_LOAD_SHARE, rel=0.3)
 
 
 def test_machines_meet_all_faults_in_turn() -> None:

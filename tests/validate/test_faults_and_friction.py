@@ -46,6 +46,21 @@ def test_a_delay_is_reported_where_the_model_has_a_term_for_it(simulate):
     assert "residual-follows-delay" not in codes(flexible(log.model), s)
 
 
+def test_a_delay_of_one_joint_alone_is_a_remark(simulate):
+    """Nothing is blamed, since a bus delays all joints; its size is stated all the same."""
+    log = simulate("arm3r", noise=0.005)
+    s = log.samples
+    late = s.tau.copy()
+    late[:, 0] = np.interp(s.t - 0.01, s.t, s.tau[:, 0])
+    problem = Problem.of(log.model, replace(s, tau=late))
+    estimate = identify(problem, method="wls")
+    found = [one for one in verdict(estimate, problem).findings if one.code == "residual-follows-delay"]
+    assert [(one.kind, one.joints) for one in found] == [("validation", ("joint1",))]
+    (coefficient,) = np.atleast_1d(found[0].evidence["coefficient"])
+    assert -0.01 < coefficient < -1.0 / s.rate  # the fit takes up a part of it
+    assert "95 % interval" in found[0].text
+
+
 def test_torques_of_another_log(simulate):
     log, other = simulate("kuka-lwr4"), simulate("kuka-lwr4", seed=5, source="other.csv")
     mixed, rest = replace(log.samples, tau=other.samples.tau), replace(other.samples, tau=log.samples.tau)

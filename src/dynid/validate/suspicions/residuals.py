@@ -12,7 +12,7 @@ from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
 from dynid.validate.thresholds import COLOURED_SHARE, DELAY_STANDARD_ERRORS, DELAYED_JOINTS, LOW_R2, MATERIAL_RESIDUAL
-from dynid.validate.words import joints_listed, listed, span
+from dynid.validate.words import joints_listed, listed, sentence, span
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
@@ -23,6 +23,9 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
         if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
             if cause.candidate == "delay" and _delayed(case) < DELAYED_JOINTS:
+                late = -(cause.coefficient or 0.0)
+                if abs(late) > _period(case):
+                    yield _late_alone({joint.joint: (late, cause.std or 0.0)})
                 continue
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():
@@ -48,11 +51,10 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
     if not case.problem.recordings or any(test.explained_by is not None and test.explained_by.candidate == "delay"
                                           for test in case.tests.joints):
         return
-    period = 1.0 / min(log.rate for log in case.problem.recordings)
     late = {names[item.owner]: (float(estimate.values[i]), float(estimate.std[i]))
             for i, c in enumerate(estimate.base.independent)
             if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
-            and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
+            and abs(estimate.values[i]) > max(_period(case), DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
     ms, moving = [1e3 * x for x, _ in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
     if late and len(late) >= DELAYED_JOINTS * moving and min(ms) * max(ms) > 0:
         way = "later" if min(ms) > 0 else "earlier"
@@ -62,6 +64,25 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
                       "is a fault of the log: correct the time stamps of its torques", joints=[*late],
                       evidence={"coefficient": each([-x for x, _ in late.values()]),
                                 "std": each([std for _, std in late.values()])})
+    elif late:
+        yield _late_alone(late)
+
+
+def _period(case: Case) -> float:
+    """The longest sample period of the logs, s."""
+    return 1.0 / min(log.rate for log in (case.problem.recordings or case.problem.data))
+
+
+def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
+    """A remark on delays (s) and their standard errors of fewer joints than share a bus: a fault of the log would delay
+    them all, so that friction or the filter of a drive is as likely."""
+    names = tuple(late)
+    times = listed([f"{1e3 * x:.3g} ms" for x, _ in late.values()], 4)
+    return Finding("residual-follows-delay", "validation", "info", sentence(
+        f"the torque of {joints_listed(names)} follows the motion with a delay of {times} (95 % intervals "
+        f"{_intervals([*late.values()])} ms), those of the other joints do not: one of friction at reversals, a filter "
+        "of the drive, or time stamps"), f"delay ({joints_listed(names)})", names,
+        evidence={"coefficient": each([-x for x, _ in late.values()]), "std": each([std for _, std in late.values()])})
 
 
 def _intervals(late: list[tuple[float, float]]) -> str:
