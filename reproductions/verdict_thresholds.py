@@ -28,7 +28,7 @@ SEED = 1601  # of the machines: settings were chosen on seeds below
 ROBOTS = ("arm3r", "planar4")
 FACTORS = (0.5, 2.0)
 IN_ALL = {"robots": ("arm3r",), "names": ("MATERIAL", "PATTERN_SHARE", "RIVAL_WEIGHT")}  # the smaller study of `--all`
-SHARE_NAMES = ("SHARE", "EXPLAIN", "LEVEL", "R2", "CORRELATION")  # in names of thresholds that are at most one
+SHARE_NAMES = ("SHARE", "EXPLAIN", "BLOCKS", "JOINTS", "R2", "CORRELATION")  # in names of numbers that are at most one
 
 
 @dataclass(frozen=True, eq=False)
