@@ -277,7 +277,7 @@ def exchanged(machine: Machine | RealMachine, rng: Rng, *, both: bool = False) -
     logs are of the same motion."""
     logs = machine.record(), machine.record(1, source="other")
     rows = min(len(log.t) for log in logs)
-    log, other = (replace(log, t=log.t[:rows], q=log.q[:rows], tau=log.tau[:rows], dq=None) for log in logs)
+    log, other = (log[:rows] for log in logs)
     if np.std(log.q - other.q) < SAME_MOTION * np.std(log.q - log.q.mean(axis=0)):
         return None
     return Put(replace(log, tau=other.tau), replace(other, tau=log.tau) if both else None)

@@ -28,6 +28,7 @@ UNRELATED_SHARE = 0.25  # share of a torque's variation that the model leaves on
 #                         and motion do not belong together
 DELAYED_JOINTS = 0.5  # share of the moving joints whose torques have to be late for the log to be: they share a bus,
 #                       and what one joint's term for a delay takes up is friction
+SAME_DELAY = 2.0  # times: ratio of the delays of two joints up to which they are one delay of the log
 DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported
 
 # -- signals -----------------------------------------------------------------------------------------------

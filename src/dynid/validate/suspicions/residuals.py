@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
@@ -11,7 +13,17 @@ from dynid.validate.residual_tests import JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
-from dynid.validate.thresholds import COLOURED_SHARE, DELAY_STANDARD_ERRORS, DELAYED_JOINTS, LOW_R2, MATERIAL_RESIDUAL
+from dynid.validate.thresholds import (
+    COLOURED_SHARE,
+    COMMAND_PERIODS,
+    DELAY_STANDARD_ERRORS,
+    DELAYED_JOINTS,
+    LOW_R2,
+    MATERIAL_RESIDUAL,
+    PATTERN_BLOCKS,
+    PATTERN_STRENGTH,
+    SAME_DELAY,
+)
 from dynid.validate.words import joints_listed, listed, sentence, span
 
 
@@ -19,9 +31,14 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
     """What residuals follow, joints that follow the same together: a term is missing or too simple. Backlash is not
     said here: its gap is measured among the causes."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
+    common = _common_delay(case)
+    if common:
+        yield _late_together(common)
     for joint in case.tests.joints:
         if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
+            if cause.candidate == "delay" and joint.joint in common:
+                continue
             if cause.candidate == "delay" and _delayed(case) < DELAYED_JOINTS:
                 late = -(cause.coefficient or 0.0)
                 if abs(late) > _period(case):
@@ -66,6 +83,40 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
                                 "std": each([std for _, std in late.values()])})
     elif late:
         yield _late_alone(late)
+
+
+def _common_delay(case: Case) -> dict[str, tuple[float, float]]:
+    """Delays (s) and their standard errors of the joints whose residuals follow one, where these are at least half of
+    the moving joints and agree, and the delay is surely above one sample, or for torques that come earlier above what
+    logs of commands have; empty otherwise.
+
+    A delay is a fault of the log however little of the torques it makes: it limits what the estimate is worth in faster
+    motions. That joints agree is evidence which friction at reversals does not give.
+    """
+    moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
+    late = {test.joint: (-best.coefficient, best.std) for test in moving for best in test.follows[:1]
+            if best.candidate == "delay" and best.coefficient is not None and best.std is not None
+            and best.strength > PATTERN_STRENGTH and best.blocks >= PATTERN_BLOCKS}
+    if len(late) < max(2.0, DELAYED_JOINTS * len(moving)):
+        return {}
+    values = np.array([value for value, _ in late.values()])
+    least = np.abs(values) - DELAY_STANDARD_ERRORS * np.array([std for _, std in late.values()])
+    agree = float(np.min(values * np.sign(values[0]))) * SAME_DELAY > float(np.max(np.abs(values)))
+    # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
+    usual = _period(case) * (1.0 if values[0] > 0 else COMMAND_PERIODS)
+    return late if agree and float(least.min()) > usual else {}
+
+
+def _late_together(late: dict[str, tuple[float, float]]) -> Finding:
+    """The finding on delays (s) and their standard errors that joints share."""
+    names, ms = [*late], [1e3 * value for value, _ in late.values()]
+    way = "later" if ms[0] > 0 else "earlier"
+    return suspect("residual-follows-delay", "residual follows delay", joints_listed(names),
+                   f"the residuals of {joints_listed(names)} follow the rate of change of the torque: the torques come "
+                   f"{span([abs(x) for x in ms], 'ms')} {way} than the motion (95 % intervals "
+                   f"{_intervals([*late.values()])} ms)", joints=names,
+                   evidence={"coefficient": each([-value for value, _ in late.values()]),
+                             "std": each([std for _, std in late.values()])})
 
 
 def _period(case: Case) -> float:
