@@ -13,10 +13,16 @@ from typing import Any
 
 from dynid.cli.output import console, print_json, progress, table
 from dynid.errors import DynidError, NotPossibleError
+from dynid.output_fields import record
 
 _CLONE = Path(__file__).resolve().parents[3]
 # Beside the source in a clone; a wheel carries them in the package.
 SOURCE = _CLONE if (_CLONE / "benchmarks").is_dir() else Path(__file__).resolve().parents[1] / "scripts"
+
+
+BENCHMARKS = record("Benchmarks", benchmarks=dict[str, str])
+REPRODUCTIONS = record("Reproductions", reproductions=dict[str, str])
+RESULT = record("ScriptResult")  # each script has keys of its own
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, 
 from dynid.estimate.simulators.python_configs import IsaacFriction
 from dynid.files import read_small, toml_table, try_folder
 from dynid.model import Model
+from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
@@ -49,6 +50,9 @@ class ExportOptions:
     isaaclab_friction: IsaacFriction = "torque"
 
 
+_SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
+
+
 @dataclass(frozen=True, eq=False)
 class DrawnFiles:
     """Draws of a result and where they were written.
@@ -63,6 +67,8 @@ class DrawnFiles:
     spread: TorqueSpread | None
     paths: tuple[Path, ...]
 
+    @output_fields(draws=int, seed=int, spread=float, consistent_as_drawn=int, kept_base=int, moment_rounds=int,
+                   torque_spread=_SPREAD | None, files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         found = self.draws
