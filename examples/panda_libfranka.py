@@ -1,14 +1,13 @@
-"""Identify a Franka arm from a log of libfranka, and write what controllers and simulators need.
+"""Identify a Franka arm from a log of libfranka, and write the model for MuJoCo.
 
-    python panda_libfranka.py panda.urdf log.csv out
+    python panda_libfranka.py franka-panda log.csv panda.xml
 
-The log is what `franka::logToCSV` writes. Construct the robot with a large log (`franka::Robot robot(ip,
-franka::RealtimeConfig::kEnforce, 60000)` for a minute) and write the log of the `ControlException` or of your own
-callback. A motion to execute comes from `dynid excite panda.urdf -o motion.csv --rate 1000`.
+The log is what `franka::logToCSV` writes from the states of a `franka::ControlException` or of your own callback; its
+length is the argument `log_size` of `franka::Robot` (50 ms by default). Design the motion with `dynid excite
+franka-panda -o motion.csv --rate 1000`. The robot is a built-in one or your URDF.
 """
 
 import argparse
-from pathlib import Path
 
 import dynid
 
@@ -20,15 +19,12 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     robot = dynid.Robot.load(given.robot)
     recording = dynid.read(given.log, robot=robot, preset="libfranka")
-    # Torque sensors of the arm are on the link side, so gear friction is small; what is left of it is identified.
-    model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous", "coulomb", "offset")))
-    samples = dynid.prepare(recording)
-    found = dynid.identify(model, samples, method="pc-wls")
-    folder = Path(given.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    found.save(folder / "estimate.npz")
-    print(f"torque error {found.diagnostics.relative_error:.2f} %, {int(found.well_determined.sum())} of "
-          f"{len(found.names)} base parameters are well determined")
+    # The torque sensors are behind the gears, so little friction is left in what they measure.
+    model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous", "coulomb")))
+    found = dynid.identify(model, dynid.prepare(recording), method="pc-wls")
+    print(f"Torque error {found.diagnostics.relative_error:.2f} %; {found.well_determined.sum()} of {len(found.names)} "
+          "base parameters are well determined.")
+    found.to_mjcf(given.output)
     return found
 
 

@@ -105,8 +105,8 @@ class FleetResult:
                    robots_by_motions=TwoWay | None, preparation=dict[str, Any], stand_out=array_of(_STANDING_OUT),
                    changes=array_of(_CHANGE), odd_logs=array_of(_ODD_LOG), apart=array_of(_APART),
                    cross_prediction=_CROSS, commanded=Commanded | None, shared=map_of(_VALUE) | None,
-                   logs=list[ManifestEntry], failures=array_of(_FAILURE), copies=dict[str, str], read=int, notes=list[str],
-                   sentences=list[str], elapsed_s=float)
+                   logs=list[ManifestEntry], failures=array_of(_FAILURE), copies=dict[str, str], read=int,
+                   notes=list[str], sentences=list[str], elapsed_s=float)
     def to_dict(self) -> dict[str, Any]:
         """What `dynid fleet --json` says; numbers that are not finite are None."""
         base = self.out.pooling.base
