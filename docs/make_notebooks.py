@@ -26,7 +26,8 @@ COLAB = "https://colab.research.google.com"
 def repository() -> str:
     """Owner and name of the repository on GitHub that pyproject.toml states, or an empty text."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)(?:\.git)?/?", project.get("urls", {}).get("Repository", ""))
+    address = project.get("urls", {}).get("Repository", "")
+    found = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)(?:\.git)?/?", address)
     return found.group(1) if found else ""
 
 

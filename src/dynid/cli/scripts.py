@@ -78,7 +78,7 @@ class Scripts:
         console().print(table(head, rows, numbers=head[1:], title=name))
 
     def _list(self, known: dict[str, Path], json: bool) -> None:
-        about = {one: (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
+        about = {one: (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
                  for one, path in known.items()}
         if json:
             print_json({f"{self.noun}s": about})
