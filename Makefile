@@ -12,7 +12,7 @@ SIZE := echo 'Installing into $(VENV): about 480 MB of packages, once, some minu
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo studio test test-slow fuzz bench lint docs constraints clean
+.PHONY: demo studio test test-slow fuzz mutants coverage bench lint docs constraints clean
 
 demo: $(VENV)/.warm
 	$(BIN)/dynid demo
@@ -29,6 +29,16 @@ test-slow: $(VENV)/.dev
 # 20,000 damaged inputs, some seven minutes of one core (the slow tests have 4,000); DYNID_FUZZ_SEED=N for others.
 fuzz: $(VENV)/.dev
 	DYNID_FUZZ_CASES=$${DYNID_FUZZ_CASES:-20000} $(BIN)/python -m pytest -n 2 -q -m slow tests/fuzz
+
+# Mutation testing of the core algebra, a sample of 40; MUTANTS='--count 200 --seed 2' for others.
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants.py $(MUTANTS)
+
+# Share of the lines of src that the quick tests run.
+coverage: $(VENV)/.dev
+	$(PIP) coverage
+	$(BIN)/python -m coverage run --source src/dynid -m pytest -q -m "not slow"
+	$(BIN)/python -m coverage report --skip-covered --sort cover
 
 bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all
