@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import os
 import random
 import shutil
@@ -46,24 +47,26 @@ SECONDS = 300.0  # of CPU and waiting that the tests of one mutant may take
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed module: its text, the line, and the change in words."""
+    """A changed module: the node of its tree that is changed, its line, and the change in words."""
 
     module: str
+    place: int
     line: int
     change: str
-    text: str
+
+    def text(self) -> str:
+        """The source of the changed module."""
+        tree = ast.parse((SOURCE / self.module).read_text(encoding="utf-8"))
+        _changed(next(node for k, node in enumerate(ast.walk(tree)) if k == self.place))
+        return ast.unparse(tree)
 
 
 def mutants(module: str) -> Iterator[Mutant]:
     """Yield every module with one operator swapped, one condition negated or one number changed."""
-    original = (SOURCE / module).read_text(encoding="utf-8")
-    count = sum(1 for _ in ast.walk(ast.parse(original)))
-    for place in range(count):
-        tree = ast.parse(original)
-        node = next(one for k, one in enumerate(ast.walk(tree)) if k == place)
-        change = _changed(node)
+    for place, node in enumerate(ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8")))):
+        change = _changed(copy.copy(node))
         if change:
-            yield Mutant(module, node.lineno, change, ast.unparse(tree))  # type: ignore[attr-defined]
+            yield Mutant(module, place, node.lineno, change)  # type: ignore[attr-defined]
 
 
 def _changed(node: ast.AST) -> str:
@@ -90,7 +93,6 @@ def _changed(node: ast.AST) -> str:
         return f"{old!r} -> {node.value!r}"
     if isinstance(node, ast.If):
         node.test = ast.UnaryOp(ast.Not(), node.test)
-        ast.fix_missing_locations(node)
         return "if negated"
     return ""
 
@@ -99,7 +101,7 @@ def is_killed(mutant: Mutant, folder: Path) -> bool:
     """Whether a test fails with the mutant in a copy of the source."""
     place = folder / "dynid" / mutant.module
     before = place.read_bytes(), place.stat()
-    place.write_text(mutant.text, encoding="utf-8")
+    place.write_text(mutant.text(), encoding="utf-8")
     tests = [str(ROOT / "tests" / one) for one in TARGETS[mutant.module]]
     environment = {**os.environ, "PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
