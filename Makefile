@@ -14,7 +14,7 @@ export OPENBLAS_NUM_THREADS := 1
 # Where this variable is set, each of the commands that tests start compiles all of its modules again: twice the CPU time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo studio test test-slow fuzz reproduce-whole bench lint docs constraints clean
+.PHONY: demo studio test test-slow fuzz reproduce-whole mutants coverage bench lint docs constraints clean
 
 demo: $(VENV)/.warm
 	$(BIN)/dynid demo
@@ -36,6 +36,16 @@ fuzz: $(VENV)/.dev
 WHOLE := contact-iiwa coverage friction-choice iv-monte-carlo simionato-coefficients tx40-pc-iv verdict
 reproduce-whole: $(VENV)/.dev
 	for name in $(WHOLE); do $(BIN)/dynid reproduce $$name || failed="$$failed $$name"; done; test -z "$$failed"
+
+# Mutation testing of the core algebra, a sample of 40; MUTANTS='--count 200 --seed 2' for others.
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants.py $(MUTANTS)
+
+# Share of the lines of src that the quick tests run.
+coverage: $(VENV)/.dev
+	$(PIP) coverage
+	$(BIN)/python -m coverage run --source src/dynid -m pytest -q -m "not slow"
+	$(BIN)/python -m coverage report --skip-covered --sort cover
 
 bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all

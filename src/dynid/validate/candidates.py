@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression.correlation import autocovariance
 from dynid.validate.sampled_rows import SampledRows
@@ -132,6 +133,7 @@ class CandidateFit:
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
 
+    @output_fields(own_fields=True, seen=str, hint=str)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 

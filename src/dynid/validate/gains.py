@@ -21,6 +21,7 @@ from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.model import CompleteModel, complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
@@ -56,6 +57,7 @@ class Gain:
         reliable = (self.nominal_share or 0.0) > NOMINAL_EXPLAINS and (self.gravity or 0.0) > NOMINAL_GRAVITY
         return self.nominal if reliable else None
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 

@@ -18,6 +18,7 @@ from dynid.arrays import Array
 from dynid.estimate.motion_errors import noise_torques
 from dynid.findings import Note
 from dynid.model import complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
@@ -70,6 +71,7 @@ class Whiteness:
     predictable: float
     coloured: bool
 
+    @output_fields(own_fields=True, without=("lags", "autocorrelation"))
     def to_dict(self) -> dict[str, Any]:
         """Without the autocorrelations, which are for plots."""
         return plain({key: value for key, value in vars(self).items() if key not in ("lags", "autocorrelation")})
@@ -97,6 +99,7 @@ class Normality:
             return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
 
+    @output_fields(own_fields=True, hint=str)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "hint": self.hint})
 
@@ -134,6 +137,7 @@ class JointTests:
                              sentence(f"{who}'s residual has {self.normality.hint}")))
         return tuple(said)
 
+    @output_fields(own_fields=True, follows=list[CandidateFit], notes=list[Note])
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "follows": self.follows[:3], "notes": self.notes})
 
@@ -149,6 +153,7 @@ class ResidualTests:
     def notes(self) -> tuple[Note, ...]:
         return tuple(note for joint in self.joints for note in joint.notes)
 
+    @output_fields(joints=list[JointTests])
     def to_dict(self) -> dict[str, Any]:
         return {"joints": [joint.to_dict() for joint in self.joints]}
 

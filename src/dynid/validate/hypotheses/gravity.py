@@ -17,6 +17,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, base_parameters
@@ -45,6 +46,7 @@ class Gravity:
     given: float
     consistent: float | None = None
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import Model
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.hypotheses.gravity import estimate_gravity
@@ -63,6 +64,7 @@ class Refit:
         """Its number."""
         return self.values[0] if self.values else 1.0
 
+    @output_fields(own_fields=True, joint=str | None, gain=float | None)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "joint": self.joint or None, "gain": self.values[0] if self.values else None})
 
