@@ -30,6 +30,7 @@ from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
 from dynid.progress import Progress, Tell
 from dynid.quantities import TORQUE_NOISE, check_quantity
@@ -38,6 +39,7 @@ from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import part_of
+from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
@@ -47,9 +49,6 @@ ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residua
 _UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
 _SLOW_SPEED = 0.5  # of the limit of velocity
 _GRID_ROWS = 2000
-# A deviation that gets so many times smaller: a log of the old kind would give the square root of two.
-_MIN_STD_RATIO = 1.5
-_MAX_NAMED_PARAMETERS = 6  # parameters in a sentence
 _HALF_DONE_AFTER = 30.0  # s after which a search without a limit of time counts as half done
 _INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
 
@@ -233,47 +232,6 @@ def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
             for j in rubs}
 
 
-@dataclass(frozen=True)
-class Improvement:
-    """Effect of a motion on one parameter: standard error before (None if it was not identified) and after."""
-
-    name: str
-    unit: str
-    before: float | None
-    after: float
-
-    @property
-    def times(self) -> float | None:
-        """Factor by which the standard error decreases; None if there was none before."""
-        return None if self.before is None else self.before / self.after
-
-
-def improvements(data: MotionData) -> list[Improvement]:
-    """Return the parameters that a motion should improve, those not identified before first, then by the
-    improvement; parameters that gain less than from a second log of the same kind are omitted."""
-    if data.before is None:
-        return []
-    found = data.excitation
-    known = np.isfinite(data.values) & np.isfinite(data.before)
-    each = [Improvement(name, unit, float(before) if yes else None, float(after)) for name, unit, before, after, yes in
-            zip(found.base.names, found.base.units, data.before, found.deviations, known, strict=True)
-            if np.isfinite(after)]
-    return sorted((one for one in each if one.times is None or one.times > _MIN_STD_RATIO),
-                  key=lambda one: -np.inf if one.times is None else -one.times)
-
-
-def improvement_sentence(data: MotionData) -> str:
-    """Which parameters a motion improves most, in words."""
-    found = improvements(data)
-    if not found:
-        return ("the earlier logs determine as much as this motion can: no standard error would decrease by more than "
-                "a third")
-    words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
-             f" ({one.times:.2g} times less)") for one in found[:_MAX_NAMED_PARAMETERS]]
-    more = f" and {len(found) - _MAX_NAMED_PARAMETERS} more" if len(found) > _MAX_NAMED_PARAMETERS else ""
-    return f"together with the earlier logs it reduces the standard error of {', '.join(words)}{more}"
-
-
 def title_of(robot: Robot) -> str:
     return f"A motion for {robot.name}"
 
@@ -375,6 +333,18 @@ def known_values(parameters: Parameters) -> Array | None:
     return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
 
 
+_EXPECTED = record("ExpectedParameter", optional=("before",), deviation=float | None, relative=float | None,
+                   unit=str, before=float | None)
+_USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
+                     used=float | None)
+_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
+_IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
+
+
+@output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
+               condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
+               rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
+               speeds=map_of(_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]], notes=list[str])
 def motion_facts(data: MotionData) -> dict[str, Any]:
     """The motion as the object that `dynid excite --json` prints."""
     found = data.excitation
@@ -398,3 +368,6 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
             {"name": one.name, "before": one.before, "after": one.after, "times": finite(one.times)}
             for one in improvements(data)]}),
         "history": [list(step) for step in found.history], "notes": list(data.notes)}
+
+
+NAMED_MOTION = record("NamedMotion", motion_facts, kind=str)  # what `dynid motion --json` prints
