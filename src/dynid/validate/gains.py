@@ -54,7 +54,7 @@ class Gain:
 
     @property
     def by_nominal(self) -> float | None:
-        """Gain by the nominal model's gravity, where that explains the torque; else None."""
+        """Gain relative to the nominal model's gravity if that explains the torque; else None."""
         reliable = (self.nominal_share or 0.0) > NOMINAL_EXPLAINS and (self.gravity or 0.0) > NOMINAL_GRAVITY
         return self.nominal if reliable else None
 

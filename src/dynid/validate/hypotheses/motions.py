@@ -86,12 +86,12 @@ def delay(late: float) -> Hypothesis:
 
 
 def held_for(log: Samples) -> float:
-    """Seconds by which torque and motion of a log may be apart by sampling alone."""
+    """Return the time by which torque and motion of a log may differ due to sampling alone, s."""
     return COMMAND_PERIODS / log.rate
 
 
 def worth_of_delay(late: float, held: float) -> float:
-    """How many times as much a delay of `late` seconds has to explain as one that is longer than sampling makes."""
+    """Return by which factor a delay of `late` seconds has to explain more than one that is longer than a sample."""
     return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
 
 

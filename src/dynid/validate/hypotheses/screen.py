@@ -27,7 +27,7 @@ _RIDGE_SHARE = 1e-8
 
 
 def solved(normal: Array) -> tuple[Array, float]:
-    """Values (k,) and what they leave of the torque, in squares, from [X y]'[X y] (k + 1, k + 1)."""
+    """Return values (k,) and the sum of squared residuals from [X y]'[X y] (k + 1, k + 1)."""
     size = np.sqrt(np.maximum(normal.diagonal()[:-1], 0.0))  # rounding may leave less than nothing
     scale = np.where(size > 0, size, 1.0)
     inner = normal[:-1, :-1] / (scale[:, None] * scale)
@@ -89,8 +89,8 @@ class HypothesisScreen:
         return self.left(hypothesis) / max(before, 1e-300)
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
-        """What a fit under a hypothesis leaves of each torque, in shares of the torque, as the mean of logarithms:
-        joints weighted by their own noise, which other columns change."""
+        """Return the mean logarithm of each joint's relative residual under a hypothesis, with joints weighted by
+        their own noise, which changes with the columns."""
         b, columns = len(self.base), self._layout.columns
         own = [np.zeros((len(one) + 1,) * 2) for one in columns]
         for j, normal, _ in self._normal_equations(hypothesis):
@@ -116,7 +116,8 @@ class HypothesisScreen:
         return [np.ix_(at, at) for at in (np.append(one, len(self.base)) for one in self._layout.columns)]
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:
-        """Of each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of rows."""
+        """Return for each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of
+        rows."""
         for rows in self._rows(self._changed(hypothesis)):
             all_kept = rows.keep.all()
             for j in range(len(rows.layout.columns)):

@@ -46,7 +46,7 @@ class Trial:
         return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:
-        """Deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
+        """Standard deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
         rows = np.maximum(self.rows, 1.0)
         size = np.sqrt(self.power / rows)
         noise = np.sqrt(self.alone / rows + (NOISE_FLOOR * size) ** 2)
