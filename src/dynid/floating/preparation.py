@@ -7,7 +7,7 @@ filtered as torques are. The four kinds of equations differ in the right-hand si
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;
 - "projected": rows of the null space of the standing contacts' Jacobian, no contact forces;
-- "flight": all rows without contact, while the robot flies or hangs on a sensor whose force is given.
+- "flight": all rows without contact, while the robot flies or is suspended from a sensor whose force is given.
 """
 
 from __future__ import annotations

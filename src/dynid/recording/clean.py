@@ -161,7 +161,7 @@ def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: lis
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
-    """Rows (count,) that have no fault."""
+    """Return the rows (count,) without faults."""
     return np.isin(np.arange(count), list(faults), invert=True)
 
 

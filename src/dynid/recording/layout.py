@@ -232,7 +232,7 @@ def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int,
         if why is not None:
             raise RecordingError(f"{source.path}: '{name}' cannot be the torque: signals of this name {why}",
                                  "map the measured torques with --set 'log.torque=[...]', or "
-                                 "torque = [...] under [log]", where="log.torque")
+                                 "torque = [...] under [log]", where="log.torque", code="not-a-torque")
 
 
 def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
@@ -324,7 +324,7 @@ def _columns(source: Source, index: int, found: Match, samples: int | None, note
             size = int(np.prod(shape))
             if size % samples:
                 raise RecordingError(f"{source.path}: '{name}' is {' x '.join(map(str, shape))}, "
-                                     f"which does not fit the {samples} samples of the log")
+                                     f"which does not fit the {samples} samples of the log", code="lengths-differ")
             width = size // samples
             if source.transposed(name, samples):
                 notes.append(f"'{name}' is {shape[0]} x {shape[1]}, with joints along the rows, and was transposed")

@@ -46,7 +46,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         The recording. Its `notes` state what was guessed, left out or looks wrong.
     """
     if at_once is not None and at_once < 1:
-        raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}")
+        raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
+                             code="bad-block-size")
     paths, rules = paths_of(path), mapping_of(mapping, overrides)
     shared_file(paths, rules)
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
@@ -75,7 +76,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; the log ends at "
                              f"{until:.6g} s")
     if extremes is None:
-        raise RecordingError(f"{paths[0]}: contains no row that can be used")
+        raise RecordingError(f"{paths[0]}: contains no row that can be used", code="no-usable-row")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     if window_of(rules):
         notes.append(f"only rows {window_of(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")

@@ -259,11 +259,12 @@ class Mapping(BaseModel):
         try:
             table = toml_table(read_small(Path(path)).decode("utf-8"))
         except OSError as problem:
-            raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}") from None
+            raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}",
+                                 code="unreadable-mapping") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise RecordingError(f"{path}: not a TOML file: {problem}") from None
+            raise RecordingError(f"{path}: not a TOML file: {problem}", code="not-toml") from None
         if not isinstance(table.get("log"), dict):
-            raise RecordingError(f"{path}: has no [log] table; put the settings of the log there")
+            raise RecordingError(f"{path}: has no [log] table; put the settings of the log there", code="no-log-table")
         return Mapping.of(table["log"], f"{path} [log]")
 
     def having(self, **overrides: Any) -> Mapping:

@@ -164,6 +164,10 @@ class Recording:
         return Recording(t=np.asarray(t, dtype=float), q=q, tau=np.zeros_like(q), joints=names, unmeasured=names,
                          reference=np.asarray(reference, dtype=float), **other)
 
+    def __repr__(self) -> str:
+        return (f"<Recording of {self.source}: {self.dof} joints, {len(self):,} samples, {self.duration:.1f} s at "
+                f"{self.rate:.4g} Hz>")
+
     def _repr_html_(self) -> str:
         from dynid.recording.card import recording_card
         return recording_card(self)

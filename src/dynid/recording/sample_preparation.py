@@ -69,7 +69,8 @@ def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) 
     if recording.unscaled:
         raise RecordingError(f"{recording.source}: contains currents whose drive gains are to be determined from a "
                              "known load",
-                             "give a log with that load in the same run file, or drive_gain as numbers")
+                             "give a log with that load in the same run file, or drive_gain as numbers",
+                             code="gains-undetermined")
     moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
     found = None
@@ -161,7 +162,7 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     top = np.maximum(high, -low)
     if not np.any(top > 0.0):
         raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; check "
-                               "which columns are mapped to the torque (--set 'log.torque=[...]')")
+                               "which columns are mapped to the torque (--set 'log.torque=[...]')", code="torques-zero")
     remarks = []
     for j, name in enumerate(recording.joints):
         if not moving[j]:

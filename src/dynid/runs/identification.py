@@ -106,6 +106,12 @@ class Run:
     controller_fit: ControllerFit | None = None
     left_out: tuple[Failure, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Run of {self.robot.name}: {self.verdict.headline}>"
+
+    def _repr_html_(self) -> str:
+        return f"{self.verdict._repr_html_()}{self.estimate._repr_html_()}"
+
     @property
     def model(self) -> LinearModel:
         return self.problem.model

@@ -92,20 +92,23 @@ class LoadedProblem:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Findings on excluded logs, and on positions that jump."""
-        return (*map(left_out_finding, self.left_out), *filter(None, map(jump_finding, self.problem.recordings)))
+        jumps = (jump_finding(recording, self.robot) for recording in self.problem.recordings)
+        return (*map(left_out_finding, self.left_out), *filter(None, jumps))
 
 
-def jump_finding(recording: Recording) -> Finding | None:
-    """A finding on a log whose positions jump, None where they do not."""
+def jump_finding(recording: Recording, robot: Robot) -> Finding | None:
+    """Return a finding on a log of the robot whose positions jump, or None."""
     jumps = find_jumps(recording.t, recording.q)
     if jumps is None:
         return None
     times = len(jumps.times)
     joint = recording.joints[jumps.joint] if recording.joints else f"joint {jumps.joint + 1}"
+    unit = "m" if any(one.kind == "prismatic" for one in robot.joints if one.name == joint) else "rad"
     return Finding("positions-jump", "suspicious", "warning", (
         f"Positions of {recording.source} jump {f'{times} times, first' if times > 1 else 'once,'} at "
-        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} in one row: several runs were probably "
-        "joined into one file. Give each run as a log of its own, or one of them by --start and --stop, in seconds."),
+        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} {unit} in one row: several runs were "
+        "probably joined into one file. Give each run as a log of its own, or select one with --start and --stop, "
+        "in seconds."),
         f"jumps ({joint})", (joint,), logs=(str(recording.source),),
         evidence={"jumps": float(times), "time": jumps.times[0], "size": jumps.size})
 

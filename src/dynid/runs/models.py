@@ -44,7 +44,8 @@ def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Rob
     """The robot with only these joints, if any are named, and without those that are locked, by name."""
     both = [name for name in only if name in lock]
     if both:
-        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both")
+        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both",
+                         code="only-and-lock")
     return robot.only(only, lock) if only else robot.lock(lock)
 
 
@@ -64,7 +65,8 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
             return _checked(own_model(robot), robot, wanted.python)
     if NONE in wanted.friction:
         if len(wanted.friction) > 1:
-            raise ModelError(f"friction '{NONE}' means no friction: give it alone, or give friction terms")
+            raise ModelError(f"friction '{NONE}' means no friction: give it alone, or give friction terms",
+                             code="friction-none-and-others")
         wanted = wanted.model_copy(update={"friction": (), "own_terms": False})
     if AUTO in wanted.friction:
         raise ModelError(f"friction '{AUTO}' is chosen from logs, but there are none", "specify the friction "

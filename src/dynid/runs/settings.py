@@ -160,8 +160,8 @@ class SimulationSettings(BaseModel):
 
 
 class OutputSettings(BaseModel):
-    """The [output] table: what else is written into the folder of a result. code: languages in which the identified
-    model stands beside it as functions for a controller (see `dynid generate`)."""
+    """The [output] table: further files in the folder of a result. code: languages of the functions for a controller
+    that are written with the identified model (see `dynid generate`)."""
 
     model_config = FINITE_NUMBERS
 
