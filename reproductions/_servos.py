@@ -1,8 +1,9 @@
 """Logs of servos with a pendulum, simulated in plain numpy at a fine step: a source that shares no code with dynid.
 
-Many logs are simulated side by side. A step is: half a step of the position, a whole step of the velocity with the
-friction that would stop it, cut to its budget, and half a step of the position. The drive sees the position through its
-encoder, and receives each command, held until the next, after a delay.
+Many logs are simulated side by side. A step is: half a step of the position, a whole step of the velocity, and half a
+step of the position. A step in which the velocity changes its sign is divided where it is zero: from there the joint
+rests if friction can hold it. The drive sees the position through its encoder, and receives each command, held until
+the next, after a delay.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def budget(f: Mapping[str, Array], motor: Array, external: Array, speed: Array) 
 
 
 def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int | None = 12,
-             step: float = 2e-4) -> Array:
+             step: float = 5e-4) -> Array:
     """Encoder positions (logs, rows) of servos that follow commands (logs, rows), held at `rate` Hz."""
     count, rows = commands.shape
     every = max(round(1.0 / (rate * step)), 1)
@@ -76,29 +77,43 @@ def simulate(servos: Sequence[Servo], commands: Array, rate: float, *, bits: int
     q, v, z = commands[:, 0].copy(), np.zeros(count), np.zeros(count)
     out, log = np.zeros((count, rows)), np.arange(count)
     seen = (lambda x: x) if bits is None else (lambda x: np.round(x * counts) / counts)
+
+    def pushed(v: Array, z: Array, half: Array, error: Array, span: Array) -> tuple[Array, Array, Array]:
+        """Velocity and integral after `span` s, with friction against the velocity or the push; and the mean speed."""
+        duty = np.clip(scale * kp * error, -clip, clip)
+        external = -moment * np.sin(half)
+        middle, after, grown = v, v, z
+        for _ in range(3):  # again with the velocity and the integral in the middle of the step
+            loop = kp * error - middle
+            grown = z + span * np.where(cascade, loop, error)
+            integral = 0.5 * (z + grown)
+            motor = np.where(voltage, kt * vin * duty / resistance - kt ** 2 * middle / resistance, 0.0)
+            motor = np.where(cascade, kt * (kv * loop + ki * integral), motor)
+            motor = np.where(voltage | cascade, motor, kp * error + ki * integral - kd * middle)
+            motor = np.clip(motor, -limit, limit)
+            net = motor + external - offset - friction["viscous"] * middle
+            most = budget(friction, motor, external, middle)
+            dry = np.where(v != 0.0, np.sign(v) * most, np.clip(net, -most, most))
+            after = v + span * (net - dry) / inertia
+            middle = 0.5 * (v + after)
+        return after, grown, middle
+
+    whole = np.full(count, h)
     for row in range(rows):
         out[:, row] = seen(q)
         for s in range(every):
             at = np.maximum((row * every + s - late) // every, 0)
             half = q + 0.5 * h * v
             error = commands[log, at] - seen(half)
-            duty = np.clip(scale * kp * error, -clip, clip)
-            external = -moment * np.sin(half)
-            middle = v
-            for _ in range(2):  # the second time with the velocity in the middle of the step
-                motor = np.where(voltage, kt * vin * duty / resistance - kt ** 2 * middle / resistance, 0.0)
-                loop = kp * error - middle
-                motor = np.where(cascade, kt * (kv * loop + ki * z), motor)
-                motor = np.where(voltage | cascade, motor, kp * error + ki * z - kd * middle)
-                motor = np.clip(motor, -limit, limit)
-                net = motor + external - offset - friction["viscous"] * middle
-                most = budget(friction, motor, external, middle)
-                dry = np.clip(inertia * v / h + net, -most, most)
-                after = v + h * (net - dry) / inertia
-                middle = 0.5 * (v + after)
-            z += h * np.where(cascade, loop, error)
-            v = after
-            q = half + 0.5 * h * v
+            after, grown, middle = pushed(v, z, half, error, whole)
+            turned = v * after < 0.0
+            if turned.any():
+                first = np.where(turned, v / np.where(turned, v - after, 1.0), 1.0) * h
+                _, at_rest, _ = pushed(v, z, half, error, first)
+                last, later, mean = pushed(np.where(turned, 0.0, v), at_rest, half, error, h - first)
+                middle = np.where(turned, (0.5 * v * first + mean * (h - first)) / h, middle)
+                after, grown = np.where(turned, last, after), np.where(turned, later, grown)
+            q, v, z = q + h * middle, after, grown
     return out
 
 

@@ -19,6 +19,7 @@ PLAIN = {"coulomb": 0.08, "viscous": 0.05}
 VOLTAGE = {"kp": 32.0, "gain": 0.0395, "limit": 0.9625, "vin": 12.0, "kt": 1.0, "resistance": 2.0}
 ROBOT = pendulum(0.5, 0.15, joint="j")
 RATE = 100.0
+COUNT = 2 * np.pi / 4096  # rad, of the encoder
 
 
 def servo_log(law="pd", gains=GAINS, friction=PLAIN, delay=0.01, seed=3, rows=600, rate=RATE, **more):
@@ -44,7 +45,7 @@ def test_a_pendulum_with_a_pd_law_is_recovered_with_its_delay(log):
     near(found["j", "coulomb"], 0.08)
     near(found["j", "viscous"], 0.05)
     near(found["j", "delay"], 0.01, 0.05)
-    assert found.mean_error < 5e-4 < found.linear_error
+    assert found.mean_error < 1.1 * COUNT / 4 < found.linear_error  # rounding alone gives a quarter of a count
     assert found.findings == ()
 
 

@@ -17,7 +17,7 @@ from dynid.recording import Recording
 from dynid.robot import Body, Joint, Robot
 
 LARGEST_STEP = 2.5e-3  # s, while searching: half of it changes positions by less than an encoder of 12 bits resolves
-FINAL_STEPS = (2.5e-3, 1e-3, 5e-4)  # s: steps of the solution, of which the longest that is fine enough is used
+FINAL_STEPS = (2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s: steps of the solution, of which the longest that is fine enough is used
 
 
 @dataclass(frozen=True, eq=False)

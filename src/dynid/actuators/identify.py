@@ -23,12 +23,15 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding, Note
 from dynid.recording import Recording
+from dynid.regression.correlation import autocovariance
 from dynid.robot import Robot
 
 Gain = float | Sequence[float] | Mapping[str, float]
 _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
-_MAX_STEP_ERROR = 0.03  # of the residuals: error of the simulated positions by the step
+_MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
+_STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
+_FIRST_LOAD_SHARE = 0.05  # of the load that friction takes, to start from: a worm gear takes ten times as much
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -85,14 +88,14 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     def make(model: str, _: Any = None) -> tuple[list[ChainProblem], list[Array]]:
         problems = [_with_friction(stage.problem, model, also, delay) for stage in stages]
-        starts = [problem.start(_friction_start(stage, problem, model, None if plain is None else plain[k]))
+        starts = [_friction_start(stage, problem, model, None if plain is None else plain[k])
                   for k, (stage, problem) in enumerate(zip(stages, problems, strict=True))]
         return problems, starts
 
     if friction == "auto":
         problems, starts = make("m1")
         tell("second stage: closed-loop simulation")
-        plain = [refine(problem, start) for problem, start in zip(problems, starts, strict=True)]
+        plain = [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
         friction, comparison = choose_friction(make, restart, tell)
     problems, starts = make(friction)
     tell("second stage: closed-loop simulation")
@@ -104,15 +107,26 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
-    """The problem with the longest step whose error is small against the residuals of a fit."""
+    """The problem with the longest step whose error moves no estimate by a noticeable share of its standard error.
+
+    An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
+    standard deviation of independent residuals.
+    """
     finest = replace(problem, step=FINAL_STEPS[-1] / 2).residuals(fit.x)
     if finest is None:
         return problem
+    weight = [_independent_rows(own) / max(float(np.mean(own ** 2)), 1e-300) for own in finest.T]
     for step in FINAL_STEPS:
         own = replace(problem, step=step).residuals(fit.x)
-        if own is not None and np.sqrt(np.mean((own - finest) ** 2)) < _MAX_STEP_ERROR * np.sqrt(np.mean(finest ** 2)):
+        if own is not None and np.mean((own - finest) ** 2, axis=0) @ weight < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=FINAL_STEPS[-1])
+
+
+def _independent_rows(residual: Array) -> float:
+    """Number of independent rows with the information of the autocorrelated residuals (rows,) of a joint."""
+    shape = autocovariance(residual, np.ones(len(residual), dtype=bool))
+    return float(np.clip(len(residual) * shape[0] / max(2.0 * shape.sum() - shape[0], 1e-300), 1.0, len(residual)))
 
 
 def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
@@ -198,21 +212,32 @@ def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay
                               shared=() if delay is not None else ("delay",))
 
 
-def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) \
-        -> list[dict[str, float]]:
-    """Values to start a friction model from: the fit of M1 where there is one, with friction shared out."""
-    values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
-    for own in values:
-        dry = own.get("coulomb", 0.0)
-        if "stribeck" in FRICTION_MODELS[model]:
-            own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": MECHANICS["stribeck_speed"].value}
-        for name in FRICTION_MODELS[model]:
-            if name.startswith(("load", "stribeck_load", "quadratic")):
-                own[name] = 0.05
-        for limit in ("torque_limit", "current_limit"):
-            if any(one.name == limit for one in problem.unknowns):
-                own[limit] = _largest_demand(problem, own)
-    return values
+def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) -> Array:
+    """Values (unknowns,) to start a friction model from: the fit of M1 where there is one, with friction shared out.
+
+    Of several Stribeck speeds the one with the lowest cost is used, since a search does not cross from one to another.
+    """
+    speeds = _STRIBECK_SPEEDS if "stribeck" in FRICTION_MODELS[model] else _STRIBECK_SPEEDS[:1]
+    best: tuple[float, Array] | None = None
+    for speed in speeds:
+        values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
+        for own in values:
+            dry = own.get("coulomb", 0.0)
+            if "stribeck" in FRICTION_MODELS[model]:
+                own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
+            for name in FRICTION_MODELS[model]:
+                if name.startswith(("load", "stribeck_load", "quadratic")):
+                    own[name] = _FIRST_LOAD_SHARE
+            for limit in ("torque_limit", "current_limit"):
+                if any(one.name == limit for one in problem.unknowns):
+                    own[limit] = _largest_demand(problem, own)
+        x = problem.start(values)
+        residual = problem.residuals(x) if len(speeds) > 1 else None
+        cost = np.inf if residual is None else float(np.mean(residual ** 2))
+        if best is None or cost < best[0]:
+            best = cost, x
+    assert best is not None
+    return best[1]
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:

@@ -107,6 +107,11 @@ class ChainProblem:
     def upper(self) -> Array:
         return np.array([one.item.upper for one in self.unknowns])
 
+    @property
+    def log_rows(self) -> list[int]:
+        """Number of rows of each log."""
+        return [len(log.signals.t) for log in self.logs]
+
     def label(self, k: int) -> str:
         """Name of an unknown with its joint."""
         one = self.unknowns[k]
@@ -133,13 +138,18 @@ class ChainProblem:
             table[j, [c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
         return table
 
-    def simulate(self, x: Array, log: ChainLog, step: float | None = None) -> Array | None:
-        """Simulated positions (rows, dof) of a log; None where the simulation diverges."""
+    def simulate(self, x: Array, log: ChainLog, encoder: tuple[Array, Array] | None = None) -> Array | None:
+        """Simulated positions (rows, dof) of a log; None where the simulation diverges.
+
+        encoder: counts and their origins (dof,), rad, by which the drives and the log see the positions.
+        """
         rows = log.rows
         if any(one.name == "link_scale" for one in self.unknowns):
             rows = log.chain.packed(np.array([values.get("link_scale", 1.0) for values in self.values(x)]))
-        found = simulate_chain(log.chain, self._started(x, log), self.numbers(x, log), rows=rows.copy(),
-                               step=step or self.step)
+        numbers = self.numbers(x, log)
+        if encoder is not None:
+            numbers[:, c.ENCODER_COUNT], numbers[:, c.ENCODER_ORIGIN] = encoder
+        found = simulate_chain(log.chain, self._started(x, log), numbers, rows=rows.copy(), step=self.step)
         return None if found is None else found[0]
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
@@ -167,11 +177,12 @@ class ChainProblem:
                 for name in ("start_position", "start_velocity")]
         return replace(self, unknowns=(*self.unknowns, *more))
 
-    def residuals(self, x: Array) -> Array | None:
-        """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges."""
+    def residuals(self, x: Array, encoder: tuple[Array, Array] | None = None) -> Array | None:
+        """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges. encoder: see
+        `simulate`."""
         parts = []
         for log in self.logs:
-            found = self.simulate(x, log)
+            found = self.simulate(x, log, encoder)
             if found is None:
                 return None
             parts.append(log.signals.q - found)

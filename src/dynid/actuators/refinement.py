@@ -6,13 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.actuators.encoder import rounding_errors
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.regression.correlation import autocovariance, noise_matrix
 
-_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of central differences, wide against single rows that stick
-_CHECK_SHARE = 1e-3  # of the scale: the second step, by which the differences are checked
+_FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the differences while no standard error is known
+# Bounds of the later steps, which are one standard error, in the parameter's scale: below the first, rounding of single
+# rows that stick shows; beyond the second, the simulation is no longer linear in the parameter.
+_DIFFERENCE_SHARES = (5e-4, 0.05)
+_CHECK_RATIO = 0.5  # of the step: the second step, by which the differences are checked
+_ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is looked for
+_MAX_ESCAPES = 3  # times that the iteration starts again from such a point
 _MAX_ITERATIONS = 40
 _TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
 _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
@@ -66,15 +72,27 @@ def scales(problem: ChainProblem, x: Array) -> Array:
     return np.maximum(np.abs(x), np.maximum(typical, 1e-9))
 
 
-def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float = _DIFFERENCE_SHARE,
-             which: Array | None = None) -> Array:
-    """Sensitivities of the simulated positions (rows, dof, unknowns) by central differences, one-sided at bounds."""
+def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array = _FIRST_DIFFERENCE_SHARE,
+             which: Array | None = None, base: Array | None = None) -> Array:
+    """Return the sensitivities of the simulated positions (rows, dof, unknowns) by differences.
+
+    Args:
+        problem: the logs and unknowns.
+        x: values of the unknowns (unknowns,).
+        scale: their sizes (unknowns,).
+        share: step of the differences, of these sizes.
+        which: numbers of the unknowns; all by default.
+        base: residuals (rows, dof) at x. With them differences are one-sided, which takes half the time.
+    """
     lower, upper = problem.lower, problem.upper
-    columns = []
+    steps, columns = share * scale, []
     for k in range(len(x)) if which is None else which:
         low, high = x.copy(), x.copy()
-        low[k], high[k] = max(x[k] - share * scale[k], lower[k]), min(x[k] + share * scale[k], upper[k])
-        first, second = problem.residuals(low), problem.residuals(high)
+        high[k] = min(x[k] + steps[k], upper[k])
+        if base is None or high[k] - x[k] < 0.5 * steps[k]:
+            low[k] = max(x[k] - steps[k], lower[k])
+        first = base if base is not None and low[k] == x[k] else problem.residuals(low)
+        second = base if base is not None and high[k] == x[k] else problem.residuals(high)
         if first is None or second is None:
             raise NotPossibleError(f"the simulation diverges near {problem.label(int(k))} = {x[k]:g}",
                                    "check gains, masses and units", "simulation-diverges")
@@ -87,21 +105,52 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
 
     The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient
-    points outward are fixed for a step. finish: whether standard errors are computed; without it covariance and
-    Jacobian are empty. Raises NotPossibleError where the simulation diverges at the start.
+    points outward are fixed for a step. Dry friction makes the cost rough on a small scale, so the sensitivities of the
+    solution are differences over one standard error, and points two standard errors away are tried.
+
+    Args:
+        problem: the logs and unknowns.
+        start: first values.
+        max_iterations: of the search.
+        finish: whether to compute standard errors; without it covariance and Jacobian are empty.
+
+    Raises:
+        NotPossibleError: the simulation diverges at the start.
     """
     count, problem = len(start), problem.with_starts()
     start = np.concatenate([start, np.zeros(len(problem.unknowns) - count)])
-    x, damping = np.clip(start, problem.lower, problem.upper), _FIRST_DAMPING
+    x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
         raise NotPossibleError("the simulation diverges with the values of the first stage",
                                "check gains, masses and units", "simulation-diverges")
-    iterations = 0
+    x, residual, iterations = _searched(problem, x, residual, max_iterations, None)
+    if not finish:
+        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
+                          residual, scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0)
+    for _ in range(_MAX_ESCAPES):
+        scale = scales(problem, x)
+        slopes = jacobian(problem, x, scale, base=residual)
+        covariance = covariance_of(slopes, residual, problem.log_rows)
+        share = np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)) / scale, *_DIFFERENCE_SHARES)
+        x, residual, more = _searched(problem, x, residual, max_iterations, share)
+        iterations += more
+        better = _escape(problem, x, residual, covariance / np.outer(scale, scale), scale)
+        if better is None:
+            break
+        x, residual = better
+    return _finished(problem, x, residual, iterations, count, share)
+
+
+def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None) \
+        -> tuple[Array, Array, int]:
+    """Return a minimum of the cost from x, its residuals and the number of iterations; share: of central differences,
+    one-sided ones without."""
+    damping, iterations = _FIRST_DAMPING, 0
     while iterations < max_iterations:
         iterations += 1
         scale, weights = scales(problem, x), _weights(residual)
-        slopes = jacobian(problem, x, scale)
+        slopes = jacobian(problem, x, scale, base=residual) if share is None else jacobian(problem, x, scale, share)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))
         b = (residual * weights).ravel()
         gradient = a.T @ b
@@ -117,7 +166,27 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
             damping *= 10.0
         if x is before or cost - new < _TOLERANCE * cost:
             break
-    return _finished(problem, x, residual, iterations, count, finish)
+    return x, residual, iterations
+
+
+def _escape(problem: ChainProblem, x: Array, residual: Array, covariance: Array, scale: Array) \
+        -> tuple[Array, Array] | None:
+    """Return a point with a significantly lower cost near x, and its residuals; None where there is none.
+
+    covariance (unknowns, unknowns): of the unknowns in units of `scale`.
+    """
+    weights = _weights(residual)
+    cost = float(np.sum((residual * weights) ** 2))
+    best, found = cost * (1.0 - 10.0 * _TOLERANCE), None
+    values, axes = np.linalg.eigh(covariance)
+    for value, axis in zip(values, axes.T, strict=True):
+        for sign in (-1.0, 1.0):
+            way = sign * min(_ESCAPE_SIGMAS * np.sqrt(max(value, 0.0)), _DIFFERENCE_SHARES[1] * _ESCAPE_SIGMAS)
+            trial = np.clip(x + way * axis * scale, problem.lower, problem.upper)
+            moved = problem.residuals(trial)
+            if moved is not None and (new := float(np.sum((moved * weights) ** 2))) < best:
+                best, found = new, (trial, moved)
+    return found
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
@@ -171,32 +240,35 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     return np.asarray(inverse @ middle @ inverse)
 
 
-def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int,
-              finish: bool) -> Refinement:
-    """The solution of the first `count` unknowns; the others, states at starts, are projected out."""
+def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int, share: Array) \
+        -> Refinement:
+    """The solution of the first `count` unknowns; the others, states at starts, are projected out.
+
+    Parameters at a bound have no interval, but those of the others include that it may leave the bound.
+    """
     scale = scales(problem, x)
-    if not finish:
-        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
-                          residual, scale[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0)
-    slopes = jacobian(problem, x, scale)
+    slopes = _projected(jacobian(problem, x, scale, share), residual, count)
     room = 1e-6 * scale
     at_bound = ((x <= problem.lower + room) | (x >= problem.upper - room))[:count]
-    slopes = _projected(slopes, residual, count)
+    weights = _weights(residual)[None, :, None]
+    covariance = covariance_of(slopes, residual, problem.log_rows)
+    rounding, share_of_rounding = rounding_errors(problem, x, slopes, residual, weights[0, :, 0])
+    variance = np.maximum(np.diag(covariance), 1e-300)
+    factor = np.sqrt(1.0 - share_of_rounding + rounding ** 2 / variance)
+    covariance *= np.outer(factor, factor)
     free = np.flatnonzero(~at_bound)
-    covariance, directions, singular = np.zeros((count, count)), np.zeros((count, 0)), np.zeros(0)
-    error = 0.0
+    directions, singular, error = np.zeros((count, 0)), np.zeros(0), 0.0
     if len(free):
-        rows = [len(log.signals.t) for log in problem.logs]
-        covariance[np.ix_(free, free)] = covariance_of(slopes[:, :, free], residual, rows)
-        a = (slopes[:, :, free] * _weights(residual)[None, :, None] * scale[free]).reshape(-1, len(free))
+        a = (slopes[:, :, free] * weights * scale[free]).reshape(-1, len(free))
         _, singular, vt = np.linalg.svd(a, full_matrices=False)
         directions = np.zeros((count, len(singular)))
         directions[free] = vt.T
-        other = _projected(jacobian(problem, x, scale, _CHECK_SHARE), residual, count)[:, :, free]
-        change = (other * _weights(residual)[None, :, None] * scale[free]).reshape(-1, len(free)) - a
+        other = _projected(jacobian(problem, x, scale, _CHECK_RATIO * share), residual, count)[:, :, free]
+        change = (other * weights * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
         singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
+    covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
                       iterations, error)
 
