@@ -14,9 +14,9 @@ from dynid.recording import Recording
 FIRST_SIGMA = 0.25  # of the box, as PACE starts: half of the way from the middle to a bound
 # Boxes of a joint, of the size that BAM and PACE use.
 BOXES: Mapping[str, tuple[float, float]] = {
-    "armature": (1e-4, 0.1), "viscous": (0.0, 2.0), "coulomb": (0.0, 2.0), "offset": (-1.0, 1.0), "stribeck": (0.0, 0.5),
-    "stribeck_speed": (0.01, 3.0), "load": (0.0, 0.5), "stribeck_load": (0.0, 0.5), "resistance": (0.5, 5.0),
-    "delay": (0.0, 0.05)}
+    "armature": (1e-4, 0.1), "viscous": (0.0, 2.0), "coulomb": (0.0, 2.0), "offset": (-1.0, 1.0),
+    "stribeck": (0.0, 0.5), "stribeck_speed": (0.01, 3.0), "load": (0.0, 0.5), "stribeck_load": (0.0, 0.5),
+    "resistance": (0.5, 5.0), "delay": (0.0, 0.05)}
 
 
 def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> Array:

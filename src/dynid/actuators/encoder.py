@@ -17,6 +17,8 @@ MIN_COUNT = 1e-6  # rad: below it, differences are those of rounded floating-poi
 COUNT_SHARE = 0.98  # of the changes of a position that must be whole counts, to a twentieth of a count
 WHOLE_TOLERANCE = 0.05  # of a count
 ORIGINS = 24  # of the counts that are simulated: the root mean square of as many errors is known to 15 %
+# Student's 97.5 % quantile with as many degrees of freedom, over that of the normal distribution: 2.064 / 1.960.
+STUDENT_FACTOR = 1.053
 MIN_NOISE_SHARE = 0.02  # of the squared residuals that rounding must explain before it is simulated
 
 
@@ -61,4 +63,4 @@ def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Ar
         rounded = problem.residuals(x, (counts, place * counts))
         if plain is not None and rounded is not None:
             errors.append(inverse @ ((plain - rounded) * weights).ravel())
-    return (np.sqrt(np.mean(np.square(errors), axis=0)), share) if errors else (np.zeros(count), 0.0)
+    return (STUDENT_FACTOR * np.sqrt(np.mean(np.square(errors), axis=0)), share) if errors else (np.zeros(count), 0.0)

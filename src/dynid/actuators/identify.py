@@ -31,7 +31,7 @@ _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
-_FIRST_LOAD_SHARE = 0.05  # of the load that friction takes, to start from: a worm gear takes ten times as much
+_LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -215,11 +215,14 @@ def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay
 def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) -> Array:
     """Values (unknowns,) to start a friction model from: the fit of M1 where there is one, with friction shared out.
 
-    Of several Stribeck speeds the one with the lowest cost is used, since a search does not cross from one to another.
+    Of several Stribeck speeds and shares of the load those with the lowest cost are used, since a search does not
+    cross from one to another.
     """
-    speeds = _STRIBECK_SPEEDS if "stribeck" in FRICTION_MODELS[model] else _STRIBECK_SPEEDS[:1]
+    names = FRICTION_MODELS[model]
+    tried = [(speed, share) for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names else 1]
+             for share in _LOAD_SHARES[:None if {"load", "load_motor"} & set(names) else 1]]
     best: tuple[float, Array] | None = None
-    for speed in speeds:
+    for speed, share in tried:
         values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
         for own in values:
             dry = own.get("coulomb", 0.0)
@@ -227,12 +230,12 @@ def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Ref
                 own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
             for name in FRICTION_MODELS[model]:
                 if name.startswith(("load", "stribeck_load", "quadratic")):
-                    own[name] = _FIRST_LOAD_SHARE
+                    own[name] = share if name.startswith("load") else _LOAD_SHARES[0]
             for limit in ("torque_limit", "current_limit"):
                 if any(one.name == limit for one in problem.unknowns):
                     own[limit] = _largest_demand(problem, own)
         x = problem.start(values)
-        residual = problem.residuals(x) if len(speeds) > 1 else None
+        residual = problem.residuals(x) if len(tried) > 1 else None
         cost = np.inf if residual is None else float(np.mean(residual ** 2))
         if best is None or cost < best[0]:
             best = cost, x

@@ -15,7 +15,8 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-MAX_ESTIMATED_STARTS = 8  # of simulations; with more the states of the measured motion are used
+# Of simulations; with more, the states of the measured motion are used, since the equations would grow too large.
+MAX_ESTIMATED_STARTS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +112,15 @@ class ChainProblem:
     def log_rows(self) -> list[int]:
         """Number of rows of each log."""
         return [len(log.signals.t) for log in self.logs]
+
+    def rows_of(self, k: int) -> slice:
+        """Rows of all logs on which an unknown acts: one simulation for a state at its start, else all."""
+        one = self.unknowns[k]
+        if not one.is_nuisance:
+            return slice(None)
+        first = sum(self.log_rows[:one.log])
+        bounds = [*self.logs[one.log].signals.starts.tolist(), self.log_rows[one.log]]
+        return slice(first + bounds[one.segment], first + bounds[one.segment + 1])
 
     def label(self, k: int) -> str:
         """Name of an unknown with its joint."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,19 +86,32 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
         base: residuals (rows, dof) at x. With them differences are one-sided, which takes half the time.
     """
     lower, upper = problem.lower, problem.upper
-    steps, columns = share * scale, []
-    for k in range(len(x)) if which is None else which:
+    steps, chosen = share * scale, range(len(x)) if which is None else which.tolist()
+    columns: dict[int, Array] = {}
+    for group in _independent_groups(problem, chosen):
         low, high = x.copy(), x.copy()
-        high[k] = min(x[k] + steps[k], upper[k])
-        if base is None or high[k] - x[k] < 0.5 * steps[k]:
-            low[k] = max(x[k] - steps[k], lower[k])
-        first = base if base is not None and low[k] == x[k] else problem.residuals(low)
-        second = base if base is not None and high[k] == x[k] else problem.residuals(high)
+        high[group] = np.minimum(x[group] + steps[group], upper[group])
+        if base is None or np.any(high[group] - x[group] < 0.5 * steps[group]):
+            low[group] = np.maximum(x[group] - steps[group], lower[group])
+        first = base if base is not None and np.array_equal(low, x) else problem.residuals(low)
+        second = base if base is not None and np.array_equal(high, x) else problem.residuals(high)
         if first is None or second is None:
-            raise NotPossibleError(f"the simulation diverges near {problem.label(int(k))} = {x[k]:g}",
+            raise NotPossibleError(f"the simulation diverges near {problem.label(group[0])} = {x[group[0]]:g}",
                                    "check gains, masses and units", "simulation-diverges")
-        columns.append((first - second) / (high[k] - low[k]))
-    return np.stack(columns, axis=2)
+        for k in group:
+            columns[k] = np.zeros_like(first)
+            rows = problem.rows_of(k)
+            columns[k][rows] = (first[rows] - second[rows]) / (high[k] - low[k])
+    return np.stack([columns[k] for k in chosen], axis=2)
+
+
+def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
+    """Numbers of the unknowns in groups whose members act on different rows, so that one simulation serves a group."""
+    groups: dict[tuple[str, int, int], list[int]] = {}
+    for k in chosen:
+        one = problem.unknowns[k]
+        groups.setdefault((one.name, one.joint, -1 if one.is_nuisance else k), []).append(k)
+    return list(groups.values())
 
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS,

@@ -3,8 +3,8 @@
 A step of h is second order: half a step of the positions, a whole step of the velocities with the rigid-body terms at
 the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
 within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
-time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Commands are the mean of the held command over the step, so that the simulated
-positions are continuous in the delay.
+time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Commands are the mean of the
+held command over the step, so that the simulated positions are continuous in the delay.
 """
 
 from __future__ import annotations
