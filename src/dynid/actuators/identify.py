@@ -20,7 +20,7 @@ from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
 from dynid.arrays import Array, Bools
-from dynid.errors import ModelError
+from dynid.errors import ModelError, RecordingError
 from dynid.findings import Finding, Note
 from dynid.recording import Recording
 from dynid.regression.correlation import autocovariance
@@ -32,6 +32,8 @@ _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop s
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
+MAX_SIMULATED_TIME = 180.0  # s of all logs together: three minutes of a 6-joint arm take about two CPU minutes
+_GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -74,7 +76,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if wrong:
         raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(ALSO)}",
                          code="unknown-parameter")
-    remarks = [remark for log in entries for remark in check_log(log.recording, log.robot or robot, chosen_law)]
+    entries, remarks = _usable(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
     for name in also:
         for table in known:
@@ -134,6 +136,29 @@ def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) 
     if not given:
         raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
     return [one if isinstance(one, ActuatorLog) else ActuatorLog(one) for one in given]
+
+
+def _usable(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
+    """The logs that can be used, and remarks on all; an error where none can."""
+    usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
+    for log in entries:
+        try:
+            remarks += check_log(log.recording, log.robot or robot, law)
+            usable.append(log)
+        except RecordingError as problem:
+            problems.append(problem)
+            remarks.append(f"Left out: {problem.reason}")
+    if not usable:
+        raise problems[0]
+    seconds = [float(log.recording.t[-1] - log.recording.t[0]) for log in usable]
+    if len(usable) > 1 and sum(seconds) > MAX_SIMULATED_TIME:
+        order = np.argsort((np.arange(len(usable)) * _GOLDEN) % 1.0)
+        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(np.array(seconds)[order]), MAX_SIMULATED_TIME)), 1)])
+        remarks.append(f"{len(kept)} of {len(usable)} logs are used, spread over all of them: {MAX_SIMULATED_TIME:g} s "
+                       "of motion determine the parameters, and simulating more takes long. Give fewer logs to choose "
+                       "others.")
+        usable = [usable[k] for k in kept]
+    return usable, remarks
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \

@@ -232,6 +232,8 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
         gain = own[TORQUE_GAIN] * supply[row, j]
         motor = gain * u - own[BACK_EMF] * v
         damping = gain * damping + own[BACK_EMF]
+        if gain == 0.0:  # the drive is switched off, and its winding is open
+            motor, damping = 0.0, 0.0
         if abs(motor) > own[TORQUE_LIMIT]:
             motor = math.copysign(own[TORQUE_LIMIT], motor)
             damping = 0.0
