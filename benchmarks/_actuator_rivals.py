@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 
 import cma
 import numpy as np
@@ -71,5 +73,6 @@ def fit_by_mujoco(log: Recording, mass: float, length: float, gains: Mapping[str
     command = log.reference[np.searchsorted(log.t, held + 1e-9, side="right") - 1]
     sequences = sysid.ModelSequences("pendulum", spec, "log", start, sysid.TimeSeries(held, command),
                                      sysid.TimeSeries.from_names(log.t, log.q, model))
-    found, _ = sysid.optimize(parameters, sysid.build_residual_fn(models_sequences=[sequences]), verbose=False)
+    with redirect_stdout(StringIO()):  # it prints each iteration
+        found, _ = sysid.optimize(parameters, sysid.build_residual_fn(models_sequences=[sequences]), verbose=False)
     return {name: float(found[name].value[0]) for name in ("armature", "viscous", "coulomb")}

@@ -30,6 +30,7 @@ Gain = float | Sequence[float] | Mapping[str, float]
 _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
+_RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
 MAX_SIMULATED_TIME = 180.0  # s of all logs together: three minutes of a 6-joint arm take about two CPU minutes
@@ -114,13 +115,13 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
     standard deviation of independent residuals.
     """
-    finest = replace(problem, step=FINAL_STEPS[-1] / 2).residuals(fit.x)
-    if finest is None:
-        return problem
-    weight = [_independent_rows(own) / max(float(np.mean(own ** 2)), 1e-300) for own in finest.T]
     for step in FINAL_STEPS:
-        own = replace(problem, step=step).residuals(fit.x)
-        if own is not None and np.mean((own - finest) ** 2, axis=0) @ weight < _MAX_STEP_SIGMAS ** 2:
+        own, finer = (replace(problem, step=one).residuals(fit.x) for one in (step, 0.5 * step))
+        if own is None or finer is None:
+            continue
+        weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
+        error = _RICHARDSON ** 2 * float(np.mean((own - finer) ** 2, axis=0) @ weight)
+        if error < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=FINAL_STEPS[-1])
 

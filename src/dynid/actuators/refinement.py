@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ _FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the difference
 # Bounds of the later steps, which are one standard error, in the parameter's scale: below the first, rounding of single
 # rows that stick shows; beyond the second, the simulation is no longer linear in the parameter.
 _DIFFERENCE_SHARES = (5e-4, 0.05)
-_CHECK_RATIO = 0.5  # of the step: the second step, by which the differences are checked
+_CHECK_RATIO = 0.5  # of the step: that of the one-sided differences by which the central ones are checked
 _ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is looked for
 _MAX_ESCAPES = 3  # times that the iteration starts again from such a point
 _MAX_ITERATIONS = 40
@@ -138,30 +138,40 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     if residual is None:
         raise NotPossibleError("the simulation diverges with the values of the first stage",
                                "check gains, masses and units", "simulation-diverges")
-    x, residual, iterations = _searched(problem, x, residual, max_iterations, None)
+    found = _searched(problem, x, residual, max_iterations, None)
+    iterations = found.iterations
     if not finish:
-        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
-                          residual, scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0)
+        return Refinement(found.x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool),
+                          np.zeros((0, 0, count)), found.residual, found.scale[:count], np.zeros(0),
+                          np.zeros((count, 0)), iterations, 0.0)
     for _ in range(_MAX_ESCAPES):
-        scale = scales(problem, x)
-        slopes = jacobian(problem, x, scale, base=residual)
-        covariance = covariance_of(slopes, residual, problem.log_rows)
-        share = np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)) / scale, *_DIFFERENCE_SHARES)
-        x, residual, more = _searched(problem, x, residual, max_iterations, share)
-        iterations += more
-        better = _escape(problem, x, residual, covariance / np.outer(scale, scale), scale)
+        covariance = covariance_of(found.slopes, found.residual, problem.log_rows)
+        share = np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)) / found.scale, *_DIFFERENCE_SHARES)
+        found = _searched(problem, found.x, found.residual, max_iterations, share)
+        iterations += found.iterations
+        better = _escape(problem, found, covariance / np.outer(found.scale, found.scale))
         if better is None:
             break
-        x, residual = better
-    return _finished(problem, x, residual, iterations, count, share)
+        found = replace(found, x=better[0], residual=better[1])
+    return _finished(problem, found, iterations, count, share)
 
 
-def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None) \
-        -> tuple[Array, Array, int]:
-    """Return a minimum of the cost from x, its residuals and the number of iterations; share: of central differences,
-    one-sided ones without."""
+@dataclass(frozen=True, eq=False)
+class _Minimum:
+    """A minimum of the cost: unknowns, residuals, number of iterations, and the sensitivities and sizes of the unknowns
+    at the start of the last step, which was insignificant."""
+
+    x: Array
+    residual: Array
+    iterations: int
+    slopes: Array
+    scale: Array
+
+
+def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None) -> _Minimum:
+    """Return a minimum of the cost from x; share: step of central differences, one-sided ones without."""
     damping, iterations = _FIRST_DAMPING, 0
-    while iterations < max_iterations:
+    while True:
         iterations += 1
         scale, weights = scales(problem, x), _weights(residual)
         slopes = jacobian(problem, x, scale, base=residual) if share is None else jacobian(problem, x, scale, share)
@@ -178,29 +188,29 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
                 x, residual, damping = trial, moved, max(damping / 10.0, 1e-9)
                 break
             damping *= 10.0
-        if x is before or cost - new < _TOLERANCE * cost:
-            break
-    return x, residual, iterations
+        if x is before or cost - new < _TOLERANCE * cost or iterations >= max_iterations:
+            return _Minimum(x, residual, iterations, slopes, scale)
 
 
-def _escape(problem: ChainProblem, x: Array, residual: Array, covariance: Array, scale: Array) \
-        -> tuple[Array, Array] | None:
-    """Return a point with a significantly lower cost near x, and its residuals; None where there is none.
+def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
+    """Return a point with a significantly lower cost near a minimum, and its residuals; None where there is none.
 
-    covariance (unknowns, unknowns): of the unknowns in units of `scale`.
+    covariance (unknowns, unknowns): of the unknowns in units of their sizes. Its longer half of axes is tried: along
+    the others the cost is steep, and no roughness hides a lower point.
     """
-    weights = _weights(residual)
-    cost = float(np.sum((residual * weights) ** 2))
-    best, found = cost * (1.0 - 10.0 * _TOLERANCE), None
+    weights = _weights(found.residual)
+    cost = float(np.sum((found.residual * weights) ** 2))
+    best, better = cost * (1.0 - 10.0 * _TOLERANCE), None
     values, axes = np.linalg.eigh(covariance)
-    for value, axis in zip(values, axes.T, strict=True):
+    half = len(values) // 2
+    for value, axis in zip(values[half:], axes.T[half:], strict=True):
         for sign in (-1.0, 1.0):
             way = sign * min(_ESCAPE_SIGMAS * np.sqrt(max(value, 0.0)), _DIFFERENCE_SHARES[1] * _ESCAPE_SIGMAS)
-            trial = np.clip(x + way * axis * scale, problem.lower, problem.upper)
+            trial = np.clip(found.x + way * axis * found.scale, problem.lower, problem.upper)
             moved = problem.residuals(trial)
             if moved is not None and (new := float(np.sum((moved * weights) ** 2))) < best:
-                best, found = new, (trial, moved)
-    return found
+                best, better = new, (trial, moved)
+    return better
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
@@ -254,14 +264,13 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     return np.asarray(inverse @ middle @ inverse)
 
 
-def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int, share: Array) \
-        -> Refinement:
+def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
     """The solution of the first `count` unknowns; the others, states at starts, are projected out.
 
     Parameters at a bound have no interval, but those of the others include that it may leave the bound.
     """
-    scale = scales(problem, x)
-    slopes = _projected(jacobian(problem, x, scale, share), residual, count)
+    x, residual, scale = found.x, found.residual, found.scale
+    slopes = _projected(found.slopes, residual, count)
     room = 1e-6 * scale
     at_bound = ((x <= problem.lower + room) | (x >= problem.upper - room))[:count]
     weights = _weights(residual)[None, :, None]
@@ -277,7 +286,8 @@ def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int,
         _, singular, vt = np.linalg.svd(a, full_matrices=False)
         directions = np.zeros((count, len(singular)))
         directions[free] = vt.T
-        other = _projected(jacobian(problem, x, scale, _CHECK_RATIO * share), residual, count)[:, :, free]
+        other = jacobian(problem, x, scale, _CHECK_RATIO * share, base=residual)
+        other = _projected(other, residual, count)[:, :, free]
         change = (other * weights * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
