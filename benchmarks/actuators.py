@@ -24,7 +24,7 @@ from _actuator_rivals import fit_by_cma, fit_by_mujoco
 from _servos import Servo, motions, simulate
 
 ROLLOUTS = int(os.environ.get("DYNID_CMA_ROLLOUTS", "10000"))  # of CMA-ES; BAM's users take 10,000, its default is more
-LEG_ROLLOUTS = int(os.environ.get("DYNID_CMA_LEG_ROLLOUTS", "3000"))  # of each leg, 12,000 of the robot: a CPU minute
+LEG_ROLLOUTS = int(os.environ.get("DYNID_CMA_LEG_ROLLOUTS", "10000"))  # of each leg of the quadruped
 JUDGE_STEP = 5e-4  # s, of the simulation of logs left out
 MASS, LENGTH, RATE, ROWS = 0.5, 0.15, 100.0, 600  # pendulum, kg and m; logs of 6 s as BAM records them
 FRICTION = {"m1": {"coulomb": 0.05, "viscous": 0.05},

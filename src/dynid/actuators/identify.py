@@ -105,7 +105,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     coarse = plain if friction == "m1" and plain is not None else \
         [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
     problems = [_fine_enough(problem, fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.x) for problem, fit in zip(problems, coarse, strict=True)]
+    fits = [refine(problem, fit.x, share=fit.share) for problem, fit in zip(problems, coarse, strict=True)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,8 +22,10 @@ _ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipso
 _MAX_ESCAPES = 3  # times that the iteration starts again from such a point
 _MAX_ITERATIONS = 40
 _TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
+_FIRST_TOLERANCE = 1e-3  # the same of a first search with one-sided differences, which another one follows
 _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
+_CHORD_STEPS = 2  # after a step, with the same sensitivities, which take most of the time
 _MAX_DISAGREEMENT = 0.3  # relative, between central differences of two steps along one direction
 _NULL_SHARE = 1e-7  # of the largest singular value: below it a direction is not determined at all
 
@@ -42,7 +44,8 @@ class Refinement:
         singular, directions: singular values of the scaled and weighted Jacobian, and their directions
             (unknowns, unknowns), of the free unknowns.
         iterations: number of iterations.
-        gradient_error: relative difference between central differences of two steps, the largest over the unknowns.
+        gradient_error: relative difference between differences of two steps, the largest over the unknowns.
+        share: steps of the differences, in sizes of the unknowns and of the states at starts.
     """
 
     x: Array
@@ -55,6 +58,7 @@ class Refinement:
     directions: Array
     iterations: int
     gradient_error: float
+    share: Array
 
     @property
     def std(self) -> Array:
@@ -114,8 +118,8 @@ def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[li
     return list(groups.values())
 
 
-def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS,
-           finish: bool = True) -> Refinement:
+def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
+           share: Array | None = None) -> Refinement:
     """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
 
     The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient
@@ -127,6 +131,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
         start: first values.
         max_iterations: of the search.
         finish: whether to compute standard errors; without it covariance and Jacobian are empty.
+        share: steps of the differences, of a fit from whose solution this one starts.
 
     Raises:
         NotPossibleError: the simulation diverges at the start.
@@ -138,22 +143,31 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     if residual is None:
         raise NotPossibleError("the simulation diverges with the values of the first stage",
                                "check gains, masses and units", "simulation-diverges")
-    found = _searched(problem, x, residual, max_iterations, None)
-    iterations = found.iterations
+    iterations = 0
+    if share is None:
+        found = _searched(problem, x, residual, max_iterations, None)
+        iterations, share = found.iterations, _difference_steps(problem, found)[0]
+        x, residual = found.x, found.residual
     if not finish:
-        return Refinement(found.x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool),
-                          np.zeros((0, 0, count)), found.residual, found.scale[:count], np.zeros(0),
-                          np.zeros((count, 0)), iterations, 0.0)
+        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
+                          residual, scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0,
+                          share)
     for _ in range(_MAX_ESCAPES):
-        covariance = covariance_of(found.slopes, found.residual, problem.log_rows)
-        share = np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)) / found.scale, *_DIFFERENCE_SHARES)
-        found = _searched(problem, found.x, found.residual, max_iterations, share)
+        found = _searched(problem, x, residual, max_iterations, share)
         iterations += found.iterations
-        better = _escape(problem, found, covariance / np.outer(found.scale, found.scale))
+        share, covariance = _difference_steps(problem, found)
+        better = _escape(problem, found, covariance)
         if better is None:
             break
-        found = replace(found, x=better[0], residual=better[1])
+        x, residual = better
     return _finished(problem, found, iterations, count, share)
+
+
+def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
+    """Steps of the differences (unknowns,), one standard error inside bounds, and the covariance of the unknowns, both
+    in sizes of the unknowns."""
+    covariance = covariance_of(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale, found.scale)
+    return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +184,7 @@ class _Minimum:
 
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None) -> _Minimum:
     """Return a minimum of the cost from x; share: step of central differences, one-sided ones without."""
-    damping, iterations = _FIRST_DAMPING, 0
+    damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _TOLERANCE
     while True:
         iterations += 1
         scale, weights = scales(problem, x), _weights(residual)
@@ -188,7 +202,14 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
                 x, residual, damping = trial, moved, max(damping / 10.0, 1e-9)
                 break
             damping *= 10.0
-        if x is before or cost - new < _TOLERANCE * cost or iterations >= max_iterations:
+        for _ in range(_CHORD_STEPS if x is not before else 0):  # again with the same sensitivities: one simulation
+            trial = _step(problem, x, a, (residual * weights).ravel(), free, damping, scale)
+            moved = problem.residuals(trial)
+            again = np.inf if moved is None else float(np.sum((moved * weights) ** 2))
+            if moved is None or again > new * (1.0 - tolerance):
+                break
+            x, residual, new = trial, moved, again
+        if x is before or cost - new < tolerance * cost or iterations >= max_iterations:
             return _Minimum(x, residual, iterations, slopes, scale)
 
 
@@ -294,7 +315,7 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
     covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
-                      iterations, error)
+                      iterations, error, share)
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:
