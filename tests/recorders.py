@@ -27,7 +27,7 @@ def trajectory(name, t):
 
 def bam_file(path, name, *, kp=16, mass=0.3, length=0.15, vin=7.4, gain=0.166, limit=0.97, motor="sts3215", seed=0,
              sag=0.0, duration=6.0, **facts):
-    """Write a log of a pendulum bench: stamps of a bus that jitters, goals that were sent 1 ms before, 12 bits."""
+    """Write a log of a pendulum bench: stamps of a bus that jitters and drops packets, 12 bits."""
     rng = np.random.default_rng(seed)
     stamps, now = [], 0.0
     while now < duration:
@@ -35,12 +35,12 @@ def bam_file(path, name, *, kp=16, mass=0.3, length=0.15, vin=7.4, gain=0.166, l
         now += 0.012 + 0.004 * rng.random() + (0.05 if rng.random() < 0.01 else 0.0)
     entries, q, dq, at = [], 0.0, 0.0, 0.0
     count = 2 * np.pi / 4096
-    for stamp in stamps:
+    for stamp, until in zip(stamps, [*stamps[1:], duration], strict=True):
         goal, on = trajectory(name, stamp)
         entries.append({"position": round(q / count) * count, "speed": dq, "load": 0.0,
                         "input_volts": round(10 * (vin - sag * abs(dq))) / 10, "temp": 31.0, "timestamp": stamp,
                         "goal_position": float(goal), "torque_enable": bool(on)})
-        while at < stamp + 0.014:
+        while at < until:
             volts = (vin - sag * abs(dq)) * np.clip(gain * kp * (goal - q), -limit, limit)
             motor_torque = KT / RESISTANCE * (volts - KT * dq) if on else 0.0
             inertia = mass * length ** 2 + ARMATURE
