@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.actuators import columns as c
 from dynid.actuators.chains import FINAL_STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
@@ -31,9 +32,11 @@ _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
 _RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
+_ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
+_DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-MAX_SIMULATED_TIME = 180.0  # s of all logs together: three minutes of a 6-joint arm take about two CPU minutes
+MAX_SIMULATED_TIME = 240.0  # s of all logs together, times joints: the second stage of an arm takes minutes beyond it
 _GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
@@ -152,11 +155,12 @@ def _usable(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tupl
     if not usable:
         raise problems[0]
     seconds = [float(log.recording.t[-1] - log.recording.t[0]) for log in usable]
-    if len(usable) > 1 and sum(seconds) > MAX_SIMULATED_TIME:
+    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in chains_of(robot))
+    if len(usable) > 1 and sum(seconds) > limit:
         order = np.argsort((np.arange(len(usable)) * _GOLDEN) % 1.0)
-        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(np.array(seconds)[order]), MAX_SIMULATED_TIME)), 1)])
-        remarks.append(f"{len(kept)} of {len(usable)} logs are used, spread over all of them: {MAX_SIMULATED_TIME:g} s "
-                       "of motion determine the parameters, and simulating more takes long. Give fewer logs to choose "
+        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(np.array(seconds)[order]), limit)), 1)])
+        remarks.append(f"{len(kept)} of {len(usable)} logs are used, spread over all of them: {limit:.0f} s of "
+                       "motion determine the parameters, and simulating more takes long. Give fewer logs to choose "
                        "others.")
         usable = [usable[k] for k in kept]
     return usable, remarks
@@ -220,12 +224,28 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
     for late in [delay] if delay is not None else [share * interval for share in _DELAYS]:
         found = linear_fit(problem, filtered, late)
         values = [{**fit.values, "delay": late} for fit in found]
-        residual = problem.residuals(problem.start(values))
-        cost = np.inf if residual is None else float(np.mean(residual ** 2))
-        if best is None or cost < best[0]:
-            best = cost, found, values
+        for start in (values, _calmed(problem, values, interval)):
+            residual = problem.residuals(problem.start(start))
+            cost = np.inf if residual is None else float(np.mean(residual ** 2))
+            if best is None or cost < best[0]:
+                best = cost, found, start
     assert best is not None
     return _Stage(problem, best[1], best[2])
+
+
+def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
+    """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
+
+    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges.
+    """
+    found = []
+    for known, own in zip(problem.known, values, strict=True):
+        numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
+        stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
+        armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
+        damping = max(own["viscous"], 2.0 * _DAMPING_RATIO * float(np.sqrt(stiffness * armature)))
+        found.append({**own, "armature": armature, "viscous": damping})
+    return found
 
 
 def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
