@@ -21,12 +21,14 @@ BOXES: Mapping[str, tuple[float, float]] = {
     "resistance": (0.5, 5.0), "delay": (0.0, 0.05)}
 
 
-def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> Array:
-    """Return the values (unknowns,) with the lowest mean absolute position error that CMA-ES found.
+def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> tuple[Array, int]:
+    """Return the values (unknowns,) with the lowest mean absolute position error that CMA-ES found, and the rollouts.
+
+    It ends before its budget where its distribution has become as small as tolx.
 
     Args:
         problem: the logs and unknowns; rollouts are those of the compiled simulation of dynid, the fastest at hand.
-        rollouts: budget of simulations of all logs.
+        rollouts: largest number of simulations of all logs.
         seed: of the random numbers.
     """
     low, high = np.array([BOXES[one.name] for one in problem.unknowns]).T
@@ -38,7 +40,7 @@ def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> Array:
     options = {"bounds": [0.0, 1.0], "maxfevals": rollouts, "seed": seed, "verbose": -9, "tolfun": 0.0, "tolx": 1e-7}
     strategy = cma.CMAEvolutionStrategy(np.full(len(low), 0.5), FIRST_SIGMA, options)
     strategy.optimize(cost)
-    return np.asarray(low + strategy.result.xbest * (high - low))
+    return np.asarray(low + strategy.result.xbest * (high - low)), int(strategy.result.evaluations)
 
 
 def fit_by_mujoco(log: Recording, mass: float, length: float, gains: Mapping[str, float]) -> dict[str, float] | None:

@@ -18,6 +18,7 @@ from dynid.actuators.estimate import INTERVAL_SIGMAS
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
 
+OWN_STUDY = True  # no document prints it
 LOGS = int(os.environ.get("DYNID_ACTUATOR_LOGS", "1"))  # of each of the thirty cases; 2 for the whole study
 FIRST_SEED = int(os.environ.get("DYNID_ACTUATOR_SEED", "100"))
 SECONDS = 10.0  # of a log
