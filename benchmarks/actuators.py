@@ -82,7 +82,8 @@ def compared(robot: Robot, fitted: Recording, left_out: Recording, law: str, kno
     linear = [[{**{one.name: (one.value if np.isnan(one.linear) else one.linear) for one in found.parameters
                    if one.joint == name}} for name in problem.names] for problem in problems]
     slow, best = timed(lambda: [fit_by_cma(problem, rollouts) for problem in problems])
-    return {"dynid_cpu_s": cpu, "cma_cpu_s": slow, "cma_rollouts": sum(used for _, used in best), "cpu_ratio": slow / cpu,
+    return {"dynid_cpu_s": cpu, "cma_cpu_s": slow, "cma_rollouts": sum(used for _, used in best),
+            "cpu_ratio": slow / cpu,
             "dynid_mrad": judged(judges, [[found.values(name) for name in problem.names] for problem in problems]),
             "cma_mrad": judged(judges, [problem.values(x) for problem, (x, _) in zip(problems, best, strict=True)]),
             "linear_mrad": judged(judges, linear) if model == "m1" else None}
