@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,14 +17,16 @@ from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS
 from dynid.actuators.problem import ActuatorLog
 from dynid.errors import ModelError, RecordingError
 from dynid.files import read_small, write_json
-from dynid.recording.bam_logs import bam_bench
+from dynid.recording.bam_logs import bam_bench, has_switch
 from dynid.recording.log_reading import read
 
 MIN_SUPPLY_VOLTAGE = 1.0  # V; recorders that do not measure it write zero
-# Drive constants that BAM measured by oscilloscope: duty cycle per unit of kp and rad of error, and largest duty cycle.
-SERVO_CONSTANTS: Mapping[str, Mapping[str, float]] = {
-    "sts3215": {"gain": 0.166, "limit": 0.97}, "mx64": {"gain": 0.158, "limit": 0.9625},
-    "mx106": {"gain": 0.158, "limit": 0.9625}, "xc330m288t": {"gain": 0.00575504, "limit": 1.0}}
+# Duty cycle per unit of kp and rad of error, and largest duty cycle, of families of servos by the names of motors. BAM
+# measured those of Feetech and Dynamixel MX by oscilloscope; those of Dynamixel X follow from its manual: 4096 ticks a
+# turn, kp / 128 of the error in ticks, of 885 units of PWM.
+SERVO_FAMILIES: Mapping[str, Mapping[str, float]] = {
+    r"(sts?|sms|scs)_?-?\d+": {"gain": 0.166, "limit": 0.97}, r"mx_?-?\d+": {"gain": 0.158, "limit": 0.9625},
+    r"x[lcmhw]_?-?\d+": {"gain": 0.00575504, "limit": 1.0}}
 _BAM_NAMES = {
     "kt": "kt", "resistance": "R", "armature": "armature", "coulomb": "friction_base", "viscous": "friction_viscous",
     "stribeck": "friction_stribeck", "stribeck_speed": "dtheta_stribeck", "stribeck_shape": "alpha",
@@ -50,17 +53,42 @@ class BamParameters:
     other: Mapping[str, float] = field(default_factory=dict)
 
 
-def bam_log(path: str | Path) -> ActuatorLog:
+def servo_constants(motor: str) -> Mapping[str, float]:
+    """Return gain and limit of the drive of a servo by the name of its motor, such as "sts3215"; empty if unknown."""
+    return next((found for family, found in SERVO_FAMILIES.items() if re.match(family, motor.strip().lower())), {})
+
+
+def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
     """Return a log of BAM with its pendulum and gains, ready for `dynid.identify_actuators` with the voltage law.
 
     The gain of the servo's firmware and its supply voltage are those of the file. A logged supply voltage is used
-    instead, unless the recorder wrote zeros.
+    instead, unless the recorder wrote zeros. While the torque is switched off, the supply voltage of the log is zero.
+
+    Args:
+        path: the JSON file.
+        given: parameters of the drive law that the user gives, in place of those of the file.
     """
-    bench, recording = bam_bench(path), read(path, preset="bam")
+    bench = bam_bench(path)
+    # The switch travels in the place of the duty cycle, so that rows that are left out take it along.
+    recording = read(path, {"preset": "bam", "enabled": None, "duty": "torque_enable"}
+                     if has_switch(path) else {"preset": "bam"})
     if recording.voltage is not None and np.median(recording.voltage) < MIN_SUPPLY_VOLTAGE:
         recording = replace(recording, voltage=None)
+    if recording.duty is not None:
+        is_on = recording.duty > 0.5
+        if not is_on.all():
+            supply = recording.voltage if recording.voltage is not None else bench.vin
+            if supply is None:
+                raise RecordingError(f"{path}: states no supply voltage 'vin'", 'add "vin" in V to the file')
+            recording = replace(recording, voltage=np.where(is_on, supply, 0.0))
+        recording = replace(recording, duty=None)
     gains = {name: value for name, value in (("kp", bench.kp), ("vin", bench.vin)) if value is not None}
-    gains |= SERVO_CONSTANTS.get(bench.motor.lower(), {})
+    constants = servo_constants(bench.motor)
+    if not constants and "gain" not in given:
+        raise ModelError(f"{path}: the drive of motor '{bench.motor[:40]}' is not known: how its error and kp become a "
+                         "duty cycle", "add --gain gain=0.166 if it works as Feetech STS, 0.158 as Dynamixel MX, "
+                         "0.00576 as Dynamixel X", "unknown-motor")
+    gains = {name: value for name, value in {**gains, **constants}.items() if name not in given}
     robot = pendulum(bench.mass, bench.length, bench.arm_mass, joint=recording.joints[0])
     return ActuatorLog(recording, gains, robot)
 

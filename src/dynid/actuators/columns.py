@@ -9,4 +9,6 @@ from __future__ import annotations
 # to +-U_LIMIT; torque = TORQUE_GAIN supply u - BACK_EMF dq, cut to +-TORQUE_LIMIT; commands arrive DELAY seconds late.
 (KP, KI, KD, FOLLOW, INTEGRAL_ERROR, INTEGRAL_SPEED, FEED, U_LIMIT, TORQUE_GAIN, BACK_EMF, TORQUE_LIMIT,
  DELAY) = range(15, 27)
-COLUMNS = 27
+# Encoder: the drive sees positions that are ENCODER_ORIGIN plus whole counts of ENCODER_COUNT, rad; 0: not rounded.
+(ENCODER_COUNT, ENCODER_ORIGIN) = range(27, 29)
+COLUMNS = 29

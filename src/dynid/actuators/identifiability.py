@@ -11,7 +11,10 @@ from dynid.actuators.refinement import Refinement
 from dynid.arrays import Bools
 from dynid.findings import Note
 
-_MAX_RELATIVE_STD = 0.5  # of a parameter's scale: beyond it a parameter is not identified
+_MAX_TYPICAL_STD = 0.5  # of a size that matters: a standard error below it identifies any value
+# Of the estimate itself: a standard error below it identifies the parameter. With a larger share, poorly determined
+# parameters are called identified only where chance made their estimates large, and intervals miss the truth.
+_MAX_RELATIVE_STD = 0.25
 _NULL_SHARE = 1e-5  # of the largest singular value: below it a direction is not determined by any amount of such data
 _NAMED_SHARE = 0.25  # of a direction: components below it are not named
 _DRIVE = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
@@ -28,9 +31,10 @@ class Identifiability:
 
 def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
     """What the data of a chain determine, from the scaled Jacobian and the standard errors of the solution."""
-    relative = fit.std / fit.scale
     silent = np.linalg.norm(fit.jacobian.reshape(-1, len(fit.x)), axis=0) * fit.scale < 1e-9
-    identified = ~fit.at_bound & (relative <= _MAX_RELATIVE_STD) & (fit.std > 0) & ~silent
+    typical = np.array([one.item.typical for one in problem.unknowns])
+    known = fit.std <= np.maximum(_MAX_TYPICAL_STD * typical, _MAX_RELATIVE_STD * np.abs(fit.x))
+    identified = ~fit.at_bound & known & (fit.std > 0) & ~silent
     null = fit.singular <= _NULL_SHARE * max(float(fit.singular.max(initial=0.0)), 1e-300)
     notes = []
     vectors = [fit.directions[:, k] for k in np.flatnonzero(null)]
@@ -38,7 +42,7 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
         identified &= np.abs(vector) < _NAMED_SHARE / 2
     scaled = fit.covariance / np.outer(fit.scale, fit.scale)
     values, axes = np.linalg.eigh(scaled)
-    vectors += [axes[:, k] for k in np.flatnonzero(values > _MAX_RELATIVE_STD ** 2)]
+    vectors += [axes[:, k] for k in np.flatnonzero(values > _MAX_TYPICAL_STD ** 2)]
     named: set[frozenset[str]] = set()
     for vector in vectors:
         chosen = [k for k in np.argsort(-np.abs(vector)) if abs(vector[k]) > _NAMED_SHARE]

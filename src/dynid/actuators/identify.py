@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.actuators import columns as c
 from dynid.actuators.chains import FINAL_STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
@@ -21,15 +22,23 @@ from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
 from dynid.arrays import Array, Bools
-from dynid.errors import ModelError
+from dynid.errors import ModelError, RecordingError
 from dynid.findings import Finding, Note
 from dynid.recording import Recording
+from dynid.regression.correlation import autocovariance
 from dynid.robot import Robot
 
 Gain = float | Sequence[float] | Mapping[str, float]
 _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
-_MAX_STEP_ERROR = 0.03  # of the residuals: error of the simulated positions by the step
+_MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
+_RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
+_ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
+_DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
+_STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
+_LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
+MAX_SIMULATED_TIME = 240.0  # s of all logs together, times joints: the second stage of an arm takes minutes beyond it
+_GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -72,7 +81,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if wrong:
         raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(ALSO)}",
                          code="unknown-parameter")
-    remarks = [remark for log in entries for remark in check_log(log.recording, log.robot or robot, chosen_law)]
+    entries, remarks = _usable(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
     for name in also:
         for table in known:
@@ -86,34 +95,45 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     def make(model: str, _: Any = None) -> tuple[list[ChainProblem], list[Array]]:
         problems = [_with_friction(stage.problem, model, also, delay) for stage in stages]
-        starts = [problem.start(_friction_start(stage, problem, model, None if plain is None else plain[k]))
+        starts = [_friction_start(stage, problem, model, None if plain is None else plain[k])
                   for k, (stage, problem) in enumerate(zip(stages, problems, strict=True))]
         return problems, starts
 
     if friction == "auto":
         problems, starts = make("m1")
         tell("second stage: closed-loop simulation")
-        plain = [refine(problem, start) for problem, start in zip(problems, starts, strict=True)]
+        plain = [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
         friction, comparison = choose_friction(make, restart, tell)
     problems, starts = make(friction)
     tell("second stage: closed-loop simulation")
     coarse = plain if friction == "m1" and plain is not None else \
         [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
     problems = [_fine_enough(problem, fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.x) for problem, fit in zip(problems, coarse, strict=True)]
+    fits = [refine(problem, fit.x, share=fit.share) for problem, fit in zip(problems, coarse, strict=True)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
 
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
-    """The problem with the longest step whose error is small against the residuals of a fit."""
-    finest = replace(problem, step=FINAL_STEPS[-1] / 2).residuals(fit.x)
-    if finest is None:
-        return problem
+    """The problem with the longest step whose error moves no estimate by a noticeable share of its standard error.
+
+    An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
+    standard deviation of independent residuals.
+    """
     for step in FINAL_STEPS:
-        own = replace(problem, step=step).residuals(fit.x)
-        if own is not None and np.sqrt(np.mean((own - finest) ** 2)) < _MAX_STEP_ERROR * np.sqrt(np.mean(finest ** 2)):
+        own, finer = (replace(problem, step=one).residuals(fit.x) for one in (step, 0.5 * step))
+        if own is None or finer is None:
+            continue
+        weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
+        error = _RICHARDSON ** 2 * float(np.mean((own - finer) ** 2, axis=0) @ weight)
+        if error < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=FINAL_STEPS[-1])
+
+
+def _independent_rows(residual: Array) -> float:
+    """Number of independent rows with the information of the autocorrelated residuals (rows,) of a joint."""
+    shape = autocovariance(residual, np.ones(len(residual), dtype=bool))
+    return float(np.clip(len(residual) * shape[0] / max(2.0 * shape.sum() - shape[0], 1e-300), 1.0, len(residual)))
 
 
 def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
@@ -121,6 +141,30 @@ def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) 
     if not given:
         raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
     return [one if isinstance(one, ActuatorLog) else ActuatorLog(one) for one in given]
+
+
+def _usable(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
+    """The logs that can be used, and remarks on all; an error where none can."""
+    usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
+    for log in entries:
+        try:
+            remarks += check_log(log.recording, log.robot or robot, law)
+            usable.append(log)
+        except RecordingError as problem:
+            problems.append(problem)
+            remarks.append(f"Left out: {problem.reason}")
+    if not usable:
+        raise problems[0]
+    seconds = [float(log.recording.t[-1] - log.recording.t[0]) for log in usable]
+    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in chains_of(robot))
+    if len(usable) > 1 and sum(seconds) > limit:
+        order = np.argsort((np.arange(len(usable)) * _GOLDEN) % 1.0)
+        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(np.array(seconds)[order]), limit)), 1)])
+        remarks.append(f"{len(kept)} of {len(usable)} logs are used, spread over all of them: {limit:.0f} s of "
+                       "motion determine the parameters, and simulating more takes long. Give fewer logs to choose "
+                       "others.")
+        usable = [usable[k] for k in kept]
+    return usable, remarks
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
@@ -181,12 +225,28 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
     for late in [delay] if delay is not None else [share * interval for share in _DELAYS]:
         found = linear_fit(problem, filtered, late)
         values = [{**fit.values, "delay": late} for fit in found]
-        residual = problem.residuals(problem.start(values))
-        cost = np.inf if residual is None else float(np.mean(residual ** 2))
-        if best is None or cost < best[0]:
-            best = cost, found, values
+        for start in (values, _calmed(problem, values, interval)):
+            residual = problem.residuals(problem.start(start))
+            cost = np.inf if residual is None else float(np.mean(residual ** 2))
+            if best is None or cost < best[0]:
+                best = cost, found, start
     assert best is not None
     return _Stage(problem, best[1], best[2])
+
+
+def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
+    """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
+
+    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges.
+    """
+    found = []
+    for known, own in zip(problem.known, values, strict=True):
+        numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
+        stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
+        armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
+        damping = max(own["viscous"], 2.0 * _DAMPING_RATIO * float(np.sqrt(stiffness * armature)))
+        found.append({**own, "armature": armature, "viscous": damping})
+    return found
 
 
 def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
@@ -199,21 +259,35 @@ def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay
                               shared=() if delay is not None else ("delay",))
 
 
-def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) \
-        -> list[dict[str, float]]:
-    """Values to start a friction model from: the fit of M1 where there is one, with friction shared out."""
-    values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
-    for own in values:
-        dry = own.get("coulomb", 0.0)
-        if "stribeck" in FRICTION_MODELS[model]:
-            own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": MECHANICS["stribeck_speed"].value}
-        for name in FRICTION_MODELS[model]:
-            if name.startswith(("load", "stribeck_load", "quadratic")):
-                own[name] = 0.05
-        for limit in ("torque_limit", "current_limit"):
-            if any(one.name == limit for one in problem.unknowns):
-                own[limit] = _largest_demand(problem, own)
-    return values
+def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) -> Array:
+    """Values (unknowns,) to start a friction model from: the fit of M1 where there is one, with friction shared out.
+
+    Of several Stribeck speeds and shares of the load those with the lowest cost are used, since a search does not
+    cross from one to another.
+    """
+    names = FRICTION_MODELS[model]
+    tried = [(speed, share) for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names else 1]
+             for share in _LOAD_SHARES[:None if {"load", "load_motor"} & set(names) else 1]]
+    best: tuple[float, Array] | None = None
+    for speed, share in tried:
+        values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
+        for own in values:
+            dry = own.get("coulomb", 0.0)
+            if "stribeck" in FRICTION_MODELS[model]:
+                own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
+            for name in FRICTION_MODELS[model]:
+                if name.startswith(("load", "stribeck_load", "quadratic")):
+                    own[name] = share if name.startswith("load") else _LOAD_SHARES[0]
+            for limit in ("torque_limit", "current_limit"):
+                if any(one.name == limit for one in problem.unknowns):
+                    own[limit] = _largest_demand(problem, own)
+        x = problem.start(values)
+        residual = problem.residuals(x) if len(tried) > 1 else None
+        cost = np.inf if residual is None else float(np.mean(residual ** 2))
+        if best is None or cost < best[0]:
+            best = cost, x
+    assert best is not None
+    return best[1]
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:

@@ -170,7 +170,8 @@ class VoltageLaw(_Law):
     """Voltage law of hobby and bus servos (BAM): V = vin clip(gain kp (q_des - q), +-limit), torque = kt V / R -
     kt^2 dq / R.
 
-    The supply voltage is that of the log where it has one, else `vin`. With `duty` logged, nothing else changes: the
+    The supply voltage is that of the log where it has one, else `vin`. Where it is zero, the drive is switched off:
+    there is no torque and no back-EMF. With `duty` logged, nothing else changes: the
     simulation must know the voltage at positions that were not measured.
     """
 
@@ -195,10 +196,11 @@ class VoltageLaw(_Law):
                              "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)
-        parts = {"volts": volts, "speed": -signals.speed}
+        speed = np.where(signals.supply > 0.0, signals.speed, 0.0)  # a drive that is switched off does not brake
+        parts = {"volts": volts, "speed": -speed}
         if {"kt", "resistance"} <= known.keys():
             kt, resistance = known["kt"], known["resistance"]
-            return kt / resistance * volts - kt ** 2 / resistance * signals.speed, {}
+            return kt / resistance * volts - kt ** 2 / resistance * speed, {}
         return np.zeros(len(volts)), parts
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:

@@ -15,7 +15,8 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-MAX_ESTIMATED_STARTS = 8  # of simulations; with more the states of the measured motion are used
+# Of simulations; with more, the states of the measured motion are used, since the equations would grow too large.
+MAX_ESTIMATED_STARTS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,20 @@ class ChainProblem:
     def upper(self) -> Array:
         return np.array([one.item.upper for one in self.unknowns])
 
+    @property
+    def log_rows(self) -> list[int]:
+        """Number of rows of each log."""
+        return [len(log.signals.t) for log in self.logs]
+
+    def rows_of(self, k: int) -> slice:
+        """Rows of all logs on which an unknown acts: one simulation for a state at its start, else all."""
+        one = self.unknowns[k]
+        if not one.is_nuisance:
+            return slice(None)
+        first = sum(self.log_rows[:one.log])
+        bounds = [*self.logs[one.log].signals.starts.tolist(), self.log_rows[one.log]]
+        return slice(first + bounds[one.segment], first + bounds[one.segment + 1])
+
     def label(self, k: int) -> str:
         """Name of an unknown with its joint."""
         one = self.unknowns[k]
@@ -136,13 +151,18 @@ class ChainProblem:
         """Numbers (dof, COLUMNS) of the compiled rollout."""
         return np.array([joint_numbers(self.law, {**values, **log.gains}) for values in self.values(x)])
 
-    def simulate(self, x: Array, log: ChainLog, step: float | None = None) -> Array | None:
-        """Simulated positions (rows, dof) of a log; None where the simulation diverges."""
+    def simulate(self, x: Array, log: ChainLog, encoder: tuple[Array, Array] | None = None) -> Array | None:
+        """Simulated positions (rows, dof) of a log; None where the simulation diverges.
+
+        encoder: counts and their origins (dof,), rad, by which the drives and the log see the positions.
+        """
         rows = log.rows
         if any(one.name == "link_scale" for one in self.unknowns):
             rows = log.chain.packed(np.array([values.get("link_scale", 1.0) for values in self.values(x)]))
-        found = simulate_chain(log.chain, self._started(x, log), self.numbers(x, log), rows=rows.copy(),
-                               step=step or self.step)
+        numbers = self.numbers(x, log)
+        if encoder is not None:
+            numbers[:, c.ENCODER_COUNT], numbers[:, c.ENCODER_ORIGIN] = encoder
+        found = simulate_chain(log.chain, self._started(x, log), numbers, rows=rows.copy(), step=self.step)
         return None if found is None else found[0]
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
@@ -170,11 +190,12 @@ class ChainProblem:
                 for name in ("start_position", "start_velocity")]
         return replace(self, unknowns=(*self.unknowns, *more))
 
-    def residuals(self, x: Array) -> Array | None:
-        """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges."""
+    def residuals(self, x: Array, encoder: tuple[Array, Array] | None = None) -> Array | None:
+        """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges. encoder: see
+        `simulate`."""
         parts = []
         for log in self.logs:
-            found = self.simulate(x, log)
+            found = self.simulate(x, log, encoder)
             if found is None:
                 return None
             parts.append(log.signals.q - found)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.actuators.encoder import rounding_errors
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.regression.correlation import autocovariance, noise_matrix
 
-_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of central differences, wide against single rows that stick
-_CHECK_SHARE = 1e-3  # of the scale: the second step, by which the differences are checked
+_FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the differences while no standard error is known
+# Bounds of the later steps, which are one standard error, in the parameter's scale: below the first, rounding of single
+# rows that stick shows; beyond the second, the simulation is no longer linear in the parameter.
+_DIFFERENCE_SHARES = (5e-4, 0.05)
+_CHECK_RATIO = 0.5  # of the step: that of the one-sided differences by which the central ones are checked
+_ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is looked for
+_MAX_ESCAPES = 3  # times that the iteration starts again from such a point
 _MAX_ITERATIONS = 40
 _TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
+_FIRST_TOLERANCE = 1e-3  # the same of a first search with one-sided differences, which another one follows
 _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
+_CHORD_STEPS = 2  # after a step, with the same sensitivities, which take most of the time
 _MAX_DISAGREEMENT = 0.3  # relative, between central differences of two steps along one direction
 _NULL_SHARE = 1e-7  # of the largest singular value: below it a direction is not determined at all
 
@@ -35,7 +44,8 @@ class Refinement:
         singular, directions: singular values of the scaled and weighted Jacobian, and their directions
             (unknowns, unknowns), of the free unknowns.
         iterations: number of iterations.
-        gradient_error: relative difference between central differences of two steps, the largest over the unknowns.
+        gradient_error: relative difference between differences of two steps, the largest over the unknowns.
+        share: steps of the differences, in sizes of the unknowns and of the states at starts.
     """
 
     x: Array
@@ -48,6 +58,7 @@ class Refinement:
     directions: Array
     iterations: int
     gradient_error: float
+    share: Array
 
     @property
     def std(self) -> Array:
@@ -66,42 +77,118 @@ def scales(problem: ChainProblem, x: Array) -> Array:
     return np.maximum(np.abs(x), np.maximum(typical, 1e-9))
 
 
-def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float = _DIFFERENCE_SHARE,
-             which: Array | None = None) -> Array:
-    """Sensitivities of the simulated positions (rows, dof, unknowns) by central differences, one-sided at bounds."""
+def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array = _FIRST_DIFFERENCE_SHARE,
+             which: Array | None = None, base: Array | None = None) -> Array:
+    """Return the sensitivities of the simulated positions (rows, dof, unknowns) by differences.
+
+    Args:
+        problem: the logs and unknowns.
+        x: values of the unknowns (unknowns,).
+        scale: their sizes (unknowns,).
+        share: step of the differences, of these sizes.
+        which: numbers of the unknowns; all by default.
+        base: residuals (rows, dof) at x. With them differences are one-sided, which takes half the time.
+    """
     lower, upper = problem.lower, problem.upper
-    columns = []
-    for k in range(len(x)) if which is None else which:
+    steps, chosen = share * scale, range(len(x)) if which is None else which.tolist()
+    columns: dict[int, Array] = {}
+    for group in _independent_groups(problem, chosen):
         low, high = x.copy(), x.copy()
-        low[k], high[k] = max(x[k] - share * scale[k], lower[k]), min(x[k] + share * scale[k], upper[k])
-        first, second = problem.residuals(low), problem.residuals(high)
+        high[group] = np.minimum(x[group] + steps[group], upper[group])
+        if base is None or np.any(high[group] - x[group] < 0.5 * steps[group]):
+            low[group] = np.maximum(x[group] - steps[group], lower[group])
+        first = base if base is not None and np.array_equal(low, x) else problem.residuals(low)
+        second = base if base is not None and np.array_equal(high, x) else problem.residuals(high)
         if first is None or second is None:
-            raise NotPossibleError(f"the simulation diverges near {problem.label(int(k))} = {x[k]:g}",
+            raise NotPossibleError(f"the simulation diverges near {problem.label(group[0])} = {x[group[0]]:g}",
                                    "check gains, masses and units", "simulation-diverges")
-        columns.append((first - second) / (high[k] - low[k]))
-    return np.stack(columns, axis=2)
+        for k in group:
+            columns[k] = np.zeros_like(first)
+            rows = problem.rows_of(k)
+            columns[k][rows] = (first[rows] - second[rows]) / (high[k] - low[k])
+    return np.stack([columns[k] for k in chosen], axis=2)
 
 
-def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS,
-           finish: bool = True) -> Refinement:
+def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
+    """Numbers of the unknowns in groups whose members act on different rows, so that one simulation serves a group."""
+    groups: dict[tuple[str, int, int], list[int]] = {}
+    for k in chosen:
+        one = problem.unknowns[k]
+        groups.setdefault((one.name, one.joint, -1 if one.is_nuisance else k), []).append(k)
+    return list(groups.values())
+
+
+def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
+           share: Array | None = None) -> Refinement:
     """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
 
     The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient
-    points outward are fixed for a step. finish: whether standard errors are computed; without it covariance and
-    Jacobian are empty. Raises NotPossibleError where the simulation diverges at the start.
+    points outward are fixed for a step. Dry friction makes the cost rough on a small scale, so the sensitivities of the
+    solution are differences over one standard error, and points two standard errors away are tried.
+
+    Args:
+        problem: the logs and unknowns.
+        start: first values.
+        max_iterations: of the search.
+        finish: whether to compute standard errors; without it covariance and Jacobian are empty.
+        share: steps of the differences, of a fit from whose solution this one starts.
+
+    Raises:
+        NotPossibleError: the simulation diverges at the start.
     """
     count, problem = len(start), problem.with_starts()
     start = np.concatenate([start, np.zeros(len(problem.unknowns) - count)])
-    x, damping = np.clip(start, problem.lower, problem.upper), _FIRST_DAMPING
+    x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
         raise NotPossibleError("the simulation diverges with the values of the first stage",
                                "check gains, masses and units", "simulation-diverges")
     iterations = 0
-    while iterations < max_iterations:
+    if share is None:
+        found = _searched(problem, x, residual, max_iterations, None)
+        iterations, share = found.iterations, _difference_steps(problem, found)[0]
+        x, residual = found.x, found.residual
+    if not finish:
+        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
+                          residual, scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0,
+                          share)
+    for _ in range(_MAX_ESCAPES):
+        found = _searched(problem, x, residual, max_iterations, share)
+        iterations += found.iterations
+        share, covariance = _difference_steps(problem, found)
+        better = _escape(problem, found, covariance)
+        if better is None:
+            break
+        x, residual = better
+    return _finished(problem, found, iterations, count, share)
+
+
+def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
+    """Steps of the differences (unknowns,), one standard error inside bounds, and the covariance of the unknowns, both
+    in sizes of the unknowns."""
+    covariance = covariance_of(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale, found.scale)
+    return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
+
+
+@dataclass(frozen=True, eq=False)
+class _Minimum:
+    """A minimum of the cost: unknowns, residuals, number of iterations, and the sensitivities and sizes of the unknowns
+    at the start of the last step, which was insignificant."""
+
+    x: Array
+    residual: Array
+    iterations: int
+    slopes: Array
+    scale: Array
+
+
+def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None) -> _Minimum:
+    """Return a minimum of the cost from x; share: step of central differences, one-sided ones without."""
+    damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _TOLERANCE
+    while True:
         iterations += 1
         scale, weights = scales(problem, x), _weights(residual)
-        slopes = jacobian(problem, x, scale)
+        slopes = jacobian(problem, x, scale, base=residual) if share is None else jacobian(problem, x, scale, share)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))
         b = (residual * weights).ravel()
         gradient = a.T @ b
@@ -115,9 +202,36 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
                 x, residual, damping = trial, moved, max(damping / 10.0, 1e-9)
                 break
             damping *= 10.0
-        if x is before or cost - new < _TOLERANCE * cost:
-            break
-    return _finished(problem, x, residual, iterations, count, finish)
+        for _ in range(_CHORD_STEPS if x is not before else 0):  # again with the same sensitivities: one simulation
+            trial = _step(problem, x, a, (residual * weights).ravel(), free, damping, scale)
+            moved = problem.residuals(trial)
+            again = np.inf if moved is None else float(np.sum((moved * weights) ** 2))
+            if moved is None or again > new * (1.0 - tolerance):
+                break
+            x, residual, new = trial, moved, again
+        if x is before or cost - new < tolerance * cost or iterations >= max_iterations:
+            return _Minimum(x, residual, iterations, slopes, scale)
+
+
+def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
+    """Return a point with a significantly lower cost near a minimum, and its residuals; None where there is none.
+
+    covariance (unknowns, unknowns): of the unknowns in units of their sizes. Its longer half of axes is tried: along
+    the others the cost is steep, and no roughness hides a lower point.
+    """
+    weights = _weights(found.residual)
+    cost = float(np.sum((found.residual * weights) ** 2))
+    best, better = cost * (1.0 - 10.0 * _TOLERANCE), None
+    values, axes = np.linalg.eigh(covariance)
+    half = len(values) // 2
+    for value, axis in zip(values[half:], axes.T[half:], strict=True):
+        for sign in (-1.0, 1.0):
+            way = sign * min(_ESCAPE_SIGMAS * np.sqrt(max(value, 0.0)), _DIFFERENCE_SHARES[1] * _ESCAPE_SIGMAS)
+            trial = np.clip(found.x + way * axis * found.scale, problem.lower, problem.upper)
+            moved = problem.residuals(trial)
+            if moved is not None and (new := float(np.sum((moved * weights) ** 2))) < best:
+                best, better = new, (trial, moved)
+    return better
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
@@ -171,34 +285,37 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     return np.asarray(inverse @ middle @ inverse)
 
 
-def _finished(problem: ChainProblem, x: Array, residual: Array, iterations: int, count: int,
-              finish: bool) -> Refinement:
-    """The solution of the first `count` unknowns; the others, states at starts, are projected out."""
-    scale = scales(problem, x)
-    if not finish:
-        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
-                          residual, scale[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0)
-    slopes = jacobian(problem, x, scale)
+def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
+    """The solution of the first `count` unknowns; the others, states at starts, are projected out.
+
+    Parameters at a bound have no interval, but those of the others include that it may leave the bound.
+    """
+    x, residual, scale = found.x, found.residual, found.scale
+    slopes = _projected(found.slopes, residual, count)
     room = 1e-6 * scale
     at_bound = ((x <= problem.lower + room) | (x >= problem.upper - room))[:count]
-    slopes = _projected(slopes, residual, count)
+    weights = _weights(residual)[None, :, None]
+    covariance = covariance_of(slopes, residual, problem.log_rows)
+    rounding, share_of_rounding = rounding_errors(problem, x, slopes, residual, weights[0, :, 0])
+    variance = np.maximum(np.diag(covariance), 1e-300)
+    factor = np.sqrt(1.0 - share_of_rounding + rounding ** 2 / variance)
+    covariance *= np.outer(factor, factor)
     free = np.flatnonzero(~at_bound)
-    covariance, directions, singular = np.zeros((count, count)), np.zeros((count, 0)), np.zeros(0)
-    error = 0.0
+    directions, singular, error = np.zeros((count, 0)), np.zeros(0), 0.0
     if len(free):
-        rows = [len(log.signals.t) for log in problem.logs]
-        covariance[np.ix_(free, free)] = covariance_of(slopes[:, :, free], residual, rows)
-        a = (slopes[:, :, free] * _weights(residual)[None, :, None] * scale[free]).reshape(-1, len(free))
+        a = (slopes[:, :, free] * weights * scale[free]).reshape(-1, len(free))
         _, singular, vt = np.linalg.svd(a, full_matrices=False)
         directions = np.zeros((count, len(singular)))
         directions[free] = vt.T
-        other = _projected(jacobian(problem, x, scale, _CHECK_SHARE), residual, count)[:, :, free]
-        change = (other * _weights(residual)[None, :, None] * scale[free]).reshape(-1, len(free)) - a
+        other = jacobian(problem, x, scale, _CHECK_RATIO * share, base=residual)
+        other = _projected(other, residual, count)[:, :, free]
+        change = (other * weights * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
         singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
+    covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
-                      iterations, error)
+                      iterations, error, share)
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:

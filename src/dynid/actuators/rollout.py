@@ -2,9 +2,9 @@
 
 A step of h is second order: half a step of the positions, a whole step of the velocities with the rigid-body terms at
 the middle and all linear damping by the implicit midpoint rule, and half a step of the positions again. Dry friction is
-the torque that would stop each joint at the end of the step, within the budget of the joint, for all joints of the
-chain at once by projected Gauss-Seidel. Commands are the mean of the held command over the step, so that the simulated
-positions are continuous in the delay.
+within the budget of each joint; a joint that stops or reverses inside a step changes the sign of its friction at that
+time, or sticks from then on. The joints of a chain are solved together by Gauss-Seidel. Commands are the mean of the
+held command over the step, so that the simulated positions are continuous in the delay.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from dynid.actuators.columns import (
     BIAS,
     COULOMB,
     DELAY,
+    ENCODER_COUNT,
+    ENCODER_ORIGIN,
     FEED,
     FOLLOW,
     INTEGRAL_ERROR,
@@ -65,6 +67,12 @@ def friction_budget(p: Array, motor: float, external: float, speed: float) -> fl
     if more != 0.0:
         budget += more * math.exp(-(abs(speed) / p[STRIBECK_SPEED]) ** p[STRIBECK_SHAPE])
     return budget
+
+
+@njit(**INNER_BORROWING)
+def rounded(position: float, count: float, origin: float) -> float:
+    """Position that an encoder shows, rad; count 0: the position itself."""
+    return position if count == 0.0 else origin + count * math.floor((position - origin) / count + 0.5)
 
 
 @njit(**INNER_BORROWING)
@@ -137,9 +145,10 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
                 work[_Q, j] = first[segment, 0, j] - p[j, BIAS]
                 work[_V, j] = first[segment, 1, j]
                 work[_PLAY, j], work[_INTEGRAL, j], work[_FRICTION, j] = work[_Q, j], 0.0, 0.0
+                work[_CHANGE, j] = 0.0
             segment += 1
         for j in range(n):
-            out[0, row, j] = work[_PLAY, j] + p[j, BIAS]
+            out[0, row, j] = rounded(work[_PLAY, j] + p[j, BIAS], p[j, ENCODER_COUNT], p[j, ENCODER_ORIGIN])
             out[1, row, j] = work[_V, j]
         if row + 1 == count or (segment < len(starts) and starts[segment] == row + 1):
             continue
@@ -154,6 +163,38 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
 
 
 @njit(**INNER_BORROWING)
+def _mean_friction(before: float, free: float, mobility: float, budget: float) -> float:
+    """Mean dry friction torque of a joint over a step, N m, with the stop or reversal inside the step.
+
+    Until the velocity is zero, friction opposes it; from then on the joint sticks, or friction opposes the new
+    direction. A friction of one sign over the whole step would make the velocity after each reversal wrong in
+    proportion to the step.
+
+    Args:
+        before: velocity at the start of the step, rad/s.
+        free: velocity at its end without dry friction, rad/s.
+        mobility: change of the velocity by a torque of 1 N m over the step, rad/s/(N m).
+        budget: largest friction torque, N m.
+    """
+    if before < 0.0:
+        return -_mean_friction_forward(-before, -free, mobility, budget)
+    return _mean_friction_forward(before, free, mobility, budget)
+
+
+@njit(**INNER_BORROWING)
+def _mean_friction_forward(before: float, free: float, mobility: float, budget: float) -> float:
+    """`_mean_friction` of a joint that moves forward or rests."""
+    if before == 0.0:
+        return min(max(free / mobility, -budget), budget)
+    slid = free - mobility * budget
+    if slid >= 0.0:
+        return budget
+    rest = slid / (slid - before)  # share of the step after the velocity has reached zero
+    after = rest * min(free - before + mobility * budget, 0.0)  # zero where friction holds the joint
+    return (free - after) / mobility
+
+
+@njit(**INNER_BORROWING)
 def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array,
              feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array, mass: Array,
              inverse: Array) -> bool:
@@ -164,10 +205,15 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
     mass_and_bias(parent, gravity, rows, work[_HALF], work[_V], mass, work[_EXTERNAL])
     for j in range(n):
         v, own = work[_V, j], p[j]
+        middle = v + 0.5 * work[_CHANGE, j]  # velocity at the middle of the step, by the change of the step before
+        if middle * v <= 0.0:
+            middle = 0.0
         seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[BACKLASH]), work[_HALF, j] + 0.5 * own[BACKLASH])
+        seen = rounded(seen + own[BIAS], own[ENCODER_COUNT], own[ENCODER_ORIGIN])
         late = now - own[DELAY]
-        error = _mean_command(t, command, total, j, late, late + h, row) - seen - own[BIAS]
-        u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * own[INTEGRAL_ERROR] * error)
+        error = _mean_command(t, command, total, j, late, late + h, row) - seen
+        growth = own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * middle
+        u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * growth)
         damping = 0.0
         if own[KD] != 0.0:
             at = row
@@ -182,15 +228,17 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
             u = math.copysign(own[U_LIMIT], u)
             damping = 0.0
         elif own[KI] != 0.0:  # the integral waits while the output is cut
-            work[_INTEGRAL, j] += h * (own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * v)
+            work[_INTEGRAL, j] += h * growth
         gain = own[TORQUE_GAIN] * supply[row, j]
         motor = gain * u - own[BACK_EMF] * v
         damping = gain * damping + own[BACK_EMF]
+        if gain == 0.0:  # the drive is switched off, and its winding is open
+            motor, damping = 0.0, 0.0
         if abs(motor) > own[TORQUE_LIMIT]:
             motor = math.copysign(own[TORQUE_LIMIT], motor)
             damping = 0.0
         external = -work[_EXTERNAL, j]
-        work[_BUDGET, j] = friction_budget(own, motor, external, v)
+        work[_BUDGET, j] = friction_budget(own, motor - damping * (middle - v), external, middle)
         work[_TORQUE, j] = motor + external - own[OFFSET] - own[VISCOUS] * v
         mass[j, j] += own[ARMATURE] + 0.5 * h * (damping + own[VISCOUS])
     if not _invert(mass, inverse, n):
@@ -206,8 +254,8 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
             if work[_BUDGET, j] <= 0.0 and work[_FRICTION, j] == 0.0:
                 continue
             old = work[_FRICTION, j]
-            stop = old + (work[_V, j] + work[_CHANGE, j]) / (h * inverse[j, j])
-            new = min(max(stop, -work[_BUDGET, j]), work[_BUDGET, j])
+            new = _mean_friction(work[_V, j], work[_V, j] + work[_CHANGE, j] + h * inverse[j, j] * old,
+                                 h * inverse[j, j], work[_BUDGET, j])
             work[_FRICTION, j] = new
             moved = max(moved, abs(new - old) * h * inverse[j, j])
             for i in range(n):

@@ -80,6 +80,11 @@ def bam_bench(path: str | Path) -> PendulumBench:
     return PendulumBench(**numbers, motor=str(table.get("motor", "")), trajectory=str(table.get("trajectory", "")))
 
 
+def has_switch(path: str | Path) -> bool:
+    """Return whether each entry of a log of BAM states if the torque is switched on."""
+    return all("torque_enable" in entry for entry in _table(Path(path))["entries"])
+
+
 def write_bam(recording: Recording, bench: PendulumBench, path: str | Path, joint: int | str = 0) -> Path:
     """Write one joint of a recording as a log that BAM reads.
 

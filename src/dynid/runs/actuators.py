@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
 from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, identify_actuators, pendulum
-from dynid.errors import DynidError
+from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json
+from dynid.findings import Note
 from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.quantities import finite_number
-from dynid.recording.lerobot import episode_settings
+from dynid.recording.lerobot import episode_settings, is_dataset
 from dynid.recording.log_files import find_logs
 from dynid.recording.log_reading import read
 from dynid.report import write_page
@@ -27,6 +28,7 @@ from dynid.runs.settings import SettingsFile, moved_path, read_table
 POSTERIOR = "posterior.json"  # values and covariance in the folder of a result, for `dynid export`
 FILES = {"actuators": "actuators.json", "posterior": POSTERIOR, "report": "report.html"}  # in the folder of a result
 PENDULUM = "pendulum"  # in place of a robot
+BENCH_LAW = "voltage"  # drive law of logs of BAM where none is given: their bus servos command voltages
 
 
 class ActuatorSettings(SettingsFile):
@@ -76,7 +78,7 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
         values = {**{key: table[key] for key in ("robot", "logs", "log") if key in table}, **table.get("actuators", {})}
         settings = ActuatorSettings.of(values, source).moved(Path(source).parent, Path())
         values = settings.model_dump(mode="json", exclude_none=True)
-    elif source == PENDULUM or given.get("pendulum"):
+    elif source == PENDULUM or given.get("pendulum") or _is_bench(source):
         names = list(logs) if source == PENDULUM else [source, *logs]
         values = {"robot": PENDULUM, "logs": names}
     else:
@@ -84,6 +86,9 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
     values = merged(values, given)
     for assignment in assignments:
         values = assign(values, assignment)
+    if values.get("robot") == PENDULUM and "law" not in values and not values.get("pendulum") \
+            and all(map(_is_bench, values.get("logs", []))):
+        values["law"] = BENCH_LAW
     if not values.get("logs"):
         raise DynidError("no log is given", "write dynid actuators ROBOT LOG...", "no-log")
     return ActuatorSettings.of(values, source)
@@ -122,15 +127,37 @@ class FoundActuators:
         return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}
 
 
-def _is_bench_run(settings: ActuatorSettings) -> bool:
-    """Whether all logs are those of BAM's pendulum test bench, and no other pendulum is given."""
-    return settings.robot == PENDULUM and not settings.pendulum and all(
-        Path(log).suffix.lower() == ".json" for log in settings.logs)
+def _is_bench(log: str) -> bool:
+    """Whether a path is a log of BAM's pendulum test bench, or a folder of such logs."""
+    path = Path(log)
+    return path.suffix.lower() == ".json" or (path.is_dir() and not is_dataset(path) and bool(_bench_files(log)))
+
+
+def _bench_files(log: str) -> list[str]:
+    path = Path(log)
+    return sorted(str(one) for one in path.glob("*.json")) if path.is_dir() else [log]
+
+
+def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
+    """Logs of BAM with their own pendulums and gains, and sentences on those that cannot be read; none where other logs
+    or a pendulum are given."""
+    if settings.robot != PENDULUM or settings.pendulum or not all(map(_is_bench, settings.logs)):
+        return [], []
+    found, problems = list[ActuatorLog](), list[RecordingError]()
+    for log in settings.logs:
+        for file in _bench_files(log):
+            try:
+                found.append(bam_log(file, tuple(settings.gains)))
+            except RecordingError as problem:
+                problems.append(problem)
+    if not found:
+        raise problems[0]
+    return found, [f"Left out: {problem.reason}" for problem in problems]
 
 
 def actuator_robot(settings: ActuatorSettings) -> Robot:
     """Return the robot or pendulum of some settings."""
-    return _robot_of(settings, [bam_log(settings.logs[0])] if _is_bench_run(settings) else [])
+    return _robot_of(settings, _benches(settings)[0])
 
 
 def _robot_of(settings: ActuatorSettings, benches: Sequence[ActuatorLog]) -> Robot:
@@ -150,7 +177,7 @@ def _robot_of(settings: ActuatorSettings, benches: Sequence[ActuatorLog]) -> Rob
 def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: None, *,
                    diagnose: bool = True) -> FoundActuators:
     """Read the logs and identify the actuators."""
-    benches = [bam_log(log) for log in settings.logs] if _is_bench_run(settings) else []
+    benches, remarks = _benches(settings)
     robot = _robot_of(settings, benches)
     tell("reading the logs")
     table = {"torque_free": True, **settings.log} if not {"torque", "current"} & settings.log.keys() else settings.log
@@ -159,6 +186,7 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
                        for file in find_logs(settings.logs) for own in episode_settings(file.source, table)]
     estimate = identify_actuators(robot, logs, law=settings.law, gains=settings.gains, friction=settings.friction,
                                   delay=settings.delay, also=settings.also, diagnose=diagnose, tell=tell)
+    estimate = replace(estimate, notes=(*(Note("log", remark) for remark in remarks), *estimate.notes))
     return FoundActuators(estimate, robot, settings)
 
 

@@ -1,0 +1,80 @@
+"""Other ways to fit actuators to positions and commands: CMA-ES on rollouts inside box bounds, and mujoco.sysid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
+
+import cma
+import numpy as np
+
+from dynid.actuators.problem import ChainProblem
+from dynid.arrays import Array
+from dynid.recording import Recording
+
+FIRST_SIGMA = 0.25  # of the box, as PACE starts: half of the way from the middle to a bound
+# Boxes of a joint, of the size that BAM and PACE use.
+BOXES: Mapping[str, tuple[float, float]] = {
+    "armature": (1e-4, 0.1), "viscous": (0.0, 2.0), "coulomb": (0.0, 2.0), "offset": (-1.0, 1.0),
+    "stribeck": (0.0, 0.5), "stribeck_speed": (0.01, 3.0), "load": (0.0, 0.5), "stribeck_load": (0.0, 0.5),
+    "resistance": (0.5, 5.0), "delay": (0.0, 0.05)}
+
+
+def fit_by_cma(problem: ChainProblem, rollouts: int, seed: int = 1) -> tuple[Array, int]:
+    """Return the values (unknowns,) with the lowest mean absolute position error that CMA-ES found, and the rollouts.
+
+    It ends before its budget where its distribution has become as small as tolx.
+
+    Args:
+        problem: the logs and unknowns; rollouts are those of the compiled simulation of dynid, the fastest at hand.
+        rollouts: largest number of simulations of all logs.
+        seed: of the random numbers.
+    """
+    low, high = np.array([BOXES[one.name] for one in problem.unknowns]).T
+
+    def cost(unit: Array) -> float:
+        residual = problem.residuals(low + np.asarray(unit) * (high - low))
+        return 1e3 if residual is None else float(np.mean(np.abs(residual)))
+
+    options = {"bounds": [0.0, 1.0], "maxfevals": rollouts, "seed": seed, "verbose": -9, "tolfun": 0.0, "tolx": 1e-7}
+    strategy = cma.CMAEvolutionStrategy(np.full(len(low), 0.5), FIRST_SIGMA, options)
+    strategy.optimize(cost)
+    return np.asarray(low + strategy.result.xbest * (high - low)), int(strategy.result.evaluations)
+
+
+def fit_by_mujoco(log: Recording, mass: float, length: float, gains: Mapping[str, float]) -> dict[str, float] | None:
+    """Return armature, viscous and Coulomb friction of a pendulum with a PD law by mujoco.sysid, without delay.
+
+    None where mujoco.sysid cannot be imported: it needs the extra `sysid` of MuJoCo.
+    """
+    import logging
+
+    import mujoco
+    from mujoco import sysid
+
+    if not hasattr(sysid, "optimize"):
+        return None
+    logging.getLogger().setLevel(logging.ERROR)
+    assert log.reference is not None
+    spec = mujoco.MjSpec.from_string(
+        '<mujoco><option timestep="0.001" integrator="implicitfast"/><worldbody><body><joint name="j" type="hinge" '
+        'axis="0 -1 0" armature="0.02" damping="0.1" frictionloss="0.1"/>'
+        f'<inertial pos="0 0 {-length}" mass="{mass}" diaginertia="1e-9 1e-9 1e-9"/></body></worldbody><actuator>'
+        f'<position name="a" joint="j" kp="{gains["kp"]}" kv="{gains["kd"]}"/></actuator>'
+        '<sensor><jointpos name="q" joint="j"/></sensor></mujoco>')
+    model = spec.compile()
+    start = sysid.create_initial_state(model, log.q[0], np.zeros(1), np.zeros(0))
+    parameters = sysid.ParameterDict()
+    for name, own in (("armature", "armature"), ("viscous", "damping"), ("coulomb", "frictionloss")):
+        def change(spec: mujoco.MjSpec, parameter: sysid.Parameter, own: str = own) -> None:
+            setattr(spec.joint("j"), own, [parameter.value[0], 0.0, 0.0] if own == "damping" else parameter.value[0])
+
+        parameters.add(sysid.Parameter(name, 0.05, *BOXES[name], modifier=change))
+    held = np.arange(0.0, log.t[-1], 1e-3)
+    command = log.reference[np.searchsorted(log.t, held + 1e-9, side="right") - 1]
+    sequences = sysid.ModelSequences("pendulum", spec, "log", start, sysid.TimeSeries(held, command),
+                                     sysid.TimeSeries.from_names(log.t, log.q, model))
+    with redirect_stdout(StringIO()):  # it prints each iteration
+        found, _ = sysid.optimize(parameters, sysid.build_residual_fn(models_sequences=[sequences]), verbose=False)
+    return {name: float(found[name].value[0]) for name in ("armature", "viscous", "coulomb")}

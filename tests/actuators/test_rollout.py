@@ -1,0 +1,90 @@
+"""The compiled rollout: order of its error at stops and reversals, open windings, encoders in the loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _servos import Servo, motions, simulate
+
+import dynid
+from dynid.actuators import ActuatorLog, pendulum
+from dynid.actuators.chains import chains_of
+from dynid.actuators.encoder import encoder_count
+from dynid.actuators.laws import LAWS
+from dynid.actuators.problem import ChainLog, ChainProblem
+from dynid.actuators.refinement import jacobian, scales
+
+RATE, ROWS, COUNT = 100.0, 300, 2 * np.pi / 4096
+GAINS = {"kp": 8.0, "kd": 0.15}
+LOAD = {"coulomb": 0.05, "viscous": 0.05, "stribeck": 0.04, "stribeck_speed": 0.3, "load_motor": 0.15,
+        "load_external": 0.05, "stribeck_load_motor": 0.08, "stribeck_load_external": 0.05}
+KNOWN = {"armature": 0.01, "delay": 0.02, **LOAD, **GAINS}
+
+
+def problem_of(law="pd", known=KNOWN, q=None, **other):
+    command = motions(1, ROWS, RATE, 5)[0]
+    q = np.full(ROWS, command[0]) if q is None else q
+    log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, q[:, None], command[:, None], joints=("j",), **other)
+    chain = chains_of(pendulum(0.5, 0.15))[0]
+    one = ChainLog.of(chain, ActuatorLog(log), LAWS[law], 0.1, None)
+    one.signals.first[:] = [[[command[0]], [0.0]]]
+    return ChainProblem(LAWS[law], ("j",), (one,), (known,), ())
+
+
+def positions(problem, step, encoder=None):
+    from dataclasses import replace
+    return replace(problem, step=step).simulate(np.zeros(0), problem.logs[0], encoder)[:, 0]
+
+
+def test_the_error_falls_with_the_square_of_the_step_and_plain_numpy_agrees():
+    problem = problem_of()
+    finest = positions(problem, 5e-5)
+    errors = [np.sqrt(np.mean((positions(problem, step) - finest) ** 2)) for step in (2.5e-3, 1.25e-3, 6.25e-4)]
+    assert errors[0] > 3.0 * errors[1] > 9.0 * errors[2]
+    servo = Servo(0.5, 0.15, 0.01, "pd", GAINS, LOAD, delay=0.02)
+    truth = simulate([servo], motions(1, ROWS, RATE, 5), RATE, bits=None)[0]
+    assert np.sqrt(np.mean((finest - truth) ** 2)) < 3e-6  # rad; the motion is of 1 rad
+
+
+def test_a_drive_that_is_switched_off_lets_the_pendulum_swing():
+    known = {"armature": 0.0, "coulomb": 0.0, "viscous": 0.0, "kp": 32.0, "gain": 0.04, "kt": 1.0, "resistance": 2.0}
+    swing = positions(problem_of("voltage", known, voltage=np.zeros((ROWS, 1))), 5e-4)
+    assert np.max(np.abs(swing)) == pytest.approx(abs(swing[0]), rel=1e-3)  # no back-EMF brakes it
+    zero = np.flatnonzero(np.diff(np.sign(swing)) != 0)
+    period, amplitude = 2 * np.mean(np.diff(zero)) / RATE, abs(swing[0])
+    assert period == pytest.approx(2 * np.pi * np.sqrt(0.15 / 9.81) * (1 + amplitude ** 2 / 16 + 11 * amplitude ** 4
+                                                                       / 3072), rel=0.02)
+
+
+def test_an_encoder_rounds_what_the_log_and_the_drive_see():
+    problem = problem_of()
+    plain = positions(problem, 1e-3)
+    rounded = positions(problem, 1e-3, (np.array([COUNT]), np.array([0.3 * COUNT])))
+    counts = (rounded - 0.3 * COUNT) / COUNT
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
+    assert 0.2 * COUNT < np.sqrt(np.mean((rounded - plain) ** 2)) < 2 * COUNT
+
+
+@pytest.mark.parametrize("count", [COUNT, 2 * np.pi / 1024])
+def test_the_count_of_an_encoder_is_found(count):
+    q = motions(1, 500, RATE, 9)[0]
+    assert encoder_count(np.round(q / count) * count) == pytest.approx(count, rel=1e-3)
+    degrees = np.rad2deg(np.round(q / count) * count).astype(np.float32)
+    assert encoder_count(np.deg2rad(degrees.astype(float))) == pytest.approx(count, rel=1e-2)
+    assert encoder_count(q) == 0.0
+    assert encoder_count(np.zeros(100)) == 0.0
+
+
+def test_states_at_starts_share_simulations():
+    """Sensitivities to the states of all segments come from one pair of simulations; alone they are the same."""
+    from dataclasses import replace
+    problem = problem_of()
+    log = problem.logs[0]
+    signals = replace(log.signals, starts=np.array([0, 100, 200]), first=np.repeat(log.signals.first, 3, axis=0))
+    problem = problem.with_logs((replace(log, signals=signals),)).estimating(("armature",)).with_starts()
+    x = problem.start([{"armature": 0.01}])
+    assert len(x) == 7
+    whole = jacobian(problem, x, scales(problem, x))
+    for k in range(len(x)):
+        alone = jacobian(problem, x, scales(problem, x), which=np.array([k]))
+        np.testing.assert_allclose(alone[:, :, 0], whole[:, :, k], atol=1e-12)
