@@ -15,7 +15,8 @@ Elsewhere a lower cut-off removes motion and reversals of friction, and on real 
 even where it was the best in cross-validation.
 
 Candidates within a standard error or 2 % of the best, or with errors far below one percent of the torques, are
-considered equal. The middle one of these is chosen, since it changes least if the log is halved; of two the better.
+considered equal. The middle one of these is chosen, since it changes least if the log is halved. Of two the higher is
+chosen, which keeps more independent rows, or the lower where noise made the search go down.
 """
 
 from __future__ import annotations
@@ -132,9 +133,8 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
         raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
                                "check units and known values, or give the cut-off with --cutoff")
     alike = _alike(losses)
-    ends = np.flatnonzero(alike)[[0, -1]].sum()
-    middle = [ends // 2, (ends + 1) // 2]  # twice the same of an odd number
-    cutoff = float(tried[min(middle, key=lambda k: losses[k].mean())])
+    ends = int(np.flatnonzero(alike)[[0, -1]].sum())
+    cutoff = float(tried[ends // 2 if tried[0] < yardstick else (ends + 1) // 2])
     errors = 100.0 * np.sqrt(np.maximum(np.exp(2.0 * losses.mean(axis=1)) - NEGLIGIBLE_ERROR ** 2, 0.0))
     return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, tried, errors, alike, yardstick,
                         folds)
