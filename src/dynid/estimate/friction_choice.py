@@ -7,12 +7,12 @@ ridge. The strength of each ridge is one choice for the whole machine, and an in
 joint there are too few independent rows to choose from. A joint keeps friction over speed only where it gains by it.
 
 Blocks that are left out are contiguous in time, so that they differ from what is fitted: neighbours of a
-row share its position and its noise. A change must win by a standard error of its gain over the blocks. A function of
-position alone is no candidate: one pass over each position cannot distinguish it from anything else.
+row share its position and its noise. A change must win by a standard error of its gain over the blocks, where a gain is
+the logarithm of a ratio of squared errors: one block that nothing predicts must not decide. A function of position
+alone is no candidate: one pass over each position cannot distinguish it from anything else.
 
-A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction.
-
-A joint whose friction would add energy at some speed keeps viscous and Coulomb friction.
+A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
+whose friction would add energy at some speed keeps viscous and Coulomb friction.
 
 All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
 candidate is then a small unconstrained solve.
@@ -53,15 +53,15 @@ BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
-ROTOR_ERRORS = 2.0  # by which a model without rotor inertia must win: a motor has a rotor, so this is the exception
 # Standard errors by which a kind of friction over speed must win on a joint to be kept there. Every gear has a friction
 # curve; friction that differs between the directions is the exception, and must win by a two-sided test at 95 %: the
 # quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the fits share most of their data (Nadeau, Bengio).
 JOINT_ERRORS = {"curve": 1.0, "viscous-difference": 3.46}
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
-# Share of the squared torques: 0.2 % of the torque, half of what repeated motions of good machines differ by. Filters
-# alone leave errors of this size at reversals, which a richer friction would fit.
-IMMATERIAL_GAIN = 0.002 ** 2
+# Share of the squared torques that is added to squared errors before they are compared: 0.2 % of the torque, half of
+# what repeated motions of good machines differ by. Filters alone leave errors of this size at reversals, which a richer
+# friction would fit.
+IMMATERIAL_ERROR = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
@@ -368,7 +368,7 @@ class RidgeSearch:
                 break
             ridges = best
         without = {**ridges, ROTOR: _ABSENT}
-        return without if self._gain(ridges, without, ROTOR_ERRORS) > 0 else ridges
+        return without if self._gain(ridges, without) > 0 else ridges
 
     @staticmethod
     def _changes(ridges: Mapping[str, float]) -> Iterator[dict[str, float]]:
@@ -377,17 +377,17 @@ class RidgeSearch:
                 if ridge != ridges[name]:
                     yield {**ridges, name: ridge}
 
-    def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float], errors: float | None = None) -> float:
-        """Return the reduction of the squared errors by a change; zero if it is not significant."""
-        now = self.losses(ridges).sum(axis=1)
-        gains = now - self.losses(other).sum(axis=1)
-        needed = STANDARD_ERRORS if errors is None else errors
-        if errors is None and all(other[name] >= ridges[name] for name in GROUPS):
-            needed = 0.0  # it is the simpler model
-        gain, error = float(gains.sum()), float(gains.std(ddof=1)) * np.sqrt(len(gains))
-        share = IMMATERIAL_GAIN if needed and errors is None else EXACT_SHARE  # a simpler model need not gain anything
-        smallest = max(SMALLEST_GAIN * float(now.sum()), share * float(self.powers.sum()))
-        return gain if gain > max(needed * error, smallest) else 0.0
+    def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float]) -> float:
+        """Return the mean logarithm by which a change reduces the squared error of a block; zero if not significant.
+
+        Stronger ridges need not win by a standard error. A model without rotor inertia must, since a motor has a rotor.
+        """
+        material = IMMATERIAL_ERROR * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
+        now, then = (np.log(np.maximum(self.losses(one).sum(axis=1), 0.0) + material) for one in (ridges, other))
+        gains = now - then
+        is_simpler = other[ROTOR] == ridges[ROTOR] and all(other[name] >= ridges[name] for name in GROUPS)
+        error = 0.0 if is_simpler else STANDARD_ERRORS * float(gains.std(ddof=1)) / np.sqrt(len(gains))
+        return float(gains.mean()) if gains.mean() > max(error, SMALLEST_GAIN) else 0.0
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""
