@@ -4,7 +4,8 @@ Every machine has viscous and Coulomb friction and an offset at each joint, and 
 be added to all of its joints: a free friction curve over speed (Stribeck friction among it), friction that grows with
 the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero by a
 ridge. The strength of each ridge is one choice for the whole machine, and an infinite one leaves the kind out: joint by
-joint there are too few independent rows to choose from. A joint keeps friction over speed only where it gains by it.
+joint there are too few independent rows to choose from. Only a difference between directions is kept joint by joint,
+where it clearly gains.
 
 Blocks that are left out are contiguous in time, so that they differ from what is fitted: neighbours of a
 row share its position and its noise. A change must win by a standard error of its gain over the blocks, where a gain is
@@ -52,11 +53,11 @@ from dynid.regression.equations import unmeasured_joints
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
-STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
-# Standard errors by which a kind of friction over speed must win on a joint to be kept there. Every gear has a friction
-# curve; friction that differs between the directions is the exception, and must win by a two-sided test at 95 %: the
-# quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the fits share most of their data (Nadeau, Bengio).
-JOINT_ERRORS = {"curve": 1.0, "viscous-difference": 3.46}
+STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
+# Standard errors by which friction that differs between the directions must win on a joint to be kept there, as it is
+# the exception: a two-sided test at 95 %, the quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the
+# fits share most of their data (Nadeau, Bengio).
+DIFFERENCE_ERRORS = 3.46
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
 # Share of the squared torques that is added to squared errors before they are compared: 0.2 % of the torque, half of
 # what repeated motions of good machines differ by. Filters alone leave errors of this size at reversals, which a richer
@@ -324,20 +325,18 @@ class RidgeSearch:
         return self.found[key]
 
     def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
-        """Return the kinds that were taken with the joints, counted from 0, where they do not predict clearly better.
+        """Return the joints, counted from 0, where a difference between directions does not predict clearly better.
 
-        A kind can help the machine as a whole but not a joint whose residual has another cause. Gains are logarithms
-        of the ratio of squared errors on each block, so that one block with large errors does not dominate. Load
-        friction is limited by the sign of its share instead.
+        It can help the machine as a whole but not a joint whose residual has another cause.
         """
         exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # errors below it are none
         gone = set[tuple[str, int]]()
-        for kind, j in ((kind, j) for kind in JOINT_ERRORS if ridges[kind] < _ABSENT for j in range(dof)):
-            losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (kind, j)}, gone))
+        for j in range(dof if ridges[DIFFERENCE] < _ABSENT else 0):
+            losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
             without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
             gains = without - now
-            if gains.sum() <= JOINT_ERRORS[kind] * gains.std(ddof=1) * np.sqrt(len(gains)):
-                gone.add((kind, j))
+            if gains.sum() <= DIFFERENCE_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
+                gone.add((DIFFERENCE, j))
         return gone
 
     def fitted(self, regression: Regression, ridges: Mapping[str, float],
