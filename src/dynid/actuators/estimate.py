@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.actuators.posterior import ActuatorPosterior
 from dynid.arrays import Array
 from dynid.files import write_json
 from dynid.findings import Finding, Note
@@ -117,6 +118,7 @@ class ActuatorEstimate:
         logs: measured and simulated positions.
         linear_error: mean absolute position error of the first stage, rad.
         iterations, gradient_error: of the second stage, the largest over the chains.
+        posterior: values and covariance of all unknowns, for simulators and draws.
     """
 
     robot: str
@@ -131,6 +133,7 @@ class ActuatorEstimate:
     linear_error: float
     iterations: int
     gradient_error: float
+    posterior: ActuatorPosterior | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> ActuatorValue:
         """A parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
