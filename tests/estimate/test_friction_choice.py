@@ -153,10 +153,10 @@ def test_rotor_inertia_is_kept_where_it_exists_and_given_terms_are_not_doubled(i
 def test_a_model_without_rotor_must_win_clearly(monkeypatch):
     """Torques of a sensor behind the gear: without a margin the rotor is left out where it gains anything."""
     samples = _log(["viscous", "coulomb"], 8, seconds=20.0, Fv=0.8, Fc=0.6)
-    monkeypatch.setattr(friction_choice, "STANDARD_ERRORS", -np.inf)
+    monkeypatch.setattr(friction_choice, "ROTOR_ERRORS", -np.inf)
     monkeypatch.setattr(friction_choice, "SMALLEST_GAIN", -np.inf)
     assert "rotor" not in _kinds(choose_terms(CERTAIN, samples))
-    monkeypatch.setattr(friction_choice, "STANDARD_ERRORS", np.inf)
+    monkeypatch.setattr(friction_choice, "ROTOR_ERRORS", np.inf)
     assert "rotor" in _kinds(choose_terms(CERTAIN, samples))
 
 

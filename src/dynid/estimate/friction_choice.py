@@ -53,16 +53,16 @@ from dynid.regression.equations import unmeasured_joints
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
+ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
 STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
 # Standard errors by which friction that differs between the directions must win on a joint to be kept there, as it is
 # the exception: a two-sided test at 95 %, the quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the
 # fits share most of their data (Nadeau, Bengio).
 DIFFERENCE_ERRORS = 3.46
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
-# Share of the squared torques that is added to squared errors before they are compared: 0.2 % of the torque, half of
-# what repeated motions of good machines differ by. Filters alone leave errors of this size at reversals, which a richer
-# friction would fit.
-IMMATERIAL_ERROR = 0.002 ** 2
+# Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
+# machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
+IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
@@ -377,15 +377,16 @@ class RidgeSearch:
                     yield {**ridges, name: ridge}
 
     def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float]) -> float:
-        """Return the mean logarithm by which a change reduces the squared error of a block; zero if not significant.
-
-        Stronger ridges need not win by a standard error. A model without rotor inertia must, since a motor has a rotor.
-        """
-        material = IMMATERIAL_ERROR * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
-        now, then = (np.log(np.maximum(self.losses(one).sum(axis=1), 0.0) + material) for one in (ridges, other))
-        gains = now - then
-        is_simpler = other[ROTOR] == ridges[ROTOR] and all(other[name] >= ridges[name] for name in GROUPS)
-        error = 0.0 if is_simpler else STANDARD_ERRORS * float(gains.std(ddof=1)) / np.sqrt(len(gains))
+        """Return the mean logarithm by which a change reduces the squared error of a block; zero if not significant."""
+        now, then = (np.maximum(self.losses(one).sum(axis=1), 0.0) for one in (ridges, other))
+        power = float(self.powers.sum())
+        exact = EXACT_SHARE * power / len(self.parts) + np.finfo(float).tiny
+        gains = np.log(now + exact) - np.log(then + exact)
+        is_richer = any(other[name] < ridges[name] for name in GROUPS)
+        needed = ROTOR_ERRORS if other[ROTOR] != ridges[ROTOR] else STANDARD_ERRORS if is_richer else 0.0
+        if is_richer and float((now - then).sum()) <= IMMATERIAL_GAIN * power:
+            return 0.0
+        error = needed * float(gains.std(ddof=1)) / np.sqrt(len(gains))
         return float(gains.mean()) if gains.mean() > max(error, SMALLEST_GAIN) else 0.0
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
