@@ -25,6 +25,7 @@ NEEDED = {"payload": {"frame": ROBOT.body_names[-1]}, "spring": {"joint": 2, "re
           "coupled-wrist": {"joints": (1, 3)}, "lugre": {"ratio": 1.6}, "ripple": {"orders": (3.0, 7.5)}}
 MORE = {"curve": [{"shape": "spline", "asymmetric": True, "sign": Sign("tanh", 0.4)}],
         "load": [{"apart": True, "joints": (2, 3), "sign": Sign("arctan", 0.5)}],
+        "coupled-wrist": [{"joints": (1, 3), "ratio": -0.5}],
         "exponential-stribeck": [{"vs": 0.4, "power": 1.3}]}
 CASES = [(kind, options) for kind in KINDS for options in (NEEDED.get(kind, {}), *MORE.get(kind, []))]
 

@@ -295,7 +295,7 @@ def test_logs_at_rest_and_unmeasured_joints_do_not_stop_the_choice(tmp_path: Pat
     rest = replace(log, q=np.zeros_like(log.q) + 0.3)
     silent = replace(log, tau=log.tau * [1.0, 0.0], unmeasured=(model.robot.joint_names[1],))
     assert choose_cutoff(model, [rest, log]).cutoff == choose_cutoff(model, log).cutoff
-    assert len(choose_cutoff(model, silent).tried) > 2
+    assert len(choose_cutoff(model, silent).tried) > 1
 
 
 def swinging(seed: int) -> tuple[Model, Array, Recording, Trajectory]:
