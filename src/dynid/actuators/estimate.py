@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.files import write_json
 from dynid.findings import Finding, Note
 from dynid.html_tables import card, listed, table
+from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 
 INTERVAL_SIGMAS = 1.96  # of a 95 % interval
@@ -48,6 +49,8 @@ class ActuatorValue:
             return None
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
 
+    @output_fields(joint=str, name=str, unit=str, value=float | None, std=float | None, identified=bool,
+                   interval=list[float | None] | None, given=bool, linear=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
@@ -74,6 +77,7 @@ class FrictionTrial:
     better: float
     chosen: bool
 
+    @output_fields(model=str, title=str, error=float | None, better=float | None, chosen=bool)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
@@ -100,6 +104,11 @@ class SimulatedLog:
     def mean_error(self) -> Array:
         """Mean absolute position error of each joint (joints,), rad."""
         return np.mean(np.abs(self.measured - self.simulated), axis=0)
+
+
+_SIMULATED_LOG = record("SimulatedActuatorLog", log=str, rows=int, mean_error=dict[str, float | None])
+_SIMULATION = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
+                     logs=array_of(_SIMULATED_LOG))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +160,9 @@ class ActuatorEstimate:
         """Mean absolute error of the simulated positions over all joints and rows, rad."""
         return float(np.mean(np.concatenate([np.abs(log.measured - log.simulated) for log in self.logs])))
 
+    @output_fields(robot=str, joints=list[str], law=str, friction=str, parameters=list[ActuatorValue],
+                   notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
+                   simulation=_SIMULATION, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,

@@ -15,6 +15,7 @@ from dynid.escape import csv_line
 from dynid.estimate.simulators.exports import SUFFIXES, Exported, export_joints, with_effort_limits
 from dynid.estimate.simulators.joint_values import with_drives
 from dynid.files import try_folder, write_whole
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.runs.actuators import POSTERIOR, ActuatorSettings, actuator_robot
 from dynid.runs.export_options import TABLES, ExportOptions, drive_tables, source_file
@@ -58,6 +59,7 @@ class DrawnActuators:
                 f"{open_} parameters that the data do not determine vary by {100 * self.spread:g} % about the "
                 "estimate.")
 
+    @output_fields(draws=int, seed=int, spread=float, std_ratio=list[float], files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"draws": len(self.values), "seed": self.seed, "spread": self.spread, "std_ratio": list(self.std_ratio),

@@ -12,6 +12,7 @@ from pydantic import Field
 from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, identify_actuators, pendulum
 from dynid.errors import DynidError
 from dynid.files import free_paths, write_json
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.quantities import finite_number
 from dynid.recording.lerobot import episode_settings
@@ -115,6 +116,7 @@ class FoundActuators:
     robot: Robot
     settings: ActuatorSettings
 
+    @output_fields(ActuatorEstimate, settings=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}

@@ -17,6 +17,7 @@ from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, expor
 from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
 from dynid.files import try_folder
 from dynid.model import Model
+from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
@@ -27,6 +28,8 @@ from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
+
+_SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,8 @@ class DrawnFiles:
         return (*self.draws.sentences, "The spread of torques was not checked: the result has no regression of these "
                 "parameters." if self.spread is None else self.spread.sentence)
 
+    @output_fields(draws=int, seed=int, spread=float, consistent_as_drawn=int, kept_base=int, moment_rounds=int,
+                   torque_spread=_SPREAD | None, files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         found = self.draws

@@ -13,6 +13,7 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
+from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
@@ -107,6 +108,11 @@ class SimulationCheck:
     reason: Note | None = None
     notes: tuple[Note, ...] = ()
 
+    @output_fields(source=str, mode=str, horizon=float | None, windows=int, windows_possible=int | None,
+                   reached=float, reason=Note | None, notes=list[Note], position_error=float | None,
+                   position_error_per_joint=list[float | None] | None,
+                   position_rms_per_joint=list[float | None] | None, torque_error=float | None,
+                   torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the same keys whether it could be simulated or not."""
         log, feedback = self.log, self.mode == "closed-loop"

@@ -23,9 +23,7 @@ from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.robot import Robot
-
-MIN_TERM_GAIN = 0.5  # percent of the joint's error in cross-validation that a term must take
-MIN_TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
+from dynid.validate.thresholds import TERM_GAIN, TERM_GAIN_ERRORS
 
 _SIMPLE_FRICTION = ("viscous", "coulomb")
 _SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
@@ -42,7 +40,7 @@ class FrictionWorth:
     @property
     def told(self) -> bool:
         """Whether blocks left out tell it from simpler friction."""
-        return self.worth.gain > max(MIN_TERM_GAIN, MIN_TERM_GAIN_ERRORS * self.worth.error)
+        return self.worth.gain > max(TERM_GAIN, TERM_GAIN_ERRORS * self.worth.error)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from dynid.estimate.simulators.mujoco_actuators import mujoco_actuator
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
 from dynid.estimate.simulators.usd_table import usd_json
 from dynid.files import write_whole
+from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.drake_tags import with_rotor_inertias
@@ -28,6 +29,9 @@ from dynid.robot.write_sdf import to_sdf
 
 _MJCF_NAMES = {"armature": "armature", "damping": "damping", "frictionloss": "frictionloss"}
 _URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
+
+
+_LOSS = record("ExportLoss", error=float | None, torque=float | None, percent=float | None, approximated=list[str])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,8 @@ class Exported:
     notes: tuple[str, ...]
     is_logged: bool
 
+    @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
+                   loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]

@@ -19,7 +19,7 @@ from dynid.recording.decimate import decimated
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.equations import Layout, Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
-from dynid.validate.hypotheses.trial import FLOOR
+from dynid.validate.thresholds import NOISE_FLOOR
 
 ROWS = 300  # of all logs
 # Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
@@ -96,14 +96,14 @@ class HypothesisScreen:
         for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
-        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + FLOOR ** 2 * power)
+        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + NOISE_FLOOR ** 2 * power)
         whole = np.zeros((b + 1, b + 1))
         for j, normal in enumerate(own):
             whole[self._places[j]] += normal / noise[j] ** 2
         beta = solved(whole)[0]
         left = [np.append(-beta[one], 1.0) for one in columns]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
-        return float(np.mean(np.log(misfit / power + FLOOR ** 2)))
+        return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
 
     @cached_property
     def _layout(self) -> Layout:
