@@ -19,7 +19,6 @@ from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
-from dynid.simulation.plant import can_compile
 from dynid.validate.words import joint_label
 
 if TYPE_CHECKING:
@@ -139,6 +138,8 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
     raised. Of a long log, as many windows are simulated as take about half a second.
     """
+    from dynid.simulation.plant import can_compile
+
     steps = _MAX_STEPS if can_compile(estimate.model) else _INTERPRETED
     found = []
     for parts, recording in logs:
