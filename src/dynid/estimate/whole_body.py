@@ -81,7 +81,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     def problem_of(noise: np.ndarray | None) -> Problem:
         samples = [prepare_floating(robot, log, equations, noise=noise, **chosen) for log in every]
         found = Problem.of(model, samples, base=base, known=known, blocks=blocks)
-        return _with_facts(found, facts)
+        return with_facts(found, facts)
 
     problem, noise = problem_of(None), None
     if equations == "projected":
@@ -92,7 +92,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     return WholeBodyEstimate(estimate, problem, equations, len(base), whole, noise)
 
 
-def _with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
+def with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
     """The problem with linear equations of standard parameters beside its data."""
     if not facts:
         return problem

@@ -127,8 +127,10 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
         torque_cutoff=plan.torque, rate=grid.rate, gap=grid.gap, border=plan.border / grid.rate, slow=slow,
         decimate=plan.decimate, decimate_share=plan.share,
         kernel_window=chosen.kernel_window if filtered is None else filtered.filter.window)
-    return replace(samples, decimation=decimation, filtered=filtered, steps=tuple(steps), settings=resolved.as_table(),
-                   spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
+    samples = replace(samples, decimation=decimation, filtered=filtered, steps=tuple(steps),
+                      settings=resolved.as_table(), spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
+    found: Samples = samples if recording.to_samples is None else recording.to_samples(samples)
+    return found
 
 
 def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:

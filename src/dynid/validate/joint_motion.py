@@ -31,7 +31,8 @@ class JointMotion:
     low, high: of its position (rad or m). speed, acceleration: tops, 99.5 % of the rows stay below. forward: share of
     the motion in the positive direction. spread: fast over slow speed (90 % and 25 % of the moving rows). Limits are
     None where the robot gives none or there is no robot. unit: rad, m, or nothing without a robot. usual: range, speed
-    and acceleration to try where there is no limit. torque: 99.5 % of its rows stay below, N m or N.
+    and acceleration to try where there is no limit. torque: 99.5 % of its rows stay below, N m or N. is_base: whether
+    it is a coordinate of a free base, which has no position of its own.
     """
 
     joint: str
@@ -49,6 +50,7 @@ class JointMotion:
     usual: tuple[float, float, float]
     torque: float = 0.0
     torque_limit: float | None = None
+    is_base: bool = False
 
     @property
     def range(self) -> float:
@@ -58,7 +60,7 @@ class JointMotion:
     def moves(self) -> bool:
         """As preparation has it: a joint whose range is below a milliradian, or that has no velocity in any
         log, is at rest."""
-        return self.range > AT_REST and self.speed > 0.0
+        return self.is_base or (self.range > AT_REST and self.speed > 0.0)
 
     @property
     def possible_positions(self) -> tuple[float, float]:
@@ -182,7 +184,8 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
         found.append(JointMotion(
             name, float(ranges[j, 0]), float(ranges[j, 1]), float(top[0][j]), float(top[1][j]),
             float(np.mean(moving > 0)) if len(moving) else 0.5, float(fast / slow) if slow > 0 else 1.0, lower, upper,
-            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort))
+            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort,
+            robot is not None and j < robot.free_coordinates))
     return tuple(found)
 
 

@@ -33,6 +33,10 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     that is said first, and the fit that is looked at is the one without it. Where a cause is found, the fit that is
     looked at is the one without that fault.
     """
+    if case.has_free_base:  # faults of such logs are looked for where they are read, see `dynid.floating.faults`
+        return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
+                                          *cutoff.SUSPICIONS, *body.SUSPICIONS) for finding in suspicion.look(case)
+                ], Explained((), case)
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
