@@ -19,6 +19,7 @@ from dynid.floating.virtual_log import standing_motion
 from dynid.robot import Robot
 
 CROUCH = np.tile([0.0, 0.8, -1.6], 4)
+SUBSTEPS = 4  # of the simulation in each millisecond of the controller: errors of integration stay below the noise
 LEGS = ("FL", "FR", "RL", "RR")
 
 
@@ -32,7 +33,7 @@ class Walker:
     posture: np.ndarray
     kp: np.ndarray
     kd: np.ndarray
-    motion: Mapping[str, float]
+    motion: Mapping[str, Any]
     armature: float
     damping: float
 
@@ -121,11 +122,12 @@ def humanoid_walker() -> Walker:
     for side in ("left", "right"):
         posture |= {f"{side}_hip_pitch": -0.4, f"{side}_knee": 0.8, f"{side}_ankle_pitch": -0.4,
                     f"{side}_elbow": -0.6}
-    stiff = np.array([1500.0 if any(word in name for word in ("hip", "knee", "ankle", "waist")) else 120.0
+    swing = np.array([0.1 if "waist" in name else 0.5 for name in robot.joint_names[6:]])
+    stiff = np.array([2500.0 if any(word in name for word in ("hip", "knee", "ankle", "waist")) else 120.0
                       for name in robot.joint_names[6:]])
     return Walker("humanoid", humanoid(), (Contact("left_sole", "sole"), Contact("right_sole", "sole")),
-                  np.array(list(posture.values())), stiff, np.where(stiff > 500, 25.0, 3.0),
-                  {"sway": 0.02, "tilt": 0.06, "swing": 0.5, "top_frequency": 0.9}, 0.02, 0.5)
+                  np.array(list(posture.values())), stiff, np.where(stiff > 500, 60.0, 3.0),
+                  {"sway": 0.015, "tilt": 0.06, "swing": swing, "top_frequency": 0.9}, 0.02, 0.5)
 
 
 @cache
@@ -133,19 +135,20 @@ def _compiled(walker_name: str) -> Any:
     walker = {"quadruped": quadruped_walker, "humanoid": humanoid_walker}[walker_name]()
     sensors = ('<sensor><accelerometer site="imu"/><gyro site="imu"/></sensor>')
     joint = f'<default><joint damping="{walker.damping}" armature="{walker.armature}"/>'
-    text = walker.text.replace("</mujoco>", sensors + "</mujoco>").replace('condim="6"', 'condim="3"').replace("<default>", joint, 1)
+    text = walker.text.replace("</mujoco>", sensors + "</mujoco>").replace(
+        'condim="6"', 'condim="3"').replace('timestep="0.001"', f'timestep="{1e-3 / SUBSTEPS}"').replace("<default>", joint, 1)
     return mujoco.MjModel.from_xml_string(text)
 
 
 def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 250, sensors: Sensors | None = None,
-              push: Any = None, settle: float = 1.0, **motion: float) -> WorldLog:
+              push: Any = None, settle: float = 1.0, **motion: Any) -> WorldLog:
     """Simulate a motion over the feet in MuJoCo, and return what sensors measure.
 
     Args:
         walker: the machine.
         seed: of motion and noise.
         duration: s, after a time to settle.
-        rate: Hz of the log; the simulation has 1 kHz.
+        rate: Hz of the log; the controller has 1 kHz.
         sensors: their noise.
         push: function of model, data and time, called before every step, for faults such as a slippery floor.
         settle: s before the log starts.
@@ -166,21 +169,21 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
     rows: dict[str, list[Any]] = {name: [] for name in ("q", "tau", "wrench", "position", "orientation", "gyro",
                                                         "accelerometer")}
     every, first = 1000 // rate, round(1000 * settle)
-    weight = np.ones(len(q))
     for i in range(len(q)):
-        data.ctrl[:] = walker.kp * (weight[i] * q[i] - data.qpos[7:]) + walker.kd * (dq[i] - data.qvel[6:])
+        before = data.ctrl.copy()
+        data.ctrl[:] = walker.kp * (q[i] - data.qpos[7:]) + walker.kd * (dq[i] - data.qvel[6:])
         if push is not None:
             push(model, data, i / 1000.0 - settle)
         if i >= first and (i - first) % every == 0:
             mujoco.mj_forward(model, data)
             rows["q"].append(data.qpos[7:].copy())
-            rows["tau"].append(data.ctrl.copy())
+            rows["tau"].append(0.5 * (data.ctrl + before))  # constant in each period: the mean about the instant
             rows["wrench"].append(_wrenches(model, data, sites, owners))
             rows["position"].append(data.qpos[:3].copy())
             rows["orientation"].append(data.qpos[[4, 5, 6, 3]])
             rows["accelerometer"].append(data.sensordata[:3].copy())
             rows["gyro"].append(data.sensordata[3:6].copy())
-        mujoco.mj_step(model, data)
+        mujoco.mj_step(model, data, nstep=SUBSTEPS)
     clean = {name: np.array(values) for name, values in rows.items()}
     rng = np.random.default_rng([seed, 7])
     clean["contact"] = np.abs(clean["wrench"][:, :, 2]) + np.abs(clean["wrench"]).sum(axis=2) > 1e-9

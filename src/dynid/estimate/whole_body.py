@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.imu_errors import with_imu_errors
 from dynid.estimate.problem import KnownValues, Problem, identify
 from dynid.floating import FloatingEquations, FloatingLog, floating_base_parameters, prepare_floating
 from dynid.floating.facts import Facts, symmetry, total_mass
 from dynid.floating.noise import equation_noise
+from dynid.floating.preparation import DEFAULT_GUARD, WholeBody
 from dynid.model import Model
 from dynid.regression.known import Prior
 
@@ -89,6 +91,8 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
         noise = equation_noise(problem.equations, first.values)
         problem = problem_of(noise)
     estimate = identify(problem, method=method, **options)
+    bodies = [WholeBody(robot, log, equations, noise, DEFAULT_GUARD, 0) for log in every]
+    estimate = with_imu_errors(estimate, problem, bodies)
     return WholeBodyEstimate(estimate, problem, equations, len(base), whole, noise)
 
 

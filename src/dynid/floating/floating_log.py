@@ -35,12 +35,13 @@ class FootWrench:
 class Imu:
     """An inertial measurement unit at a named frame: angular rate (samples, 3), rad/s, and specific force (samples, 3),
     m/s^2, both in its axes. At rest the specific force points upward. bias: constant errors that are subtracted from
-    the angular rate and the specific force (6,)."""
+    the angular rate and the specific force (6,); bias_std: their standard errors (6,), for the uncertainty."""
 
     frame: str
     angular_rate: Array
     specific_force: Array
     bias: Array | None = None
+    bias_std: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dynid import dynamics
@@ -12,7 +14,7 @@ from dynid.robot import Robot
 
 BIAS_WINDOW = 1.0  # s over which specific force is integrated: longer than the sway of a standing robot
 MIN_BIAS_WINDOWS = 6  # below which a bias has no standard error worth using
-SIGNIFICANT_BIAS = 3.0  # standard errors above which a bias is removed: less is as likely noise
+TYPICAL_BIAS = np.array([0.005] * 3 + [0.05] * 3)  # rad/s and m/s^2: of MEMS sensors, where nothing shows the bias
 REST_SPEED = 0.02  # rad/s of every joint below which the robot rests
 MIN_REST = 0.5  # s of rest that the bias of angular rates is taken from
 GRAVITY_RANGE = (0.85, 1.15)  # of the mean specific force over gravity, within which an IMU is not mistaken
@@ -24,13 +26,20 @@ def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
     return float(np.median(np.linalg.norm(specific_force, axis=1))) / size
 
 
-def imu_bias(robot: Robot, log: FloatingLog) -> tuple[Array, str]:
-    """Return the bias of angular rate and specific force (6,) of a log's IMU that is significant, and a sentence on it.
+def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
+    """Return the log with the bias of its IMU and its standard error, and a sentence on it.
 
     With an orientation, angular rates are compared with its derivative, and specific force with gravity: over a window
     the integral in world axes is the change of velocity, which a robot on its feet keeps small. Without an orientation
     the angular rates at rest are taken, and no bias of the specific force.
     """
+    found, std, said = _bias(robot, log)
+    assert log.imu is not None
+    return replace(log, imu=replace(log.imu, bias=found, bias_std=std)), said
+
+
+def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
+    """Bias (6,) of angular rate and specific force, its standard errors, and a sentence."""
     assert log.imu is not None
     rate, force, bias = np.asarray(log.imu.angular_rate), np.asarray(log.imu.specific_force), np.zeros(6)
     t = np.asarray(log.t, dtype=float)
@@ -41,16 +50,18 @@ def imu_bias(robot: Robot, log: FloatingLog) -> tuple[Array, str]:
         smooth = np.convolve(speed, np.ones(window) / window, mode="same")
         rest = smooth < REST_SPEED
         if step[rest].sum() < MIN_REST:
-            return bias, "the bias of the imu is not estimated: the log has neither an orientation of the base nor rest"
+            return bias, TYPICAL_BIAS, ("the bias of the imu is not estimated, because the log has neither an "
+                                        f"orientation of the base nor rest; {TYPICAL_BIAS[3]:g} m/s^2 is taken as its "
+                                        "standard error")
         bias[:3] = rate[rest].mean(axis=0)
-        return bias, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the specific force is "
+        return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the specific force is "
                       "not estimated, because the log has no orientation of the base")
     turn = robot.frame(log.imu.frame).pose[:3, :3]
     turns = dynamics.rotations(quaternions(dynamics.rotations(log.orientation))) @ turn
     edges = np.searchsorted(t, np.arange(t[0], t[-1], BIAS_WINDOW))
     spans = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b - a > 2]
     if len(spans) < MIN_BIAS_WINDOWS:
-        return bias, "the bias of the imu is not estimated, because the log is short"
+        return bias, TYPICAL_BIAS, "the bias of the imu is not estimated, because the log is short"
     # Rotation over each window, measured and integrated: their difference is the bias times its duration.
     turned = np.array([_turned(turns[one.start].T @ turns[one.stop - 1]) - _integrated(rate[one], step[one])
                        for one in spans])
@@ -66,13 +77,11 @@ def imu_bias(robot: Robot, log: FloatingLog) -> tuple[Array, str]:
     forces = np.linalg.lstsq(stacked, gained.ravel(), rcond=None)[0]
     left = gained.ravel() - stacked @ forces
     spread = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * (left @ left) / max(1, len(left) - 3))
-    found = np.concatenate([rates.mean(axis=0), forces])
+    bias = np.concatenate([rates.mean(axis=0), forces])
     error = np.concatenate([rates.std(axis=0, ddof=1) / np.sqrt(len(rates)), spread])
-    bias = np.where(np.abs(found) > SIGNIFICANT_BIAS * error, found, 0.0)
-    if not np.any(bias):
-        return bias, "the imu has no significant bias against the orientation of the base"
-    return bias, (f"bias of the imu, which is removed: angular rate {_triple(bias[:3])} rad/s, specific force "
-                  f"{_triple(bias[3:])} m/s^2")
+    return bias, error, (f"bias of the imu from the orientation of the base, which is removed: angular rate "
+                         f"{_triple(bias[:3])} rad/s, specific force {_triple(bias[3:])} m/s^2 (standard errors "
+                         f"{_triple(error[:3])} rad/s, {_triple(error[3:])} m/s^2)")
 
 
 def _turned(rotation: Array) -> Array:

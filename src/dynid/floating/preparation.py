@@ -30,7 +30,8 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 FloatingEquations = Literal["wrenches", "base", "projected", "flight"]
-DEFAULT_GUARD = 0.05  # s around a change of contacts that no row of projected equations is taken from
+DEFAULT_GUARD = 0.03  # s before and after a contact in which it is taken as standing: schedules are late by less
+FILTER_MEMORY = 0.8  # periods of the cut-off over which the filter of the torques spreads a contact force
 
 
 def prepare_floating(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, noise: Array | None = None,
@@ -43,20 +44,30 @@ def prepare_floating(robot: Robot, log: FloatingLog, equations: FloatingEquation
         equations: "wrenches", "base", "projected" or "flight", see the module.
         noise: standard deviations of the equations (6 + n,), by which projected rows are whitened; see
             `equation_noise`. Default: equal noise.
-        guard: time around a change of contacts from which no projected row is taken, s.
+        guard: time before and after a contact in which it is taken as standing, s, in addition to the memory of the
+            filter: projected rows are free of its force in any case.
         options: of `dynid.prepare`, such as cutoff=8.0.
 
     Raises:
         RecordingError: where the log lacks what the equations need.
     """
     recording = expanded(robot, log, equations, noise=noise, guard=guard)
-    return prepare(recording, **{**DEFAULT_OPTIONS, **options})
+    return prepare(recording, **{**default_options(equations), **options})
 
 
 # Rows are mixed over joints, so none of a single joint is dropped; velocities follow from the positions. The rows of a
 # sample change with its contacts, so no filter may cross them: they are not decimated.
 DEFAULT_OPTIONS: dict[str, Any] = {"slow": 0.0, "saturation": "none", "stuck": False, "velocity": "differentiate",
                                    "decimate": 1}
+
+
+def default_options(equations: str) -> dict[str, Any]:
+    """Return options of the preparation for one kind of equations.
+
+    A filter mixes contact forces of several instants, which the projection at one instant does not remove: torques of
+    projected equations are not filtered.
+    """
+    return {**DEFAULT_OPTIONS, "torque_cutoff": "none"} if equations == "projected" else DEFAULT_OPTIONS
 
 
 def expanded(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, noise: Array | None = None,
@@ -86,7 +97,7 @@ class WholeBody:
         log: what was measured.
         equations: kind of the equations.
         noise: standard deviations of the equations (6 + n,), or None.
-        guard: time around a change of contacts without projected rows, s.
+        guard: time before and after a contact in which it is taken as standing, s.
         width: number of columns of the base.
     """
 
@@ -116,13 +127,15 @@ class WholeBody:
         if equations == "wrenches" or log.standing is None:
             return samples
         standing = _at(log.t, samples.t, log.standing)
-        quiet = _far_from_changes(standing, round(self.guard * samples.rate))
+        cutoff = None if found.settings.get("torque_cutoff") == "none" else found.settings.get("cutoff")
+        margin = self.guard + (FILTER_MEMORY / float(cutoff) if cutoff else 0.0)
+        standing = _extended(standing, round(margin * samples.rate))
         if equations == "flight":
-            return replace(samples, keep=keep & (quiet & ~np.any(standing, axis=1))[:, None])
+            return replace(samples, keep=keep & ~np.any(standing, axis=1)[:, None])
         jacobian, owners = standing_jacobian(robot, log.contacts, q, down)
         scale = np.ones(robot.dof) if self.noise is None else np.asarray(self.noise, dtype=float)
         mixing, remaining = null_rows(jacobian, owners, standing, scale)
-        return replace(samples, mixing=mixing, keep=keep & remaining & quiet[:, None])
+        return replace(samples, mixing=mixing, keep=keep & remaining)
 
 
 def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
@@ -254,8 +267,8 @@ def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
     return np.asarray(signal)[np.clip(np.searchsorted(0.5 * (t[1:] + t[:-1]), times), 0, len(t) - 1)]
 
 
-def _far_from_changes(standing: Bools, margin: int) -> Bools:
-    """Samples with no change of contacts within so many samples."""
-    changed = np.concatenate([[False], np.any(standing[1:] != standing[:-1], axis=1)]).astype(int)
+def _extended(standing: Bools, margin: int) -> Bools:
+    """Contacts (samples, contacts) that stand at least once within so many samples."""
     window = np.ones(2 * margin + 1, dtype=int)
-    return np.asarray(np.convolve(changed, window, mode="same")[:len(standing)] == 0)
+    return np.stack([np.convolve(one.astype(int), window, mode="same")[:len(one)] > 0
+                     if len(one) >= len(window) else np.full(len(one), np.any(one)) for one in standing.T], axis=1)

@@ -54,7 +54,7 @@ class WalkerMotion:
 
 
 def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLike, *, duration: float = 10.0,
-                    rate: float = 200.0, seed: int = 0, sway: float = 0.03, tilt: float = 0.15, swing: float = 0.4,
+                    rate: float = 200.0, seed: int = 0, sway: float = 0.03, tilt: float = 0.15, swing: ArrayLike = 0.4,
                     lift: float = 0.0, top_frequency: float = 1.5, shift: float = 0.0) -> WalkerMotion:
     """Return a motion in which the base sways over feet that stand still or are lifted in turn.
 
@@ -67,7 +67,7 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
         seed: of the random phases and amplitudes.
         sway: largest displacement of the base, m.
         tilt: largest rotation of the base, rad.
-        swing: largest motion of joints that carry no contact, rad.
+        swing: largest motion of joints that carry no contact, rad, one or one per joint.
         lift: height to which feet are lifted one after the other, m; zero leaves them on the ground.
         top_frequency: highest frequency of the sines, Hz.
         shift: displacement of the base away from the foot that is lifted, m, so that the others can carry the robot.

@@ -15,7 +15,7 @@ from dynid.floating.contacts import Contact
 from dynid.floating.feet import assign_feet, find_feet, standing_from_loads
 from dynid.floating.floating_log import BaseMotion, FloatingLog, FootWrench, Imu
 from dynid.floating.identifiable import floating_base_parameters
-from dynid.floating.imu_bias import GRAVITY_RANGE, imu_bias, specific_force_ratio
+from dynid.floating.imu_bias import GRAVITY_RANGE, specific_force_ratio, with_bias
 from dynid.floating.preparation import DEFAULT_GUARD, FloatingEquations, WholeBody, expanded
 from dynid.model import LinearModel, Model
 from dynid.recording import Recording
@@ -39,7 +39,7 @@ class FloatingRules:
     Attributes:
         equations: kind of the equations; None chooses it from the signals of each log.
         motion: source of the motion of the base; None chooses it.
-        guard: time around a change of contacts without projected rows, s.
+        guard: time before and after a contact in which it is taken as standing, s.
         noise: standard deviations of the equations (6 + n,), by which projected rows are whitened, or None.
     """
 
@@ -61,8 +61,8 @@ def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, r
     log, notes = floating_log(recording, robot, mapping)
     log = replace(log, motion=rules.motion)
     if log.base_motion == "imu" and log.imu is not None and log.imu.bias is None:
-        bias, said = imu_bias(robot, log)
-        log, notes = replace(log, imu=replace(log.imu, bias=bias)), [*notes, said]
+        log, said = with_bias(robot, log)
+        notes.append(said)
     kind = rules.equations or chosen_equations(log, mapping)
     stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_WHY[kind]}"
     notes += [f"motion of the base from {_source_of(log)}", f"equations {stated}"]

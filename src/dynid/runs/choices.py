@@ -14,7 +14,7 @@ from dynid.estimate import FrictionChoice, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
 from dynid.floating.identifiable import floating_base_parameters
 from dynid.floating.noise import equation_noise
-from dynid.floating.preparation import DEFAULT_OPTIONS
+from dynid.floating.preparation import default_options
 from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
 from dynid.model import Model
 from dynid.progress import Progress, Tell
@@ -53,7 +53,9 @@ class Choices:
 def choose_cutoff_step(state: Choices, tell: Tell) -> Choices:
     """Choose the cut-off whose estimate predicts best in cross-validation, and prepare the logs with it."""
     model = first_model(state.settings, state.robot)
-    asked = {**(DEFAULT_OPTIONS if state.robot.has_free_base else {}), **state.settings.prepare}
+    kinds = {one.equations for one in whole_bodies(state.dataset.recordings)}
+    usual = default_options("projected" if "projected" in kinds else "") if kinds else {}
+    asked = {**usual, **state.settings.prepare}
     preparation = Preparation.of(asked, "[prepare]")
     dataset, cutoff = prepare_dataset(model, state.dataset, preparation, known=state.settings.known, tell=tell)
     return replace(state, dataset=dataset, cutoff=cutoff)

@@ -17,8 +17,10 @@ from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
+from dynid.estimate.imu_errors import with_imu_errors
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.floating.whole_body import whole_bodies
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
@@ -48,6 +50,7 @@ from dynid.validate import (
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
+from dynid.validate.whole_body_faults import floating_findings
 from dynid.workers import Workers
 
 if TYPE_CHECKING:
@@ -137,6 +140,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
         result = _essential_run(loaded, tell.part(0.5, 0.95))
     else:
         estimate = identify(loaded.problem, method=settings.method, **settings.options)
+        if robot.has_free_base:
+            estimate = with_imu_errors(estimate, loaded.problem, whole_bodies(loaded.problem.recordings))
         result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95))
     if weight is not None:
         result = replace(result, notes=(weight.sentence, *result.notes))
@@ -207,8 +212,9 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
     tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     tell("judging", 0.9)
+    faults = floating_findings(problem, estimate) if free else []
     said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
-                   cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
+                   cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting), *faults])
     if loaded.friction is not None:
         said = replace(said, summary=replace(said.summary, chosen=(*said.summary.chosen, "friction")))
     validation_logs = [LogFacts.from_recording(one, "validation") for one in recordings]

@@ -150,8 +150,8 @@ class FloatingSettings(BaseModel):
     """The [floating] table: identification of a robot with a free base.
 
     equations: kind of the equations, see `dynid.floating.prepare_floating`; by default chosen from the signals of each
-    log. base_motion: signals that the motion of the base is taken from, by default an IMU before a pose. guard: s around
-    a change of contacts without projected rows. total_mass: kg, with or without its standard deviation (default 0.5 %).
+    log. base_motion: signals that the motion of the base is taken from, by default an IMU before a pose. guard: s before
+    and after a contact in which it is taken as standing. total_mass: kg, with or without its standard deviation (default 0.5 %).
     symmetry: whether left and right links are mirror images (true: pairs are found from names and places), or the
     pairs {left = right}. symmetry_std: relative standard deviation of their difference. noise: standard deviations of
     the 6 + n equations, by which projected rows are whitened; by default from the residuals of a first fit.
@@ -161,7 +161,7 @@ class FloatingSettings(BaseModel):
 
     equations: Literal["wrenches", "base", "projected", "flight"] | None = None
     base_motion: Literal["imu", "pose", "velocity"] | None = None
-    guard: float = Field(default=0.05, ge=0.0)
+    guard: float = Field(default=0.03, ge=0.0)
     total_mass: float | tuple[float, float] | None = None
     symmetry: bool | dict[str, str] = False
     symmetry_std: float = Field(default=0.01, gt=0.0)

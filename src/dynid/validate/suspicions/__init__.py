@@ -33,7 +33,7 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     that is said first, and the fit that is looked at is the one without it. Where a cause is found, the fit that is
     looked at is the one without that fault.
     """
-    if case.has_free_base:  # faults of such logs are looked for where they are read, see `dynid.floating.faults`
+    if case.has_free_base:  # faults of such logs are looked for where they are read, see `whole_body_faults`
         return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
                                           *cutoff.SUSPICIONS, *body.SUSPICIONS) for finding in suspicion.look(case)
                 ], Explained((), case)
