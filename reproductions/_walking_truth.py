@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from _walking_world import Walker, WorldLog
+from _walking_world import Walker, WorldLog, humanoid_walker, quadruped_walker
 
+from dynid import dynamics
 from dynid.estimate.whole_body import WholeBodyEstimate, identify_floating
 from dynid.floating import FloatingEquations, FloatingLog, FootWrench, Imu
+from dynid.floating.contacts import null_rows, standing_jacobian
 from dynid.floating.imu_bias import with_bias
+from dynid.floating.virtual_log import standing_motion
 from dynid.model import Model, make_terms
 
 CUTOFF = 8.0  # Hz: above the motion, below most of the noise
@@ -35,11 +38,25 @@ def truth_of(walker: Walker) -> np.ndarray:
     return np.array([own[p.name[:2]] if p.nominal is None else p.nominal for p in model_of(walker).parameters])
 
 
+@cache
+def _test_motion(name: str) -> tuple[np.ndarray, ...]:
+    """q, dq, ddq of a motion that no log has, and the projection onto rows without contact forces."""
+    walker = {"quadruped": quadruped_walker, "humanoid": humanoid_walker}[name]()
+    motion = standing_motion(walker.robot, walker.feet, walker.posture, duration=4.0, rate=50.0, seed=999,
+                             **walker.motion)
+    q, dq, ddq = dynamics.root_motion(walker.robot, motion.q, motion.v, motion.a)
+    down = -ddq[:, :3] / np.linalg.norm(ddq[:, :3], axis=1, keepdims=True)
+    jacobian, owners = standing_jacobian(walker.robot, walker.feet, q, down)
+    return q, dq, ddq, *null_rows(jacobian, owners, motion.standing, np.ones(walker.robot.dof))
+
+
 def floating_log(log: WorldLog, *, imu: bool = True) -> FloatingLog:
     """What was measured, with all signals."""
     s, walker = log.signals, log.walker
     unit = Imu("imu", s["gyro"], s["accelerometer"]) if imu else None
     wrenches = tuple(FootWrench(contact.frame, s["wrench"][:, k]) for k, contact in enumerate(walker.feet))
+    if "crane" in s:
+        wrenches = (FootWrench(walker.robot.body_names[5], s["crane"]),)
     found = FloatingLog(log.t, s["q"], s["tau"], s["position"], s["orientation"], unit, wrenches, walker.feet,
                         s["contact"])
     if unit is None:
@@ -56,6 +73,17 @@ class Compared:
     std: np.ndarray
     truth: np.ndarray
 
+    walker: Walker
+
+    @property
+    def prediction_error(self) -> float:
+        """Root-mean-square error of the equations that no contact force enters, along a motion over standing feet that
+        no log has: what each kind of equations can identify. In N m and N, by orthonormal rows."""
+        q, dq, ddq, mixing, keep = _test_motion(self.walker.name)
+        error = self.found.problem.base.expand(self.values - self.truth)
+        rows = np.einsum("sij,sj->si", mixing, model_of(self.walker).regressor(q, dq, ddq) @ error)
+        return float(np.sqrt(np.mean(rows[keep] ** 2)))
+
     @property
     def inside(self) -> np.ndarray:
         """Which 95 % intervals hold the truth, of the parameters that are identified."""
@@ -70,4 +98,4 @@ def compared(walker: Walker, log: FloatingLog, equations: FloatingEquations, met
         log = replace(log, tau=None)
     found = identify_floating(model_of(walker), log, equations, method, prepare={"cutoff": cutoff})
     return Compared(found, found.estimate.values, np.sqrt(np.diag(found.estimate.covariance)),
-                    found.problem.base.reduce(truth_of(walker)))
+                    found.problem.base.reduce(truth_of(walker)), walker)

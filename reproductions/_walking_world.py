@@ -12,7 +12,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from _walkers import humanoid, quadruped
+from _walkers import quadruped, small_humanoid
 
 from dynid.floating import Contact
 from dynid.floating.virtual_log import standing_motion
@@ -54,8 +54,8 @@ class Sensors:
 
     position: float = 3e-5
     torque: float = 0.05
-    force: float = 0.5
-    moment: float = 0.03
+    force: float = 1.0
+    moment: float = 0.05
     base_position: float = 1e-4
     orientation: float = 3e-4
     angular_rate: float = 2e-3
@@ -116,18 +116,17 @@ def quadruped_walker() -> Walker:
 
 @cache
 def humanoid_walker() -> Walker:
-    """Thirty joints on two soles that stay on the ground."""
-    robot = Robot.load(humanoid())
+    """Seventeen joints on two soles that stay on the ground."""
+    robot = Robot.load(small_humanoid())
     posture = dict.fromkeys(robot.joint_names[6:], 0.0)
     for side in ("left", "right"):
         posture |= {f"{side}_hip_pitch": -0.4, f"{side}_knee": 0.8, f"{side}_ankle_pitch": -0.4,
                     f"{side}_elbow": -0.6}
-    swing = np.array([0.1 if "waist" in name else 0.5 for name in robot.joint_names[6:]])
-    stiff = np.array([2500.0 if any(word in name for word in ("hip", "knee", "ankle", "waist")) else 120.0
-                      for name in robot.joint_names[6:]])
-    return Walker("humanoid", humanoid(), (Contact("left_sole", "sole"), Contact("right_sole", "sole")),
-                  np.array(list(posture.values())), stiff, np.where(stiff > 500, 60.0, 3.0),
-                  {"sway": 0.015, "tilt": 0.06, "swing": swing, "top_frequency": 0.9}, 0.02, 0.5)
+    swing = np.array([0.3 if "waist" in name else 0.7 for name in robot.joint_names[6:]])
+    stiff = np.array([120.0 if "shoulder" in name or "elbow" in name else 1500.0 for name in robot.joint_names[6:]])
+    return Walker("humanoid", small_humanoid(), (Contact("left_sole", "sole"), Contact("right_sole", "sole")),
+                  np.array(list(posture.values())), stiff, np.where(stiff > 500, 30.0, 3.0),
+                  {"sway": 0.02, "tilt": 0.1, "swing": swing, "top_frequency": 1.2}, 0.02, 0.4)
 
 
 @cache
@@ -141,7 +140,7 @@ def _compiled(walker_name: str) -> Any:
 
 
 def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 250, sensors: Sensors | None = None,
-              push: Any = None, settle: float = 1.0, **motion: Any) -> WorldLog:
+              push: Any = None, settle: float = 1.0, suspended: bool = False, **motion: Any) -> WorldLog:
     """Simulate a motion over the feet in MuJoCo, and return what sensors measure.
 
     Args:
@@ -152,12 +151,13 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
         sensors: their noise.
         push: function of model, data and time, called before every step, for faults such as a slippery floor.
         settle: s before the log starts.
+        suspended: whether the base hangs on a crane with a force sensor, away from the ground, and is moved by it.
         motion: options of `standing_motion` instead of the walker's own.
     """
     model, noise = _compiled(walker.name), sensors or Sensors()
     data = mujoco.MjData(model)
-    wanted = standing_motion(walker.robot, walker.feet, walker.posture, duration=duration + settle, rate=1000.0,
-                             seed=seed, **{**walker.motion, **motion})
+    wanted = standing_motion(walker.robot, () if suspended else walker.feet, walker.posture, duration=duration + settle,
+                             rate=1000.0, seed=seed, **{**walker.motion, **({"swing": 0.5, "sway": 0.05, "tilt": 0.3} if suspended else {}), **motion})
     q, dq = wanted.q[:, 7:], wanted.v[:, 6:]
     data.qpos[7:] = q[0]
     data.qpos[3:7] = wanted.q[0, [6, 3, 4, 5]]
@@ -165,13 +165,19 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
     sites = [model.site(contact.frame).id for contact in walker.feet]
     below = 0.022 if walker.feet[0].kind == "point" else 0.0
     data.qpos[2] -= min(data.site_xpos[site, 2] for site in sites) - below
+    mass = float(model.body_subtreemass[1])
+    if suspended:
+        data.qpos[2] += 2.0
+    height = float(data.qpos[2])
     owners = {int(model.site_bodyid[site]): k for k, site in enumerate(sites)}
     rows: dict[str, list[Any]] = {name: [] for name in ("q", "tau", "wrench", "position", "orientation", "gyro",
-                                                        "accelerometer")}
+                                                        "accelerometer", "crane")}
     every, first = 1000 // rate, round(1000 * settle)
     for i in range(len(q)):
         before = data.ctrl.copy()
         data.ctrl[:] = walker.kp * (q[i] - data.qpos[7:]) + walker.kd * (dq[i] - data.qvel[6:])
+        if suspended:
+            _hold(data, wanted.q[i], height, mass)
         if push is not None:
             push(model, data, i / 1000.0 - settle)
         if i >= first and (i - first) % every == 0:
@@ -179,6 +185,7 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
             rows["q"].append(data.qpos[7:].copy())
             rows["tau"].append(0.5 * (data.ctrl + before))  # constant in each period: the mean about the instant
             rows["wrench"].append(_wrenches(model, data, sites, owners))
+            rows["crane"].append(_in_root(data))
             rows["position"].append(data.qpos[:3].copy())
             rows["orientation"].append(data.qpos[[4, 5, 6, 3]])
             rows["accelerometer"].append(data.sensordata[:3].copy())
@@ -195,7 +202,9 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
     found["accelerometer"] += noise.accelerometer_bias
     found["contact"] = clean["contact"]
     found["wrench"] = clean["wrench"] + rng.normal(size=clean["wrench"].shape) * np.repeat([noise.force, noise.moment], 3)
-    turned = clean["orientation"] + 0.0
+    if suspended:
+        found["crane"] = clean["crane"] + rng.normal(size=clean["crane"].shape) * np.repeat([noise.force, noise.moment], 3)
+    turned = clean["orientation"]
     small = rng.normal(size=(len(turned), 3)) * noise.orientation
     x, y, z, w = turned.T
     a, b, c = 0.5 * small.T  # multiplied by a small rotation from the right
@@ -203,6 +212,27 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
                                        -(x * a + y * b + z * c)])
     found["orientation"] = turned / np.linalg.norm(turned, axis=1, keepdims=True)
     return WorldLog(walker, np.arange(len(turned)) / rate, found)
+
+
+def _hold(data: Any, wanted: np.ndarray, height: float, mass: float) -> None:
+    """A crane that holds the base: a spring and damper toward a moving pose, and the weight."""
+    data.qfrc_applied[:3] = mass * (400.0 * (wanted[:3] + [0.0, 0.0, height] - data.qpos[:3]) - 40.0 * data.qvel[:3])
+    data.qfrc_applied[2] += 9.81 * mass
+    x, y, z, w = wanted[3:7]
+    error = np.zeros(3)
+    inverse = np.zeros(4)
+    mujoco.mju_negQuat(inverse, data.qpos[3:7])
+    between = np.zeros(4)
+    mujoco.mju_mulQuat(between, inverse, np.array([w, x, y, z]))
+    mujoco.mju_quat2Vel(error, between, 1.0)
+    data.qfrc_applied[3:6] = 0.05 * mass * (400.0 * error - 40.0 * data.qvel[3:6])
+
+
+def _in_root(data: Any) -> np.ndarray:
+    """The wrench of the crane (6,) at the root's origin, in the axes of the root."""
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, data.qpos[3:7])
+    return np.concatenate([turn.reshape(3, 3).T @ data.qfrc_applied[:3], data.qfrc_applied[3:6]])
 
 
 def _wrenches(model: Any, data: Any, sites: list[int], owners: Mapping[int, int]) -> np.ndarray:

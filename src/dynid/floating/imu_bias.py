@@ -12,7 +12,7 @@ from dynid.dynamics.root_frame import quaternions
 from dynid.floating.floating_log import FloatingLog
 from dynid.robot import Robot
 
-BIAS_WINDOW = 1.0  # s over which specific force is integrated: longer than the sway of a standing robot
+BIAS_WINDOW = 0.5  # s over which specific force is integrated
 MIN_BIAS_WINDOWS = 6  # below which a bias has no standard error worth using
 TYPICAL_BIAS = np.array([0.005] * 3 + [0.05] * 3)  # rad/s and m/s^2: of MEMS sensors, where nothing shows the bias
 REST_SPEED = 0.02  # rad/s of every joint below which the robot rests
@@ -62,26 +62,32 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
     spans = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b - a > 2]
     if len(spans) < MIN_BIAS_WINDOWS:
         return bias, TYPICAL_BIAS, "the bias of the imu is not estimated, because the log is short"
-    # Rotation over each window, measured and integrated: their difference is the bias times its duration.
-    turned = np.array([_turned(turns[one.start].T @ turns[one.stop - 1]) - _integrated(rate[one], step[one])
+    # Rotation over each window, measured after integrated: to first order minus the bias, turned to the window's end.
+    turned = np.array([_turned(_integrated(rate[one], step[one]).T @ turns[one.start].T @ turns[one.stop - 1])
                        for one in spans])
-    length = np.array([t[one.stop - 1] - t[one.start] for one in spans])
-    rates = -turned / length[:, None]
+    carried = np.array([np.einsum("ji,sjk,s->ik", turns[one.stop - 1], turns[one][:-1], step[one][:-1])
+                        for one in spans])
+    rates, rates_std = _solved(carried, -turned)
     matrices = np.array([(turns[one] * step[one, None, None]).sum(axis=0) for one in spans])
     gained = np.array([np.einsum("sij,sj,s->i", turns[one], force[one], step[one])
                        + np.asarray(robot.gravity) * step[one].sum() for one in spans])
     if log.position is not None:  # the change of velocity is known
         velocity = np.gradient(np.asarray(log.position), t, axis=0)
         gained -= np.array([velocity[min(one.stop, len(t) - 1)] - velocity[one.start] for one in spans])
-    stacked = matrices.reshape(-1, 3)
-    forces = np.linalg.lstsq(stacked, gained.ravel(), rcond=None)[0]
-    left = gained.ravel() - stacked @ forces
-    spread = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * (left @ left) / max(1, len(left) - 3))
-    bias = np.concatenate([rates.mean(axis=0), forces])
-    error = np.concatenate([rates.std(axis=0, ddof=1) / np.sqrt(len(rates)), spread])
+    forces, forces_std = _solved(matrices, gained)
+    bias, error = np.concatenate([rates, forces]), np.concatenate([rates_std, forces_std])
     return bias, error, (f"bias of the imu from the orientation of the base, which is removed: angular rate "
                          f"{_triple(bias[:3])} rad/s, specific force {_triple(bias[3:])} m/s^2 (standard errors "
                          f"{_triple(error[:3])} rad/s, {_triple(error[3:])} m/s^2)")
+
+
+def _solved(matrices: Array, values: Array) -> tuple[Array, Array]:
+    """Solution (3,) of stacked equations (windows, 3, 3) x = values (windows, 3), and its standard errors."""
+    stacked, right = matrices.reshape(-1, 3), values.ravel()
+    found = np.linalg.lstsq(stacked, right, rcond=None)[0]
+    left = right - stacked @ found
+    variance = float(left @ left) / max(1, len(left) - 3)
+    return found, np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * variance)
 
 
 def _turned(rotation: Array) -> Array:
@@ -93,7 +99,7 @@ def _turned(rotation: Array) -> Array:
 
 
 def _integrated(rate: Array, step: Array) -> Array:
-    """Rotation vector (3,) of angular rates (samples, 3) in body axes, over all but the last sample."""
+    """Rotation (3, 3) of angular rates (samples, 3) in body axes, from the first sample to the last."""
     total = np.eye(3)
     middle = 0.5 * (rate[1:] + rate[:-1]) * step[:-1, None]
     for x, y, z in middle:
@@ -102,7 +108,7 @@ def _integrated(rate: Array, step: Array) -> Array:
         a = np.sinc(angle / np.pi)
         b = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
         total = total @ (np.eye(3) + a * cross + b * cross @ cross)
-    return _turned(total)
+    return total
 
 
 def _triple(values: Array) -> str:

@@ -7,7 +7,8 @@ filtered as torques are. The four kinds of equations differ in the right-hand si
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;
 - "projected": rows of the null space of the standing contacts' Jacobian, no contact forces;
-- "flight": all rows without contact, while the robot flies or hangs on a sensor whose force is given.
+- "flight": all rows without contact, while the robot hangs on a sensor whose force is given; the rows of the joints
+  alone while it flies or hangs without one.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def expanded(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, no
     torque = np.concatenate([forces[:, :SIX], zeros[:, SIX:], forces[:, SIX:]], axis=1)
     names = (*(f"base{k + 1}" for k in range(columns.shape[1])), *robot.joint_names[SIX:])
     return Recording(np.asarray(log.t, dtype=float), np.hstack([columns, log.q]), torque, joints=names,
-                     source=log.source, notes=tuple(notes),
+                     source=log.source, notes=tuple(notes), base_width=columns.shape[1],
                      to_samples=WholeBody(robot, log, equations, noise, guard, columns.shape[1]))
 
 
@@ -124,6 +125,10 @@ class WholeBody:
         if equations == "base" or (equations == "flight" and log.tau is None):
             keep[:, SIX:] = False
             return replace(samples, unmeasured=robot.joint_names[SIX:])
+        if equations == "flight" and not log.wrenches:
+            # The rows of the base state that a sum is zero: noise of the accelerations would shrink their parameters.
+            keep[:, :SIX] = False
+            samples = replace(samples, unmeasured=robot.joint_names[:SIX])
         if equations == "wrenches" or log.standing is None:
             return samples
         standing = _at(log.t, samples.t, log.standing)

@@ -82,7 +82,7 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], home])
     places = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
     lifts = _lifts(t, len(contacts), lift)
-    if lift > 0.0 and shift > 0.0:
+    if contacts and lift > 0.0 and shift > 0.0:
         toward = np.array([place[:2, 3] / np.linalg.norm(place[:2, 3]) for place in places])
         for signal, moved in zip((course, speed, change), _shifts(t, toward), strict=True):
             signal[:, :2] -= shift * moved
@@ -209,7 +209,7 @@ def _lifts(t: Array, feet: int, height: float) -> Array:
     """Heights of the feet (samples, feet) and their two derivatives: one foot after the other is lifted for half a
     second, with half a second between, as the fourth power of a sine."""
     out = np.zeros((3, len(t), feet))
-    if height <= 0.0:
+    if height <= 0.0 or not feet:
         return out
     phase = t % (feet * 1.0)
     for k in range(feet):

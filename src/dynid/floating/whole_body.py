@@ -244,8 +244,11 @@ def identifiable_parameters(model: LinearModel, recordings: Sequence[Recording])
     found = whole_bodies(recordings)
     if not found or not isinstance(model, Model):
         return None
-    if any(one.equations == "wrenches" or (one.equations == "flight" and one.log.tau is not None) for one in found):
+    if any(one.equations == "wrenches" or (one.equations == "flight" and one.log.tau is not None and one.log.wrenches)
+           for one in found):
         return floating_base_parameters(model, "wrenches")
+    if all(one.equations == "flight" and not one.log.wrenches for one in found):
+        return floating_base_parameters(model, "flight")
     projected = [one for one in found if one.equations == "projected"]
     if not projected:
         return floating_base_parameters(model, "base")

@@ -62,6 +62,7 @@ class Recording:
         base_columns: names of the columns of these, by signal.
         to_samples: function of prepared samples that brings them onto the coordinates of a robot with a free base, or
             None. See `dynid.floating.whole_body`, which makes such recordings.
+        base_width: number of columns of a free base in front of those of the joints, in such recordings.
         dropped: number of rows that were left out because they cannot be used.
         dropped_rows: the first of these rows.
 
@@ -97,6 +98,7 @@ class Recording:
     base_signals: Mapping[str, Array] = field(default_factory=dict, kw_only=True)
     base_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     to_samples: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    base_width: int = field(default=0, kw_only=True)
     dropped: int = 0
     dropped_rows: tuple[DroppedRow, ...] = ()
 

@@ -148,6 +148,7 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
         raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {MIN_LOG_SAMPLES} "
                                "are needed; record some seconds of motion")
     moving = selection.moving_joints(recording.q)
+    moving[:recording.base_width] = np.any(moving)  # signals of a free base are no joints that could be at rest
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves; the widest range is "
@@ -165,7 +166,7 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
         raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; check "
                                "which columns are mapped to the torque (--set 'log.torque=[...]')")
     remarks = []
-    for j, name in enumerate(recording.joints):
+    for j, name in list(enumerate(recording.joints))[recording.base_width:]:
         if not moving[j]:
             remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be identified from "
                            "it; it is treated as at rest")
