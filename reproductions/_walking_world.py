@@ -20,6 +20,7 @@ from dynid.robot import Robot
 
 CROUCH = np.tile([0.0, 0.8, -1.6], 4)
 SUBSTEPS = 4  # of the simulation in each millisecond of the controller: errors of integration stay below the noise
+SUSPENDED = {"swing": 0.5, "sway": 0.05, "tilt": 0.3}  # motion of a base that a crane moves: rad, m, rad
 LEGS = ("FL", "FR", "RL", "RR")
 
 
@@ -134,8 +135,9 @@ def _compiled(walker_name: str) -> Any:
     walker = {"quadruped": quadruped_walker, "humanoid": humanoid_walker}[walker_name]()
     sensors = ('<sensor><accelerometer site="imu"/><gyro site="imu"/></sensor>')
     joint = f'<default><joint damping="{walker.damping}" armature="{walker.armature}"/>'
-    text = walker.text.replace("</mujoco>", sensors + "</mujoco>").replace(
-        'condim="6"', 'condim="3"').replace('timestep="0.001"', f'timestep="{1e-3 / SUBSTEPS}"').replace("<default>", joint, 1)
+    text = walker.text.replace("</mujoco>", sensors + "</mujoco>")
+    text = text.replace('condim="6"', 'condim="3"').replace('timestep="0.001"', f'timestep="{1e-3 / SUBSTEPS}"')
+    text = text.replace("<default>", joint, 1)
     return mujoco.MjModel.from_xml_string(text)
 
 
@@ -157,7 +159,7 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
     model, noise = _compiled(walker.name), sensors or Sensors()
     data = mujoco.MjData(model)
     wanted = standing_motion(walker.robot, () if suspended else walker.feet, walker.posture, duration=duration + settle,
-                             rate=1000.0, seed=seed, **{**walker.motion, **({"swing": 0.5, "sway": 0.05, "tilt": 0.3} if suspended else {}), **motion})
+                             rate=1000.0, seed=seed, **{**walker.motion, **(SUSPENDED if suspended else {}), **motion})
     q, dq = wanted.q[:, 7:], wanted.v[:, 6:]
     data.qpos[7:] = q[0]
     data.qpos[3:7] = wanted.q[0, [6, 3, 4, 5]]
@@ -201,9 +203,10 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
     found["gyro"] += noise.gyro_bias
     found["accelerometer"] += noise.accelerometer_bias
     found["contact"] = clean["contact"]
-    found["wrench"] = clean["wrench"] + rng.normal(size=clean["wrench"].shape) * np.repeat([noise.force, noise.moment], 3)
+    size = np.repeat([noise.force, noise.moment], 3)
+    found["wrench"] = clean["wrench"] + rng.normal(size=clean["wrench"].shape) * size
     if suspended:
-        found["crane"] = clean["crane"] + rng.normal(size=clean["crane"].shape) * np.repeat([noise.force, noise.moment], 3)
+        found["crane"] = clean["crane"] + rng.normal(size=clean["crane"].shape) * size
     turned = clean["orientation"]
     small = rng.normal(size=(len(turned), 3)) * noise.orientation
     x, y, z, w = turned.T
@@ -216,7 +219,8 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
 
 def _hold(data: Any, wanted: np.ndarray, height: float, mass: float) -> None:
     """A crane that holds the base: a spring and damper toward a moving pose, and the weight."""
-    data.qfrc_applied[:3] = mass * (400.0 * (wanted[:3] + [0.0, 0.0, height] - data.qpos[:3]) - 40.0 * data.qvel[:3])
+    away = wanted[:3] - data.qpos[:3] + np.array([0.0, 0.0, height])
+    data.qfrc_applied[:3] = mass * (400.0 * away - 40.0 * data.qvel[:3])
     data.qfrc_applied[2] += 9.81 * mass
     x, y, z, w = wanted[3:7]
     error = np.zeros(3)

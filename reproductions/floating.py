@@ -1,7 +1,8 @@
 """Robots with a free base in MuJoCo: each kind of equations beside the truth, with its intervals.
 
-A quadruped that lifts one foot after the other and a humanoid on two soles follow motions under PD control. Contacts and
-their forces are MuJoCo's. Encoders, torques, foot sensors, IMU and pose of the base have noise, the IMU also a bias.
+A quadruped that lifts one foot after the other and a humanoid on two soles follow motions under PD control. Contacts
+and their forces are MuJoCo's. Encoders, torques, foot sensors, IMU and pose of the base have noise, the IMU also a
+bias.
 """
 
 from __future__ import annotations

@@ -73,8 +73,9 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     robot, chosen = model.robot, dict(prepare or {})
     schedules = sorted({tuple(map(bool, row)) for log in every if log.standing is not None
                         for row in np.unique(log.standing, axis=0)})
-    senses = equations == "flight" and any(log.wrenches for log in every)
-    kind: FloatingEquations = ("wrenches" if any(log.tau is not None for log in every) else "base") if senses else equations
+    kind = equations
+    if equations == "flight" and any(log.wrenches for log in every):  # a sensor measures all that holds the robot
+        kind = "wrenches" if any(log.tau is not None for log in every) else "base"
     base = floating_base_parameters(model, kind, contacts=every[0].contacts,
                                     schedules=schedules if equations == "projected" else ())
     whole = len(floating_base_parameters(model, "wrenches")) if equations != "wrenches" else len(base)

@@ -91,8 +91,8 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
             continue  # moved only against the foot that slips
         name = whole.log.contacts[k].frame
         found.append(Finding(
-            "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {start:.3g} and "
-            f"{stop:.3g} s of {samples.source}, although it stands in the contact schedule: it is consistent with "
+            "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {start:.3g} "
+            f"and {stop:.3g} s of {samples.source}, although it stands in the contact schedule: it is consistent with "
             "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
             "not.", f"foot slips ({name})", logs=(samples.source,),
             evidence={"distance": moved, "start": start, "stop": stop}))
@@ -152,8 +152,9 @@ def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
         return []
     x, y, z = common
     return [Finding("base-drifts", "suspicious", "warning",
-                    f"The base of {samples.source} drifts by ({1e3 * x:.1f}, {1e3 * y:.1f}, {1e3 * z:.1f}) mm/s against "
-                    "all standing feet. A constant drift leaves accelerations as they are; a growing one does not: use "
+                    f"The base of {samples.source} drifts by ({1e3 * x:.1f}, {1e3 * y:.1f}, {1e3 * z:.1f}) mm/s "
+                    "against all standing feet. A constant drift leaves accelerations as they are; a growing one does "
+                    "not: use "
                     "an IMU with --set floating.base_motion=imu, or motion capture.", "base drifts",
                     logs=(samples.source,), evidence={"speed": float(np.linalg.norm(common)), "x": float(x),
                                                       "y": float(y), "z": float(z)})]

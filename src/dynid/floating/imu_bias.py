@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,12 +55,13 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
                                         f"orientation of the base nor rest; {TYPICAL_BIAS[3]:g} m/s^2 is taken as its "
                                         "standard error")
         bias[:3] = rate[rest].mean(axis=0)
-        return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the specific force is "
-                      "not estimated, because the log has no orientation of the base")
+        return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the "
+                                    "specific force is not estimated, because the log has no orientation of the base; "
+                                    f"{TYPICAL_BIAS[3]:g} m/s^2 is taken as its standard error")
     turn = robot.frame(log.imu.frame).pose[:3, :3]
     turns = dynamics.rotations(quaternions(dynamics.rotations(log.orientation))) @ turn
     edges = np.searchsorted(t, np.arange(t[0], t[-1], BIAS_WINDOW))
-    spans = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b - a > 2]
+    spans = [slice(a, b) for a, b in pairwise(edges) if b - a > 2]
     if len(spans) < MIN_BIAS_WINDOWS:
         return bias, TYPICAL_BIAS, "the bias of the imu is not estimated, because the log is short"
     # Rotation over each window, measured after integrated: to first order minus the bias, turned to the window's end.

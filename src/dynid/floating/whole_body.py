@@ -113,8 +113,8 @@ def chosen_equations(log: FloatingLog, mapping: Mapping) -> FloatingEquations:
     if log.tau is not None and log.standing is not None:
         return "projected"
     lacks = "joint torques" if log.tau is None else "contacts"
-    raise RecordingError(f"{log.source}: has neither complete forces on the feet nor {lacks}, so no equation is free of "
-                         "unknown forces", "map the forces with --set 'log.foot_force=[...]' or contacts with --set "
+    raise RecordingError(f"{log.source}: has neither complete forces on the feet nor {lacks}, so no equation is free "
+                         "of unknown forces", "map the forces with --set 'log.foot_force=[...]' or contacts with --set "
                          "'log.contact=[...]'; if all feet stand throughout, --set log.contact=always, and if nothing "
                          "touches the robot, --set log.contact=never", code="log-lacks-signal")
 
@@ -203,8 +203,8 @@ def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[
             axes = mapping.foot_force_axes
             wrenches = tuple(FootWrench(name, np.ascontiguousarray(parts[:, k]), axes, mapping.foot_radius)
                              for k, name in enumerate(found.frames))
-            notes.append(f"forces on the feet are read in the axes of {'the world' if axes == 'world' else 'each foot'};"
-                         " state others with --set log.foot_force_axes=world or frame")
+            notes.append(f"forces on the feet are read in the axes of {'the world' if axes == 'world' else 'each foot'}"
+                         "; state others with --set log.foot_force_axes=world or frame")
     feet = tuple(mapping.feet or loads or find_feet(robot))
     if mapping.contact in (ALWAYS, NEVER):
         if mapping.contact == ALWAYS and not feet:

@@ -73,11 +73,13 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
                 yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
-                              unit_said=current.unit_said, torque_free=current.mapping.torque_free, labels=current.labels)
+                              unit_said=current.unit_said, torque_free=current.mapping.torque_free,
+                              labels=current.labels)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
-            empty = {signal: np.zeros((0, len(columns) if signal in WITHOUT_JOINTS else dof)) for signal, columns in current.columns.items()
+            empty = {signal: np.zeros((0, len(columns) if signal in WITHOUT_JOINTS else dof))
+                     for signal, columns in current.columns.items()
                      if signal != "time" and signal not in (clock.absent or ())}
             yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking,
                           torque_free=current.mapping.torque_free)

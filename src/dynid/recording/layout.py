@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping as Dictionary
 from collections.abc import Collection, Sequence
+from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
+from dynid.recording.column_table import Column, check_counts, source_columns
 from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, SignalPlace
@@ -20,21 +21,12 @@ from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
 from dynid.recording.source import Fault, Source, check_fields, open_source, reading
-from dynid.recording.whole_body import ALWAYS, NEVER, WHOLE_BODY_SIGNALS, WIDTHS, WITHOUT_JOINTS, find_columns
+from dynid.recording.whole_body import ALWAYS, NEVER, WHOLE_BODY_SIGNALS, WITHOUT_JOINTS, find_columns
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
              "target_torque", "external_torque", "motor_current", "supply_voltage", "duty")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of numbers: source (index into Layout.sources), field, and which of its columns."""
-
-    source: int
-    field: str
-    part: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +177,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     for index, source in enumerate(files.sources):
         check_fields(source, [name for at, found in matches.values() if at == index for name in found.fields])
     samples = _samples(files.sources, matches, path)
-    spread = {signal: _columns(files.sources[index], index, found, samples[index], notes)
+    spread = {signal: source_columns(files.sources[index], index, found, samples[index], notes)
               for signal, (index, found) in matches.items()}
     names = _column_joints(files.sources, mapping, matches, robot, path, notes)
     notes += dict.fromkeys(found.note for _, found in matches.values() if found.note)
@@ -199,7 +191,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
         rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
         spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
-    _check_counts(path, spread)
+    check_counts(path, spread)
     extra = [joint for joint in matches["position"][1].extra
              if mapping.torque_free or joint in matches["torque"][1].extra]
     if extra:
@@ -345,48 +337,6 @@ def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Matc
         if counts[-1] == 0:
             raise RecordingError(f"{path}: contains no samples")
     return tuple(counts)
-
-
-def _columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]) -> tuple[Column, ...]:
-    """One entry a column; arrays give several."""
-    if found.parts is not None:
-        return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
-    columns: list[Column] = []
-    for name in found.fields:
-        shape = source.fields[name]
-        if isinstance(source, Arrays) and samples:
-            size = int(np.prod(shape))
-            if size % samples:
-                raise RecordingError(f"{source.path}: '{name}' is {' x '.join(map(str, shape))}, "
-                                     f"which does not fit the {samples} samples of the log")
-            width = size // samples
-            if source.transposed(name, samples):
-                notes.append(f"'{name}' is {shape[0]} x {shape[1]}, with joints along the rows, and was transposed")
-        else:
-            width = shape[1] if len(shape) == 2 else 1
-        columns += [Column(index, name, part) for part in range(width)]
-    return tuple(columns)
-
-
-def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
-    count = len(columns["position"])
-    if not count:
-        raise RecordingError(f"{path}: no position columns are given", where="log.position")
-    for signal, found in columns.items():
-        if signal == "time" and len(found) not in (1, 2):
-            raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}",
-                                 where="log.time")
-        if signal == "wrench" and len(found) != 6:
-            raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}",
-                                 where="log.wrench")
-        if signal in WIDTHS and len(found) != WIDTHS[signal]:
-            raise RecordingError(f"{path}: {signal} needs {WIDTHS[signal]} columns, got {len(found)}",
-                                 where=f"log.{signal}")
-        if signal in ("temperature", "supply_voltage") and len(found) == 1:
-            continue
-        if signal not in WITHOUT_JOINTS and len(found) != count:
-            raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
-                                 where=f"log.{signal}")
 
 
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],

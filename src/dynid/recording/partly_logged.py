@@ -3,8 +3,8 @@ driven joints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping as Dictionary
 from collections.abc import Collection, Sequence
+from collections.abc import Mapping as Dictionary
 from typing import TypeVar
 
 from dynid.errors import RecordingError

@@ -66,7 +66,7 @@ def leg_of(name: str) -> tuple[str, ...]:
 def meaning_of(name: str) -> ColumnMeaning | None:
     """Return the meaning of a column by its name; None where it is not a signal of a free base."""
     words = [word for word in words_of(name) if word not in ("m", "s", "rad", "nm") or word == words_of(name)[-1]]
-    component, moment = None, False
+    component = None
     if len(words) > 1 and words[-1] in _AXES:
         component = _AXES[words.pop()]
     elif words and (joined := _JOINED.fullmatch(words[-1])):
@@ -82,12 +82,12 @@ def meaning_of(name: str) -> ColumnMeaning | None:
     if known & _FORCE or (leg and plain[-1] in ("f", "m", "t") and component is not None):
         if not (leg or known & _FOOT or number is not None or "grf" in known):
             return None
-        moment = bool(set(plain) - _FORCE & _MOMENT) and plain[-1] in _MOMENT
-        stem = tuple(word for word in plain if word not in _MOMENT | {"f"})
+        moment = plain[-1] in _MOMENT
+        stem = tuple(word for word in plain if word not in _MOMENT | {"f", "force", "forces"})
         return ColumnMeaning("foot_force", stem, leg, number,
                              None if component is None else component + 3 * moment)
     signal = _vector_signal(known, plain)
-    if signal is None or leg and not known & (_BASE | {"imu"}):
+    if signal is None or (leg and not known & (_BASE | {"imu"})):
         return None
     if component is None and numbers and WIDTHS.get(signal):
         component, number = numbers[-1], None

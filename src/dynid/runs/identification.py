@@ -198,8 +198,8 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
     free = robot.has_free_base  # its contacts are not simulated, and its recordings have columns of the base
-    simulations = () if free else simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
-                            or own_logs(problem), tell.part(0.3, 0.5))
+    pairs = list(zip((one.samples for one in others), recordings, strict=True)) or own_logs(problem)
+    simulations = () if free else simulated(estimate, settings, pairs, tell.part(0.3, 0.5))
     cross, notes = None, []
     quick = not estimate.iterations or sum(map(len, problem.data)) <= _ROWS_FOR_STEPS or estimate.left_out is not None
     if len(problem.regression.blocks) > 2 and quick:
@@ -224,7 +224,8 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
                loaded.friction, () if free else deflections(estimate, problem.data, problem.recordings),
                breakaway(estimate, problem.data, problem.recordings) if problem.recordings and not free else (),
-               tracking=() if free else tracking_errors(problem.recordings), controller_fit=fitted_loops(problem, estimate),
+               tracking=() if free else tracking_errors(problem.recordings),
+               controller_fit=fitted_loops(problem, estimate),
                left_out=loaded.left_out)
 
 

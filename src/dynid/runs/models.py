@@ -35,8 +35,8 @@ def make_robot(settings: RunSettings) -> Robot:
     estimated."""
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
     if robot.has_free_base and settings.gravity == "estimate":
-        raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of gravity "
-                         "is not estimated", "remove --gravity estimate", code="free-base-unsupported")
+        raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of "
+                         "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")
     if robot.has_free_base and settings.model.flexible is not None:
         refuse_free_base(robot, "a model with flexible joints")
     robot = part_of(robot, settings.only, settings.lock).holding(settings.held)

@@ -150,8 +150,9 @@ class FloatingSettings(BaseModel):
     """The [floating] table: identification of a robot with a free base.
 
     equations: kind of the equations, see `dynid.floating.prepare_floating`; by default chosen from the signals of each
-    log. base_motion: signals that the motion of the base is taken from, by default an IMU before a pose. guard: s before
-    and after a contact in which it is taken as standing. total_mass: kg, with or without its standard deviation (default 0.5 %).
+    log. base_motion: signals that the motion of the base is taken from, by default an IMU before a pose. guard: s
+    before and after a contact in which it is taken as standing. total_mass: kg, with or without its standard deviation
+    (default 0.5 %).
     symmetry: whether left and right links are mirror images (true: pairs are found from names and places), or the
     pairs {left = right}. symmetry_std: relative standard deviation of their difference. noise: standard deviations of
     the 6 + n equations, by which projected rows are whitened; by default from the residuals of a first fit.

@@ -142,7 +142,8 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
     more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more, *(() if cause.findings else _unexplained(cause.weighed)))
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more,
+                *(() if cause.findings else _unexplained(cause.weighed)))
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)

@@ -1,9 +1,9 @@
 """Faults of the sensors of a robot with a free base, each estimated beside the parameters.
 
-A fault is a small number of unknowns of the log: the gain of a foot sensor, its offset, the place of a foot's frame, the
-mounting of an IMU. Residuals are linear in them near zero. Their derivatives are found by preparing the log with the
-fault in it, and what the parameters of the robot explain is removed from these and from the residuals. The fault that
-explains most of the rest is named where it is significant, material, and clearly better than all others.
+A fault is a small number of unknowns of the log: the gain of a foot sensor, its offset, the place of a foot's frame, or
+the mounting of an IMU. Residuals are linear in them near zero. Their derivatives are found by preparing the log with
+the fault in it, and what the parameters of the robot explain is removed from these and from the residuals. The fault
+that explains most of the rest is named where it is significant and material.
 """
 
 from __future__ import annotations
@@ -211,7 +211,8 @@ def _faults(whole: WholeBody) -> Iterator[Fault]:
         for contact in log.contacts:
             yield Fault("foot-frame", contact.frame, "m", 1e-3, 0.005, 3, _same,
                         "a place that is ({values}) m away from the frame")
-    if log.base_motion == "imu" and log.imu is not None and any(one.name == log.imu.frame for one in whole.robot.frames):
+    frames = {one.name for one in whole.robot.frames}
+    if log.base_motion == "imu" and log.imu is not None and log.imu.frame in frames:
         yield Fault("imu-mounting", log.imu.frame, "rad", 1e-3, 0.015, 3, _same,
                     "axes that are turned by ({values}) rad from the frame")
         yield Fault("imu-place", log.imu.frame, "m", 1e-3, 0.02, 3, _same,
@@ -266,8 +267,8 @@ def _finding(best: _Tested, source: str) -> Finding:
     values = ", ".join(f"{value:.3g}" for value in best.values)
     words = fault.sentence.format(values=values, gain=1.0 + float(best.values[0]))
     text = (f"The data of {source} are consistent with {words} at '{fault.where}' (standard error "
-            f"{', '.join(f'{value:.2g}' for value in best.std)}{' ' + fault.unit if fault.unit else ''}), which explains "
-            f"{100 * best.explained:.0f} % of the squared residuals: {_REMEDIES[fault.code]}.")
+            f"{', '.join(f'{value:.2g}' for value in best.std)}{' ' + fault.unit if fault.unit else ''}), which "
+            f"explains {100 * best.explained:.0f} % of the squared residuals: {_REMEDIES[fault.code]}.")
     return Finding(fault.code, "suspicious", "warning", text, f"{_TITLES[fault.code]} ({fault.where})", logs=(source,),
                    evidence={"values": tuple(map(float, best.values)), "std": tuple(map(float, best.std)),
                              "explained": best.explained})
