@@ -11,8 +11,10 @@ SIZE := echo 'Installing into $(VENV): about 480 MB of packages, once, some minu
 
 # The fold runs its own threads: a threaded BLAS beside them only slows both down.
 export OPENBLAS_NUM_THREADS := 1
+# Where this variable is set, each of the commands that tests start compiles all of its modules again: twice the CPU time.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo studio test test-slow fuzz bench lint docs constraints clean
+.PHONY: demo studio test test-slow fuzz reproduce-whole mutants coverage bench lint docs constraints clean
 
 demo: $(VENV)/.warm
 	$(BIN)/dynid demo
@@ -29,6 +31,21 @@ test-slow: $(VENV)/.dev
 # 20,000 damaged inputs, some seven minutes of one core (the slow tests have 4,000); DYNID_FUZZ_SEED=N for others.
 fuzz: $(VENV)/.dev
 	DYNID_FUZZ_CASES=$${DYNID_FUZZ_CASES:-20000} $(BIN)/python -m pytest -n 2 -q -m slow tests/fuzz
+
+# The studies that `dynid reproduce --all` runs in a smaller size, whole: about half an hour of one core, once a week.
+WHOLE := contact-iiwa coverage friction-choice iv-monte-carlo simionato-coefficients tx40-pc-iv verdict
+reproduce-whole: $(VENV)/.dev
+	for name in $(WHOLE); do $(BIN)/dynid reproduce $$name || failed="$$failed $$name"; done; test -z "$$failed"
+
+# Mutation testing of the core algebra, a sample of 40; MUTANTS='--count 200 --seed 2' for others.
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants.py $(MUTANTS)
+
+# Share of the lines of src that the quick tests run.
+coverage: $(VENV)/.dev
+	$(PIP) coverage
+	$(BIN)/python -m coverage run --source src/dynid -m pytest -q -m "not slow"
+	$(BIN)/python -m coverage report --skip-covered --sort cover
 
 bench: $(VENV)/.dev
 	$(BIN)/dynid bench --all

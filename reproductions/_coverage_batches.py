@@ -10,11 +10,16 @@ import numpy as np
 from _machines import NOMINAL_WRONG, Machine
 
 from dynid.arrays import Array
+from dynid.datasets import Dataset
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
+from dynid.model import complete
 from dynid.online import Online
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
+from dynid.runs.choices import choose
+from dynid.runs.models import make_model
+from dynid.runs.settings import RunSettings
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,11 @@ class Batch:
         return self.closed or self.case == "15-bit encoder"
 
 
-# What else intervals must hold under, and the methods: "auto" is the default choice, "watch" a stream.
+# What else intervals must hold under, and the methods: "auto" is the default choice of the method, "unnamed" a run that
+# chooses cut-off, friction and method, "watch" a stream.
 CASES: dict[str, tuple[str, ...]] = {
-    "15-bit encoder": ("wls", "pc-wls"), "pink noise": ("wls", "iv"), "default": ("auto",), "live": ("watch",),
+    "15-bit encoder": ("wls", "pc-wls"), "pink noise": ("wls", "iv"), "default": ("auto", "unnamed"),
+    "live": ("watch",),
     "nominal 30 % off": ("ridge", "pc-ridge"), "nominal 100 % off": ("ridge", "pc-ridge")}
 
 
@@ -96,15 +103,28 @@ def cover(_: None, batch: Batch) -> dict[str, Held]:
 
 def _tried(problem: Problem, method: str, truth: Array, log: Recording, oracle: Array | None) -> Held:
     try:
-        found = _watched(problem, log) if method == "watch" else identify(problem, method=method)
+        found = _watched(problem, log) if method == "watch" else _unnamed(problem, log) if method == "unnamed" else \
+            identify(problem, method=method)
     except NotPossibleError:
         none = np.empty((0, len(truth)))
         return Held(none, none, 1, {}, None if oracle is None else none)
-    low, high = found.conf_int().T
-    held = np.where(found.identified, (low <= truth) & (truth <= high), np.nan)
+    # A chosen model may have more parameters than the machine, or fewer: those of the machine are counted.
+    places = [found.names.index(name) if name in found.names else -1 for name in problem.base.names]
+    here, std = np.array(places) >= 0, np.where(np.array(places) >= 0, found.std[places], np.nan)
+    values, (low, high) = found.values[places], found.conf_int()[places].T
+    held = np.where(here & found.identified[places], (low <= truth) & (truth <= high), np.nan)
     codes = {note.code for note in found.notes}
-    return Held(held[None], ((found.values - truth) / found.std)[None], 0, dict.fromkeys(sorted(codes), 1),
-                None if oracle is None else (found.std / oracle)[None])
+    return Held(held[None], ((values - truth) / std)[None], 0, dict.fromkeys(sorted(codes), 1),
+                None if oracle is None else (std / oracle)[None])
+
+
+def _unnamed(problem: Problem, log: Recording) -> Estimate:
+    """The estimate of a run that names nothing but the robot and the log."""
+    robot = complete(problem.model).robot
+    assert robot is not None
+    settings = RunSettings(robot=robot.name, logs=("log",))
+    chosen = choose(settings, robot, Dataset.from_recordings([log]))
+    return identify(Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset), method=settings.method)
 
 
 def _watched(problem: Problem, log: Recording) -> Estimate:

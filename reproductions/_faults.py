@@ -10,10 +10,14 @@ import numpy as np
 from _faulty_machines import Machine, RealMachine, far_off
 
 from dynid.arrays import Array
+from dynid.model import Model, Payload
 from dynid.recording import Recording
 from dynid.robot import Robot
+from dynid.robot import inertia as ten
 
 Rng = np.random.Generator
+REAL_LOAD_SHARE = 0.5  # of the variation of the torque that feels it most: the load that is added to a real log
+SAME_MOTION = 0.5  # of the spread of the positions: logs that differ by less are of the same motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,27 +254,33 @@ def tool(machine: Machine, rng: Rng) -> Put:
     return Put(machine.changed(payload_theta(machine, rng, 0.02)).record())
 
 
-def payload_in_mid_log(machine: Machine, rng: Rng) -> Put | None:
-    """The robot takes up a load while the log runs."""
-    if not np.any(machine.model.robot.gravity):
+def payload_in_mid_log(machine: Machine | RealMachine, rng: Rng) -> Put | None:
+    """The robot takes up a load while the log runs; its torques are added to a real log."""
+    robot = machine.robot if isinstance(machine, RealMachine) else machine.model.robot
+    if not np.any(robot.gravity):
         return None
     log = machine.record()
     dq = _speed(log)
     ddq, at = np.gradient(dq, 1.0 / log.rate, axis=0), int(rng.uniform(0.3, 0.7) * len(log.t))
-    more = machine.model.inverse_dynamics(payload_theta(machine, rng) - machine.theta, log.q, dq, ddq)
+    if isinstance(machine, RealMachine):
+        load = ten.from_central(1.0, [0.05, 0.0, 0.08], 1e-3 * np.eye(3))
+        more = Model(robot, (Payload(robot.body_names[-1]),)).inverse_dynamics(load, log.q, dq, ddq)
+        felt = np.sqrt(np.mean(more ** 2, axis=0)) / np.maximum(np.std(log.tau, axis=0), 1e-12)
+        more *= REAL_LOAD_SHARE / float(felt.max())
+    else:
+        more = machine.model.inverse_dynamics(payload_theta(machine, rng) - machine.theta, log.q, dq, ddq)
     return Put(replace(log, tau=log.tau + np.where(np.arange(len(log.t))[:, None] >= at, more, 0.0)))
 
 
-def exchanged(machine: Machine, rng: Rng) -> Put:
-    """The torques of another log of the same machine."""
-    log, other = machine.record(), machine.record(1, source="other")
-    return Put(replace(log, tau=other.tau))
-
-
-def exchanged_with_other(machine: Machine, rng: Rng) -> Put:
-    """The torque files of the log and of the one to validate on are exchanged."""
-    log, other = machine.record(), machine.record(1, source="other")
-    return Put(replace(log, tau=other.tau), replace(other, tau=log.tau))
+def exchanged(machine: Machine | RealMachine, rng: Rng, *, both: bool = False) -> Put | None:
+    """The torques of another log of the same machine, and both: its own in the log to validate on; none where both
+    logs are of the same motion."""
+    logs = machine.record(), machine.record(1, source="other")
+    rows = min(len(log.t) for log in logs)
+    log, other = (log[:rows] for log in logs)
+    if np.std(log.q - other.q) < SAME_MOTION * np.std(log.q - log.q.mean(axis=0)):
+        return None
+    return Put(replace(log, tau=other.tau), replace(other, tau=log.tau) if both else None)
 
 
 def amperes(log: Recording, rng: Rng) -> Put:
@@ -306,13 +316,19 @@ def another_machine(machine: Machine, rng: Rng) -> Put:
     return Put(machine.record(), machine.changed(theta).record(1, source="other"))
 
 
-def mounted(machine: Machine, mirrored: bool) -> Put | None:
-    """The robot hangs otherwise than its file says: gravity along x, or upside down."""
-    own = machine.model.robot.gravity
+def mounted(machine: Machine | RealMachine, mirrored: bool) -> Put | None:
+    """The robot hangs otherwise than its file says: gravity along x, or upside down. Of a real machine it is the file
+    that is wrong."""
+    robot = machine.robot if isinstance(machine, RealMachine) else machine.model.robot
+    own = robot.gravity
     size = float(np.linalg.norm(own))
+    if size == 0.0:
+        return None
     down = own / size
-    side = np.array([1.0, 0.0, 0.0]) if abs(down[0]) < 0.5 else np.array([0.0, 1.0, 0.0])
-    return Put(machine.record(gravity=-own if mirrored else size * side))
+    side = size * (np.array([1.0, 0.0, 0.0]) if abs(down[0]) < 0.5 else np.array([0.0, 1.0, 0.0]))
+    if isinstance(machine, RealMachine):
+        return Put(machine.record(), robot=robot.with_gravity(-own if mirrored else side))
+    return Put(machine.record(gravity=-own if mirrored else side))
 
 
 def on_log(change: Callable[[Recording, Rng], Put | None]) -> Callable[[Machine | RealMachine, Rng], Put | None]:
@@ -350,9 +366,9 @@ FAULTS = (
     Fault("torques in mN m, no inertias", ("torque-unit",), on_log(
         lambda log, rng: Put(_scaled(log, np.full(log.dof, 1e3)), bare=True)), real=True),
     Fault("torques in raw counts", ("torque-unit",), on_log(counts)),
-    Fault("torques in raw counts, no inertias", SCALES, on_log(lambda log, rng: bare(counts(log, rng)))),
+    Fault("torques in raw counts, no inertias", SCALES, on_log(lambda log, rng: bare(counts(log, rng))), real=True),
     Fault("torques in amperes", ("torque-unit",), on_log(amperes), ("drive-gain",)),
-    Fault("torques in amperes, no inertias", SCALES, on_log(lambda log, rng: bare(amperes(log, rng)))),
+    Fault("torques in amperes, no inertias", SCALES, on_log(lambda log, rng: bare(amperes(log, rng))), real=True),
     Fault("positions in degrees", ("degrees-for-radians",), on_log(
         lambda log, rng: Put(replace(log, q=np.rad2deg(log.q), dq=None)))),
     Fault("rate wrong by two", ("time-scale",), on_log(rate), ("velocity-beyond-limits",), real=True),
@@ -360,8 +376,8 @@ FAULTS = (
     Fault("swapped torques", ("torques-swapped",), on_log(swapped_torques), real=True),
     Fault("swapped positions", ("positions-swapped",), on_log(swapped_positions), ("position-beyond-limits",),
           real=True),
-    Fault("torques of another log", UNRELATED, exchanged),
-    Fault("torques of two logs exchanged", UNRELATED, exchanged_with_other),
+    Fault("torques of another log", UNRELATED, exchanged, real=True),
+    Fault("torques of two logs exchanged", UNRELATED, lambda m, rng: exchanged(m, rng, both=True), real=True),
     Fault("delay", DELAY, on_log(delayed), real=True),
     Fault("stuck encoder, 1 s", ("encoder-stuck",), on_log(stuck), real=True),
     Fault("saturated torque", ("torque-saturated",), on_log(saturated), real=True),
@@ -371,13 +387,13 @@ FAULTS = (
     Fault("backlash", ("residual-follows-backlash",), backlash),
     Fault("coupled drives", ("residual-follows-neighbour-motion",), coupled),
     Fault("payload on the log", ("payload",), payload_here),
-    Fault("payload in mid-log", ("load-changed",), payload_in_mid_log),
+    Fault("payload in mid-log", ("load-changed",), payload_in_mid_log, real=True),
     Fault("payload on the other log", ("load-changed",), payload_there),
     Fault("overfit, faster motion", ("overfit",), overfit, ("badly-conditioned",)),
     Fault("another machine", ("another-machine",), another_machine),
     Fault("mounted sideways", ("gravity-direction",), lambda m, rng: mounted(m, False)),
-    Fault("mounted sideways, no inertias", ("gravity-direction",), lambda m, rng: bare(mounted(m, False))),
+    Fault("mounted sideways, no inertias", ("gravity-direction",), lambda m, rng: bare(mounted(m, False)), real=True),
     Fault("mounted upside down", ("gravity-direction",), lambda m, rng: mounted(m, True)),
     Fault("cut-off far too high", ("cutoff-too-high",), on_log(
-        lambda log, rng: Put(noisy(log, rng).log, cutoff=0.2 * log.rate))),
+        lambda log, rng: Put(noisy(log, rng).log, cutoff=0.2 * log.rate)), real=True),
 )

@@ -15,6 +15,7 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.regression import base_parameters
 from dynid.robot import Robot
+from dynid.robot import inertia as ten
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot, joint_inertia
 
 RATE, PERIOD, PERIODS = 250.0, 10.0, 2
@@ -22,6 +23,8 @@ NOISE = 0.01  # of each joint's torque, white
 FRICTION = ("viscous", "coulomb", "offset")
 ROUGH = 0.15  # how far the bodies of the machine are from those of the robot's file
 _MOTIONS = 8  # random ones, of which the best conditioned is taken
+THINNEST = 1e-3  # of the largest eigenvalue of a body's scaled pseudo-inertia: files have bodies that cannot exist
+LIGHTEST = 0.01  # kg: of a body that a file gives no mass
 
 
 def planar(links: int) -> Robot:
@@ -94,12 +97,15 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class RealMachine:
-    """A real log to put faults into."""
+    """A real machine to put faults into: a log, another log of it, and its robot."""
 
     log: Recording
+    other: Recording
+    robot: Robot
 
-    def record(self) -> Recording:
-        return self.log
+    def record(self, motion: int = 0, *, source: str = "log") -> Recording:
+        """The log, or another one."""
+        return replace(self.other, source=source) if motion else self.log
 
 
 @cache
@@ -138,8 +144,23 @@ def exciting(name: str, seed: int, speed: float = 1.0, size: float = 1.0) -> Ref
     return Reference(found.q, speed * found.dq, speed ** 2 * found.ddq, RATE)
 
 
+def physical(numbers: Array) -> Array:
+    """Ten numbers (10,) of a body that can exist, near to those given: the eigenvalues of its pseudo-inertia, in units
+    of its mass and size, are raised to a small share of the largest one."""
+    pseudo = ten.pseudo_inertia(numbers)
+    pseudo[3, 3] = max(pseudo[3, 3], LIGHTEST)
+    size = np.sqrt(max(float(np.trace(pseudo[:3, :3])), 1e-12) / pseudo[3, 3])
+    units = np.array([size, size, size, 1.0])
+    values, vectors = np.linalg.eigh(pseudo / np.outer(units, units))
+    raised = vectors * np.maximum(values, THINNEST * values[-1]) @ vectors.T
+    return np.asarray(ten.from_pseudo_inertia(raised * np.outer(units, units)))
+
+
 def machine(name: str, seed: int) -> Machine:
-    """A machine of a type: bodies about those of the robot's file, with rotors and friction."""
+    """A machine of a type: bodies about those of the robot's file, with rotors and friction.
+
+    A body of the file that cannot exist is a fault of the file; the machine has a body that can (`physical`).
+    """
     robot, rng = robot_of(name), np.random.default_rng(1000 + seed)
     model = model_of(robot)
     reference = exciting(name, seed)
@@ -147,6 +168,7 @@ def machine(name: str, seed: int) -> Machine:
     for body in dict.fromkeys(p.body for p in model.parameters if p.body is not None):
         own = [i for i, p in enumerate(model.parameters) if p.body == body]
         theta[own] *= np.exp(ROUGH * rng.normal())
+        theta[own] = theta[own] if ten.can_exist(theta[own]) else physical(theta[own])
     inertia = joint_inertia(model, theta, reference.q[::50])
     rows = slice(None, None, 20)
     motion = (reference.q[rows], reference.dq[rows], reference.ddq[rows])

@@ -40,8 +40,8 @@ _SEVEN_INERTIA = ((1, 1), (0.5, 0.5), (0.05, 0.005))
 _SIXTH_INERTIA = ((1, 1), (0.1, 0.2), (0.01, 0.002))
 
 
-# What the whole arm weighs by its data sheet, kg: the document gives no numbers. Loose bounds leave it open: with these
-# limits the forces of loose sets are off by 10 N, where 50 to 500 are printed (`_loose_with_mass` of the extraction).
+# What the whole arm weighs by its data sheet, kg (eq. 2.31): the document gives no numbers. By its text (s. 5.1) these
+# limits are part of the full loss with all three widths of bounds.
 _WHOLE = {"arm3r": (4.5, 6.5), "kuka-lwr4": (13.0, 17.0)}
 
 
@@ -57,7 +57,7 @@ def published_bounds(robot: Literal["arm3r", "kuka-lwr4"], width: Width) -> Boun
     contours = {name: Box(row[1:4, 0], row[1:4, 1])
                 for name, row in zip(Robot.builtin(robot).body_names, geometry, strict=True)}
     return Bounds(table[:, :, 0], table[:, :, 1], {kind: pairs[_COLUMN[width]] for kind, pairs in _FRICTION.items()},
-                  contours, None if width == "loose" else _WHOLE[robot], width)
+                  contours, _WHOLE[robot], width)
 
 
 def whole_mass(robot: Literal["arm3r", "kuka-lwr4"]) -> tuple[float, float]:

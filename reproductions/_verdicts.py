@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from _faults import FAULTS, Fault, Put
@@ -12,7 +13,7 @@ from _real_logs import open_machine
 
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
-from dynid.estimate import Problem, identify
+from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.model import LinearModel
@@ -76,8 +77,21 @@ def in_turn(place: int, turns: int) -> tuple[int, ...]:
     return tuple(k for k in range(len(FAULTS)) if (k + place) % turns == 0)
 
 
-def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Verdict:
-    """The verdict on a log, as a run comes to it."""
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """An estimate with all that its verdict looks at, as a run computes it."""
+
+    estimate: Estimate
+    problem: Problem
+    evidence: dict[str, Any]
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict(self.estimate, self.problem.torques, **self.evidence)
+
+
+def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Judged:
+    """The estimate from a log, as a run comes to it."""
     given = {} if put.cutoff is None else {"cutoff": put.cutoff}
     dataset, method = Dataset.from_recordings([put.log]), "wls"
     model: LinearModel
@@ -96,21 +110,31 @@ def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Verdict:
     others = []
     if put.other is not None:
         others = [reconstruct(estimate, prepare(put.other, samples[0].preparation))]
-    return verdict(estimate, problem.torques, reconstruction=reconstruct(estimate, samples, for_tests=True),
-                   validation=others, cross=cross_validate(problem, method, estimate=estimate),
-                   physics=physics(estimate, samples[0]), cutoff=cutoff_dependence(problem, estimate, choice=cutoff))
+    return Judged(estimate, problem, {
+        "reconstruction": reconstruct(estimate, samples, for_tests=True), "validation": others,
+        "cross": cross_validate(problem, method, estimate=estimate), "physics": physics(estimate, samples[0]),
+        "cutoff": cutoff_dependence(problem, estimate, choice=cutoff)})
+
+
+def given_robot(robot: Robot, put: Put) -> Robot:
+    """The robot whose file the user gives with a log."""
+    return bare(put.robot or robot) if put.bare else put.robot or robot
 
 
 def outcome(task: Task, fault: Fault, put: Put, robot: Robot, own: frozenset[str] = frozenset()) -> Outcome:
     """The verdict on a log with a fault; own: causes that the log has without it."""
-    seed, names = task.seed or 0, robot.joint_names
-    given = put.robot or robot
     try:
-        said = judged(bare(given) if put.bare else given, put, task.how)
+        said = judged(given_robot(robot, put), put, task.how).verdict
     except DynidError as error:
-        return Outcome(task.group, task.robot, seed, fault.name, (type(error).__name__,), False, (), (str(error),),
-                       task.how)
-    found = said.of("suspicious")
+        return Outcome(task.group, task.robot, task.seed or 0, fault.name, (type(error).__name__,), False, (),
+                       (str(error),), task.how)
+    return outcome_of(said, task, fault, put, robot, own)
+
+
+def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
+               own: frozenset[str] = frozenset()) -> Outcome:
+    """Whether a verdict is right; own: causes that the log has without the fault."""
+    names, found = robot.joint_names, said.of("suspicious")
     if put.joints is not None:  # which scales the data cannot decide is stated of healthy logs too, and blames nothing
         found += tuple(one for one in said.findings if one.code in fault.codes and one not in found)
     wanted = None if put.joints is None else {names[j] for j in put.joints}
@@ -124,7 +148,7 @@ def outcome(task: Task, fault: Fault, put: Put, robot: Robot, own: frozenset[str
                   and (task.seed is not None or (code in BLAMES and code not in own)))
     if not fault.codes or (fault.by_choice and task.how == DEFAULTS):
         right = not wrong
-    return Outcome(task.group, task.robot, seed, fault.name, causes, right, wrong,
+    return Outcome(task.group, task.robot, task.seed or 0, fault.name, causes, right, wrong,
                    tuple(f"{one.code}: {one.text}" for one in found if one.code not in fault.also), task.how)
 
 
@@ -152,7 +176,7 @@ def _tried_on_real(task: Task) -> list[Outcome]:
         own = own | frozenset(as_is.found)
         found.append(replace(as_is, named=not blamed, wrong=blamed,
                              findings=tuple(words for words in as_is.findings if words.split(":")[0] in BLAMES)))
-    recorded = RealMachine(real.log)
+    recorded = RealMachine(real.log, real.other, real.robot)
     for k in task.faults:
         put = FAULTS[k].put(recorded, np.random.default_rng([0, k])) if FAULTS[k].real else None
         if put is not None:

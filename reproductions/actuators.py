@@ -16,6 +16,7 @@ from dynid.actuators.chains import chains_of
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
 
+OWN_STUDY = True  # no document prints it
 LOGS = int(os.environ.get("DYNID_ACTUATOR_LOGS", "4"))  # of each case; 60 for the whole study
 PD_GAINS = {"kp": 8.0, "kd": 0.15}
 SERVO = {"kp": 32.0, "gain": 0.0395, "limit": 0.9625, "vin": 12.0, "kt": 1.0, "resistance": 2.0}

@@ -18,6 +18,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 
+OWN_STUDY = True  # no document prints it
 FRICTION, OFFSET = ("viscous", "coulomb"), ("viscous", "coulomb", "offset")
 CANDIDATES = ("wls", "pc-wls", "pc-ridge")
 LIMIT = 1.10  # times the better of wls and pc-wls on data that the choice has not seen

@@ -17,6 +17,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import free_fall, positive_inertia_share, reconstruct
 
+OWN_STUDY = True  # no document prints it
 FRICTION = ("viscous", "coulomb", "offset")
 ROBOTS = {"tx40": ("tx40_mdh_modified.urdf", ()), "kuka_lwr4": ("kuka_lwr4.urdf", ("measurements_1.npz",)),
           "panda": ("panda_arm.urdf", ())}

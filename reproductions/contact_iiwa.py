@@ -15,6 +15,7 @@ from dynid.contacts import ContactLog, ExternalWrench, find_contacts
 from dynid.estimate import Problem, identify
 from dynid.recording.sample_preparation import prepare
 
+OWN_STUDY = True  # no document prints it
 FORCE, LINKS = 40.0, ("link2", "link3", "link4", "link5", "link6", "link7")
 POINTS, LOGS, FREE_LOGS = 20, 2, 10  # of a motion; logs with pushes of each kind; logs of about 100 s without
 IN_ALL = {"logs": 1, "free_logs": 4}  # the smaller study of `--all`: about 120 pushes and 7 minutes of free motion

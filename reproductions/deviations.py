@@ -1,5 +1,6 @@
 """Stated deviations: do 95 % intervals hold the truth under noise that is correlated in time?
 
+OWN_STUDY = True  # no document prints it
 Two ways side by side on the same logs: deviations from how residuals correlate in time, which look at the data again,
 and deviations from leaving blocks of time out of the fold, with Student's t.
 """

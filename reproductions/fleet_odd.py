@@ -24,6 +24,7 @@ from dynid.regression import BaseParameters, base_parameters, equations_of, fold
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
+OWN_STUDY = True  # no document prints it
 ROBOTS, LOGS, ODD = 200, 5, 10
 RATE, CUTOFF = 100.0, 10.0  # Hz, of the samples, and up to which torques are noisy
 SECONDS = {"short": 0.4, "usual": 2.0, "long": 12.0}  # of a log; 20 robots have short ones, 20 long ones

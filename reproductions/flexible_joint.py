@@ -15,6 +15,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.simulation import PD, Reference, VirtualRobot
 
+OWN_STUDY = True  # no document prints it
 LOGS, SECONDS, RATE = 40, 10.0, 1000.0
 # The joints bend by 1 to 4 mrad (RMS) and swing at about 18 Hz; 2^18 counts a turn and 5 urad of noise on either side,
 # 1 % of noise on the torques.

@@ -16,6 +16,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 
+OWN_STUDY = True  # no document prints it
 PLAIN = ("viscous", "coulomb", "offset")
 TRIED = {"plain": PLAIN, "curve": ("curve", "offset"), "curve and load": ("curve", "load", "offset")}
 

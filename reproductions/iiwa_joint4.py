@@ -19,11 +19,13 @@ from dynid.estimate import Problem, essential
 from dynid.excitation.waypoints import quintics_within
 from dynid.model import Coulomb, Model, Offset, RigidBodies, Viscous
 from dynid.recording import Samples
+from dynid.report.drawing import thinned
 from dynid.validate import reconstruct, verdict
 
 JOINT = 3  # from 0
 FRICTION = ("Fc4", "Fv4", "Fo4")  # of table C.1, put in
 NAMES = {"ZZ1": "ZZ4R", "MX1": "MX4", "MY1": "MY4R", "Fc1": "Fc4", "Fv1": "Fv4", "Fo1": "Fo4"}  # of the joint alone
+CURVES = ("position, rad", "velocity, rad/s", "acceleration, rad/s²", "sensed", "five essential parameters and MX4")
 WAYS, SHARE, UNSURE, MOST = 24, 0.8, 20.0, 0.5  # there and back; of the top speed; percent; percent of the torque
 
 
@@ -60,6 +62,9 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     error, said = met.relative_error, verdict(found.estimate, found.problem, reconstruction=met)
     codes = [finding.code for finding in said.findings]
     off = {name: abs(value - true[name]) / std for name, (value, std) in values.items()}
+    times, columns = thinned(samples.t, np.hstack([
+        samples.q, samples.dq, samples.ddq, samples.tau,
+        found.estimate.predict(samples.q, samples.dq, samples.ddq)]), 600)
     compared = Comparison(table_c1)
     for name in ("ZZ4R", "MY4R"):
         value, std = values[name]
@@ -68,7 +73,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     compared.leave_out("friction that is put in", [(name, "value") for name in FRICTION])
     compared.leave_out("the noise of the log is not printed")
     return {"printed": [compared.summary()], "values": values, "true": {name: float(true[name]) for name in values},
-            "relative_error": error, "findings": codes, "checks": {
+            "relative_error": error, "findings": codes,
+            "curves": {"t": times, **dict(zip(CURVES, columns, strict=True))}, "checks": {
                 "the five parameters of the table are essential": set(table_c1.rows) <= set(values),
                 f"the torque error is below {MOST:g} %, as printed": bool(error < MOST)},
             "demonstrations": {

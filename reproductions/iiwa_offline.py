@@ -28,6 +28,7 @@ from dynid.model import Model, RigidBodies, Viscous
 from dynid.recording import Recording, Samples
 from dynid.recording.commanded import commanded
 from dynid.recording.sample_preparation import prepare
+from dynid.report.drawing import thinned
 from dynid.validate import reconstruct
 
 ENCODER = 5e-6  # rad a count: unfiltered instruments are then about as sure of ZZ4R (some percent) as in table 2.3
@@ -40,7 +41,7 @@ WAYS = {"LS": ("wls", True), "IV": ("iv", True), "NF-IV": ("iv", False)}
 CONSISTENT = {"PC-LS": ("pc-wls", True), "PC-IV": ("pc-iv", True), "NF-PC-IV": ("pc-iv", False),
               "NF-PC-LS": ("pc-wls", False)}
 JOINTS = 7
-SHOWN = 250  # rows of figure 2.3
+SHOWN = 250  # rows of a figure
 
 
 def offline_machine() -> tuple[Machine, float]:
@@ -97,7 +98,8 @@ def controllers_model(made: Machine, logs: dict[str, Recording]) -> dict[str, An
     return {"kept": list(found.kept), "values": {name: float(value) for name, value in values.items()},
             "percent": dict(zip(found.estimate.names, map(float, found.estimate.relative_std), strict=True)),
             "true": {name: float(true[name]) for name in CONTROLLER}, "worst_off_percent": max(off.values()),
-            "errors": {name: errors(found.estimate, one) for name, one in samples.items()}}
+            "errors": {name: errors(found.estimate, one) for name, one in samples.items()},
+            "figure_2_2": torques(samples["SPL"], {"table 2.1, found": found.estimate}, "commanded")}
 
 
 def errors(estimate: Estimate, samples: Samples) -> list[float]:
@@ -165,7 +167,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     result = {"controller": controller, "controller_distance": distance, "truth": truth, "values": values, "bias": bias,
               "counts": {way: len(one.kept) for way, one in found.items()}, "sensed": sensed,
               "within_two_deviations": {way: known_to(one, truth) for way, one in found.items()},
-              "figure_2_3": figure(made, others["SPL"], every), "published": SENSED,
+              "figure_2_3": torques(others["SPL"], {way: every[way] for way in WAYS}, "sensed"),
+              "signals": commanded_and_sensed(logs["PTP_1"]), "published": SENSED,
               "masses": {way: {body: float(every[way].full[places[9]])
                                for body, places in made.model.parameters.bodies.items()} for way in CONSISTENT}}
     stated = {way: dict(zip(one.estimate.names, map(float, one.estimate.std), strict=True))
@@ -202,12 +205,27 @@ def _compared(values: dict[str, dict[str, float]], stated: dict[str, dict[str, f
     return [one.summary() for one in (model, commanded_torques, essentials, public, consistent)]
 
 
-def figure(made: Machine, samples: Samples, every: dict[str, Estimate]) -> dict[str, Any]:
-    """Curves of figure 2.3: torques of the spline as sensed and as models give them, some rows of all."""
+def torques(samples: Samples, models: dict[str, Estimate], whose: str) -> dict[str, Any]:
+    """Curves of figures 2.2 and 2.3, by joint: torques of a log and as models give them, some rows of all."""
     rows = np.linspace(0, len(samples) - 1, min(SHOWN, len(samples))).astype(int)
     motion = (samples.q[rows], samples.dq[rows], samples.ddq[rows])
-    return {"t": samples.t[rows].tolist(), "sensed": samples.tau[rows].tolist(),
-            **{way: every[way].predict(*motion).tolist() for way in WAYS}}
+    return {"t": samples.t[rows].tolist(), whose: samples.tau[rows].T.tolist(),
+            **{name: one.predict(*motion).T.tolist() for name, one in models.items()}}
+
+
+def commanded_and_sensed(log: Recording) -> dict[str, Any]:
+    """Curves of figures B.8 to B.11 of joint 4, nothing filtered: commanded, sensed, and their difference."""
+    sensed = prepared(log, filtered=False)
+    wanted = prepared(commanded(log), filtered=False)
+    _, here, there = np.intersect1d(np.round(RATE * sensed.t), np.round(RATE * wanted.t), return_indices=True)
+    pairs = {name: (getattr(wanted, key)[there, 3], getattr(sensed, key)[here, 3])
+             for name, key in (("position, rad", "q"), ("velocity, rad/s", "dq"), ("acceleration, rad/s²", "ddq"),
+                               ("torque, N m", "tau"))}
+    curves: dict[str, Any] = {}
+    for name, (one, other) in pairs.items():
+        t, columns = thinned(sensed.t[here], np.column_stack([one, other, other - one]), SHOWN)
+        curves[name] = {"t": t, **dict(zip(("commanded", "sensed", "difference"), columns, strict=True))}
+    return curves
 
 
 def _checks(result: dict[str, Any], every: dict[str, Estimate]) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from dynid.study.result import GROUPS
 # About 2^17 counts a turn and half a count of noise, at 1 kHz: second differences of the positions are off by 71
 # rad/s^2, the motion's own accelerations are about 4. Dry friction that is smooth over 0.1 rad/s has no jump for noise
 # to hide; with the hard sign of the other study the joints stick at every reversal, the wrist's for long.
+OWN_STUDY = True  # no document prints it
 STUDY: dict[str, Any] = {
     "robot": "staubli-tx40", "repetitions": 100, "duration": 8.0, "rate": 1000.0, "seed": 0,
     "model": {"rotor": True, "friction": ["viscous"],

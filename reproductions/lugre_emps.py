@@ -16,6 +16,7 @@ from dynid.simulation import PD, LuGre, Reference, VirtualRobot
 from dynid.validate import reconstruct
 
 # Bristles of half a millimetre, encoder counts of a micrometre: at each reversal the force turns over some rows.
+OWN_STUDY = True  # no document prints it
 MASS, VISCOUS = 95.0, 200.0  # kg, N s/m
 TRUTH = {"Fc": 20.0, "Fs": 26.0, "vs": 0.01, "sigma0": 4e4, "sigma1": 100.0}
 CUTOFF = 60.0  # Hz

@@ -13,6 +13,7 @@ from dynid.recording.sample_preparation import prepare
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 
+OWN_STUDY = True  # no document prints it
 LIMITS = {"fit on file 1": 2.0, "prediction of file 2": 2.2}
 
 

@@ -26,7 +26,7 @@ from _printed import Comparison, printed
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
-from dynid.model import DifferentialDrive, LinearModel, Parameters
+from dynid.model import DifferentialDrive, LinearModel, MobileBase, Parameters
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import Poles, Reference, Simulation, TorqueDriven, simulate
@@ -37,7 +37,8 @@ SNR, SLIP, SLIP_TIME = 5.0, 0.25, 0.5  # ratio of root mean squares; share of th
 ROBOT = {"m": 63.14, "inertia": 2.97, "wheel_inertia": 7853.98e-6, "radius": 0.1, "track": 0.43, "bx": 0.019,
          "by": 0.019}  # table E.1, SI
 FRICTION = 0.2
-DRIVE = DifferentialDrive((ROBOT["radius"], ROBOT["track"]))
+BASE = MobileBase(**ROBOT, friction=FRICTION)
+DRIVE = BASE.drive
 COSINES = np.array([[3.1231, -0.0729], [0.3317, -1.5558], [-0.1874, 1.0222], [-1.7562, 1.2263], [-1.5105, -0.6198]])
 SINES = np.array([[2.0287, 1.2768], [-2.0549, 1.6834], [-0.5311, 2.2727], [-1.7335, -1.6215], [2.0589, -0.9885]])
 PULSATION = 0.1  # rad/s
@@ -116,7 +117,7 @@ def fitness(real: Array, found: Array) -> Array:
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    truth = DRIVE.from_physical(**ROBOT, friction=FRICTION)
+    truth = BASE.theta
     law, reference = Poles(10.0), motion()
     progress("the robot moves for half a minute")
     moved = simulate(DRIVE, truth, law, reference, step=0.25 / RATE)

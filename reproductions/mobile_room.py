@@ -13,13 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _room_motion import Room, Series, body_speeds, condition, motion_in, pose
-from mobile_robot import DRIVE, DURATION, FRICTION, PULSATION, RATE, ROBOT, logged
+from mobile_robot import BASE, DRIVE, DURATION, PULSATION, RATE, logged
 from mobile_robot import motion as printed_motion
 
 from dynid.arrays import Array
 from dynid.estimate import Problem, identify
-from dynid.model import DifferentialDrive
+from dynid.excitation.room import Room, RoomMotion, room_motion, speeds_condition
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.simulation import Poles, Reference, Simulation, simulate
@@ -30,40 +29,37 @@ PUSH, PUSH_TIME = 0.25, 0.5  # of the largest torque, s
 METHODS = ("LS", "IV")
 
 
-def designed() -> tuple[Series, list[float]]:
+def designed() -> tuple[RoomMotion, list[float]]:
     """The motion of least condition number of some searches, and that of each."""
-    found = [motion_in(ROOM, PULSATION, DURATION, seed) for seed in range(STARTS)]
-    numbers = [condition(DifferentialDrive(), *one.at(ticks())) for one in found]
+    found = [room_motion(ROOM, pulsation=PULSATION, duration=DURATION, seed=seed) for seed in range(STARTS)]
+    numbers = [one.condition_number() for one in found]
     return found[int(np.argmin(numbers))], numbers
 
 
-def ticks() -> Array:
-    return np.arange(int(DURATION * RATE)) / RATE
-
-
-def wheels_of(series: Series) -> Reference:
+def wheels_of(series: RoomMotion) -> Reference:
     """The motion as angles of both wheels."""
-    speeds, rates = series.at(ticks())
+    speeds, rates, _ = series.sampled(RATE)
     inverse = np.linalg.inv(DRIVE.to_body)
     dq, ddq = speeds @ inverse.T, rates @ inverse.T
     q = np.vstack([np.zeros(2), np.cumsum(0.5 * (dq[1:] + dq[:-1]), axis=0) / RATE])
     return Reference(q, dq, ddq, RATE)
 
 
-def pushed(truth: Array, reference: Reference, peak: float, seed: int) -> tuple[Simulation, Array]:
+def pushed(reference: Reference, peak: float, seed: int) -> tuple[Simulation, Array]:
     """The robot with steps of force ahead and back on its body, and these as torques of its wheels (ticks, 2)."""
-    law = Poles(OMEGA).tuned(np.diag(DRIVE.inertia_matrix(truth, np.zeros(2))))
+    law = Poles(OMEGA).tuned(np.diag(DRIVE.inertia_matrix(BASE.theta, np.zeros(2))))
     kp, kv = np.asarray(law.kp), np.asarray(law.kv)
     rng, force = np.random.default_rng([seed, 7]), np.zeros((len(reference.q), 2))
     rows = int(PUSH_TIME * RATE)
     for sign in (1.0, -1.0):
         at = int(rng.integers(len(force) - rows))
-        force[at:at + rows] += sign * PUSH * peak
+        force[at:at + rows, 0] += sign * 2.0 * PUSH * peak / BASE.radius
+    shove = BASE.wheel_torques(BASE.disturbance(np.zeros(len(force)), force=force))
 
     def torque(t: float, q: Array, dq: Array, qr: Array, dqr: Array, ddqr: Array) -> Array:
-        return kv * (kp * (qr - q) - dq) + force[min(int(t * RATE + 0.5), len(force) - 1)]
+        return kv * (kp * (qr - q) - dq) + shove[min(int(t * RATE + 0.5), len(force) - 1)]
 
-    return simulate(DRIVE, truth, torque, reference, step=1.0 / RATE / 4.0), force
+    return simulate(DRIVE, BASE.theta, torque, reference, step=1.0 / RATE / 4.0), shove
 
 
 def estimates(log: Recording) -> dict[str, Array]:
@@ -78,12 +74,12 @@ def estimates(log: Recording) -> dict[str, Array]:
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("looking for a motion inside the room")
     series, numbers = designed()
-    speeds, rates = series.at(ticks())
+    speeds, rates, planned = series.sampled(RATE)
     printed = printed_motion()
     theirs = printed.dq @ DRIVE.to_body.T, printed.ddq @ DRIVE.to_body.T
-    truth, reference = DRIVE.from_physical(**ROBOT, friction=FRICTION), wheels_of(series)
+    truth, reference = BASE.theta, wheels_of(series)
     moved = simulate(DRIVE, truth, Poles(OMEGA), reference, step=0.25 / RATE)
-    path = pose(body_speeds(DRIVE, moved.dq), RATE)
+    path = DRIVE.pose(moved.dq, RATE)
     peak = float(np.abs(moved.tau).max())
     off: dict[str, dict[str, list[float]]] = {case: {name: [] for name in METHODS}
                                               for case in ("white noise", "slips", "pushes")}
@@ -91,23 +87,23 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     for seed in range(LOGS):
         progress(f"log {seed + 1} of {LOGS}")
         plain, slipping = (logged(moved, reference, seed, kind) for kind in (False, True))
-        other, force = pushed(truth, reference, peak, seed)
+        other, force = pushed(reference, peak, seed)
         shoved = logged(other, reference, seed, False)
         shoved = Recording(shoved.t, shoved.q, shoved.tau - force, dq=shoved.dq, reference=shoved.reference,
                            reference_velocity=shoved.reference_velocity, joints=shoved.joints, source=shoved.source)
         for case, log in (("white noise", plain), ("slips", slipping), ("pushes", shoved)):
             for name, found in estimates(log).items():
                 off[case][name].append(100.0 * float(np.median(np.abs(found / truth - 1.0))))
-        slip = ROBOT["radius"] * (np.asarray(plain.dq) - np.asarray(slipping.dq))  # the wheels turn more than they roll
+        slip = BASE.radius * (np.asarray(plain.dq) - np.asarray(slipping.dq))  # the wheels turn more than they roll
         for case, log, known in (("white noise", plain, 0.0), ("slips", slipping, 0.0),
                                  ("slips known", slipping, slip)):
-            place = pose(body_speeds(DRIVE, np.asarray(log.dq), known), RATE)
+            place = DRIVE.pose(log.dq, RATE, known)
             drift[case].append(float(np.linalg.norm(place[-1, :2] - path[-1, :2])))
-    return _result(series, numbers, condition(DifferentialDrive(), *theirs), pose(theirs[0], RATE), path,
-                   float(ROOM.left(speeds, rates, pose(speeds, RATE)).min()), off, drift)
+    return _result(series, numbers, speeds_condition(*theirs), DRIVE.pose(printed.dq, RATE), path,
+                   float(ROOM.left(speeds, rates, planned).min()), off, drift)
 
 
-def _result(series: Series, numbers: list[float], theirs: float, their_path: Array, path: Array, left: float,
+def _result(series: RoomMotion, numbers: list[float], theirs: float, their_path: Array, path: Array, left: float,
             off: dict[str, dict[str, list[float]]], drift: dict[str, list[float]]) -> dict[str, Any]:
     medians = {case: {name: float(np.median(one)) for name, one in found.items()} for case, found in off.items()}
     ends = {case: float(np.median(one)) for case, one in drift.items()}

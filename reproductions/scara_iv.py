@@ -81,11 +81,21 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
            for factor, words in slower.items() if float(factor) < 0.3},
     }
     return {"names": list(NAMES), "truth": truth.tolist(), "values": values, "deviations": deviations, "steps": steps,
-            "history": history, "slower": slower, "relative_error": error,
+            "history": history, "path": {how: _path(found[f"IV, {how}"]) for how in prepared}, "slower": slower,
+            "relative_error": error,
             "published": {name: [printed("002", number).value(row, "value") for row in NAMES]
                           for name, number in CASES.items()},
             "printed": _compared(values, deviations, steps, error, history),
             "checks": {words: bool(holds) for words, holds in checks.items()}}
+
+
+def _path(found: Estimate) -> dict[str, Any]:
+    """Figures 8, 9, 11 to 13: per step, errors of the simulated motion (position, velocity, acceleration; by joint)
+    relative to the measured motion and to the references, and torque errors by joint, percent."""
+    motions = [step.motion for step in found.iterations if step.motion is not None]
+    return {"measured": [one.errors.tolist() for one in motions],
+            "reference": [one.from_reference.tolist() for one in motions if one.from_reference is not None],
+            "torque": [step.relative_error_per_joint.tolist() for step in found.iterations]}
 
 
 def _compared(values: dict[str, list[float]], deviations: dict[str, list[float]], steps: dict[str, Any],

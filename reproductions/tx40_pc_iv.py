@@ -17,6 +17,7 @@ from dynid.excitation import quintics
 from dynid.model import Model, make_terms
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
+from dynid.report.drawing import thinned
 from dynid.robot import Robot
 from dynid.simulation import Poles, Reference, VirtualRobot
 
@@ -26,10 +27,11 @@ COUNT = np.deg2rad(2e-2)  # rad a count, a hundred times coarser than the machin
 BANDWIDTH = 2.0 * np.pi * 10.0  # rad/s, of the position loops
 # Logs of the virtual machine at half its bandwidth; methods that fit torques do not forgive that, and take long.
 LOGS, FEW, FEWEST = 16, 4, 2
+IN_ALL = {"mistuned": 6}
 TABLES = {"actual data": "D.1", "coarse data": "D.3", "half bandwidth": "D.5"}
 
 
-def run(progress: Callable[[str], None]) -> dict[str, Any]:
+def run(progress: Callable[[str], None], mistuned: int = LOGS) -> dict[str, Any]:
     robot = Robot.from_urdf(data("tx40", "tx40_mdh_modified.urdf"))
     wrist = {"kind": "coupled-wrist", "joints": [5, 6]}
     model = Model(robot, make_terms(robot, rotor=True, friction=("viscous", "coulomb", "offset"), extra=[wrist]))
@@ -62,8 +64,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         errors["coarse data"][name] = judge.regression.relative_error(one.values)
         steps["coarse data"][name] = one.diagnostics.get("iterations")
 
-    crossed = _crossed(progress)
-    misses, steps["half bandwidth"], reasons = _mistuned(progress)
+    crossed, curves = _crossed(progress)
+    misses, steps["half bandwidth"], reasons = _mistuned(progress, mistuned)
     settled = {name: int(np.isfinite(found).sum()) for name, found in misses.items()}
     tried = {name: len(found) for name, found in misses.items()}
     errors["half bandwidth"] = {name: float(np.median(found[np.isfinite(found)])) for name, found in misses.items()
@@ -78,8 +80,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     both = np.isfinite(misses["pc-iv"]) & np.isfinite(misses["iv"])
     ours, free = (float(np.median(misses[name][both])) if both.any() else np.inf for name in ("pc-iv", "iv"))
     checks |= {
-        f"half bandwidth: pc-iv settles in {settled['pc-iv']} of {LOGS} logs, at least three quarters":
-            4 * settled["pc-iv"] >= 3 * LOGS,
+        f"half bandwidth: pc-iv settles in {settled['pc-iv']} of {mistuned} logs, at least three quarters":
+            4 * settled["pc-iv"] >= 3 * mistuned,
         f"half bandwidth: pc-iv is better than iv in the {both.sum()} logs where both settle, {ours:.2f} and "
         f"{free:.2f} %": both.any() and ours < free,
     }
@@ -95,7 +97,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         f"half bandwidth: DIDIM settles in {settled['didim']} of {tried['didim']} logs, or is off by more than ten "
         "times pc-iv": settled["didim"] < tried["didim"] or errors["half bandwidth"]["didim"] > 10.0 * ours,
     }
-    return {"crossed": crossed, "errors": errors, "steps": steps,
+    return {"crossed": crossed, "curves": curves, "errors": errors, "steps": steps,
             "joints": joints, "printed": _compared(steps, joints["actual data"]),
             "filtered_least_squares": filtered,
             "mistuned_logs": tried, "mistuned_settled": settled, "reasons": reasons,
@@ -124,7 +126,8 @@ def _published(case: str) -> dict[str, float]:
     return {method: float(np.mean(table.values(method))) for method in table.columns}
 
 
-def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[str, int | None], dict[str, list[str]]]:
+def _mistuned(progress: Callable[[str], None], count: int
+              ) -> tuple[dict[str, Array], dict[str, int | None], dict[str, list[str]]]:
     """The virtual TX40, its first three loops simulated at half their bandwidth.
 
     Errors (logs,) of each method in the torques of another motion, percent of those that the true parameters give, NaN
@@ -141,11 +144,11 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
     torques = model.inverse_dynamics(theta, other.q, other.dq, other.ddq)
     names = ("pc-iv", "iv", "pc-didim", "didim")
     logs = {"pc-didim": FEW, "didim": FEWEST}
-    misses = {name: np.full(logs.get(name, LOGS), np.nan) for name in names}
+    misses = {name: np.full(min(logs.get(name, count), count), np.nan) for name in names}
     steps: dict[str, int | None] = {}
     reasons: dict[str, list[str]] = {name: [] for name in names}
-    for k in range(LOGS):
-        progress(f"virtual TX40 at half bandwidth, log {k + 1} of {LOGS}")
+    for k in range(count):
+        progress(f"virtual TX40 at half bandwidth, log {k + 1} of {count}")
         recording = machine.record(path, seed=k + 1)
         samples = prepare(recording, cutoff=60, decimate=10, slow=0.05)
         # The robot's file holds the truth here, which no method may see.
@@ -162,9 +165,10 @@ def _mistuned(progress: Callable[[str], None]) -> tuple[dict[str, Array], dict[s
     return misses, steps, reasons
 
 
-def _crossed(progress: Callable[[str], None]) -> dict[str, dict[str, list[float]]]:
+def _crossed(progress: Callable[[str], None]) -> tuple[dict[str, dict[str, list[float]]], dict[str, Any]]:
     """Torque errors (percent) of each method on three quintics through random points, identified from one log of the
-    virtual TX40: prepared as usual, and from coarse positions without a filter (tables D.2 and D.4)."""
+    virtual TX40: prepared as usual, and from coarse positions without a filter (tables D.2 and D.4); and torques of the
+    second joint on the first of them (figures D.2 and D.3)."""
     robot = Robot.builtin("staubli-tx40")
     model = Model(robot, make_terms(robot, defaults=True))
     theta = np.array([p.nominal for p in model.parameters], dtype=float)
@@ -176,19 +180,24 @@ def _crossed(progress: Callable[[str], None]) -> dict[str, dict[str, list[float]
     for k in range(3):
         path = quintics(rng.uniform(-0.8, 0.8, (9, 6)), np.arange(9.0))
         other = machine.record(Reference.of(path.at(np.arange(0.0, 8.0, 0.001)).q, rate=1000.0), seed=20 + k)
-        tests.append(Problem.of(model, prepare(other, cutoff=60, decimate=10, slow=0.05)).regression)
+        tests.append(prepare(other, cutoff=60, decimate=10, slow=0.05))
+    regressions, first = [Problem.of(model, one).regression for one in tests], tests[0]
     coarse = replace(recording, q=np.round(recording.q / COUNT) * COUNT, dq=None)
     cases = {"actual data": (prepare(recording, cutoff=60, decimate=10, slow=0.05), recording),
              "coarse data": (prepare(coarse, method="none", torque_cutoff="none", slow=0.05), coarse)}
     found: dict[str, dict[str, list[float]]] = {}
+    curves: dict[str, Any] = {}
     for case, (samples, behind) in cases.items():
         problem = replace(Problem.of(model, samples, recordings=behind, controller=law), nominal=None)
-        found[case] = {}
+        found[case], torques = {}, {"measured": first.tau[:, 1]}
         for name in METHODS:
             progress(f"virtual TX40, {case}: {name}")
-            values = identify(problem, method=name).values
-            found[case][name] = [test.relative_error(values) for test in tests]
-    return found
+            one = identify(problem, method=name)
+            found[case][name] = [test.relative_error(one.values) for test in regressions]
+            torques[name] = one.predict(first.q, first.dq, first.ddq)[:, 1]
+        t, columns = thinned(first.t, np.column_stack(list(torques.values())))
+        curves[case] = {"t": t, **dict(zip(torques, columns, strict=True))}
+    return found, curves
 
 
 def _path(seed: int) -> Reference:

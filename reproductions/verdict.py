@@ -21,8 +21,9 @@ from scipy.stats import binom
 from dynid.workers import Workers
 
 # Machines of each robot. Every machine meets half of the faults, and two of a robot meet all of them.
+OWN_STUDY = True  # no document prints it
 SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "2"))
-FIRST = 1301  # seed of the first machine; settings were chosen on machines with seeds below
+FIRST = 1701  # seed of the first machine; settings were chosen on machines with seeds below
 IN_ALL = {"seeds": 1, "turns": 4}  # the smaller study of `--all`
 CHANCE = 0.01  # at which a smaller study refuses what holds
 TURNS = 2  # one in so many faults is put into the logs of one machine

@@ -11,6 +11,7 @@ import typer
 
 import dynid
 from dynid.cli.main import COMMANDS, app
+from dynid.cli.output_schemas import FORMS, command_schema
 from dynid.runs.schema import run_file_schema
 
 STORED = Path(__file__).with_name("stable_names.txt")
@@ -18,8 +19,9 @@ RESULTS_PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 
 
 def stable_names() -> list[str]:
-    """One line per name, sorted: commands and their options, keys of the run file, codes of findings, public names."""
-    return sorted({*_options(), *_run_file_keys(), *_finding_codes(), *_public_names()})
+    """One line per name, sorted: commands and their options, keys of the run file and of outputs, codes of findings,
+    public names."""
+    return sorted({*_options(), *_run_file_keys(), *_output_keys(), *_finding_codes(), *_public_names()})
 
 
 def _options() -> Iterator[str]:
@@ -44,6 +46,16 @@ def _run_file_keys() -> Iterator[str]:
                 if reference:
                     yield from keys(schema["$defs"][reference], f"{start}{name}.")
     return keys(schema, "")
+
+
+def _output_keys() -> Iterator[str]:
+    """`json COMMAND KEY` of the objects that commands print, `json Definition.KEY` of those inside them."""
+    for name in FORMS:
+        schema = command_schema(name)
+        for form in schema.get("anyOf", [schema]):
+            yield from (f"json {name} {key}" for key in form["properties"])
+        for part, inner in schema["$defs"].items():
+            yield from (f"json {part}.{key}" for key in inner["properties"])
 
 
 def _finding_codes() -> Iterator[str]:

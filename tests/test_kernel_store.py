@@ -61,7 +61,8 @@ def outcome(folder: Path, calls: str = CALLS, **environment: str) -> list[str]:
     os.utime(folder / "kernels.py", (1, 1))  # the same file each time
     done = subprocess.run([sys.executable, "-c", f"from kernels import *\n{calls}"], capture_output=True, text=True,
                           cwd=folder, env={**os.environ, kernel_store.VARIABLE: str(folder / "kept"),
-                                           "PYTHONPATH": f"{folder}:{Path(kernel_store.__file__).parents[1]}",
+                                           "PYTHONPATH": os.pathsep.join([
+                                               str(folder), str(Path(kernel_store.__file__).parents[1])]),
                                            **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

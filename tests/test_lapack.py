@@ -69,3 +69,22 @@ def test_positive_definite():
     np.testing.assert_allclose(lapack.solve_positive(a, b), np.linalg.solve(a, b), rtol=1e-11)
     with pytest.raises(np.linalg.LinAlgError):
         lapack.solve_positive(-a, b)
+
+
+def test_cone_programs_do_without_scipy_linalg():
+    """Clarabel finds its BLAS in the modules that are loaded for it, and `scipy.linalg` can be loaded after that."""
+    code = """
+import sys
+import numpy as np
+import dynid
+from dynid.consistency import Consistency
+from dynid.consistency.program import solve_program
+model = dynid.Model(dynid.Robot.load("arm3r"))
+theta = model.parameters.nominal
+found = solve_program(Consistency(model.parameters).blocks, np.eye(len(theta)), theta, np.ones(len(theta)))
+print(bool(np.allclose(found.theta, theta, atol=1e-4)), "scipy.linalg" in sys.modules)
+from scipy.linalg import cython_blas, cython_lapack, svd
+print(svd(np.eye(2))[1].tolist(), cython_blas is sys.modules["scipy.linalg.cython_blas"])
+"""
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines() == ["True False", "[1.0, 1.0] True"]

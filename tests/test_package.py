@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,6 +16,16 @@ import dynid
 from dynid.errors import DynidError, optional_package
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_the_sdist_has_all_that_tests_read() -> None:
+    """Every tracked file is below one of the included places; hatchling adds pyproject.toml, README and LICENSE."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    included = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+    known = {*included["sdist"]["include"], "pyproject.toml", "README.md", "LICENSE", ".gitignore", ".ci"}
+    assert {line.split("/")[0] for line in tracked.stdout.splitlines()} <= known
 
 
 def test_every_public_name_loads():

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from figures.panels import bars
+from _printed import printed
+from figures.panels import bars, by_joint
 
 from dynid.report.drawing import Drawing, Panel, PlotCurve
 
 JOINTS = [f"joint {j}" for j in range(1, 8)]
 UNITS = {"F": "N m", "M": "kg m", "X": "kg m²", "Z": "kg m²"}  # by a name's first letter
-# Table 3.3, on the real robot: Global_Spline_1.
-PRINTED = {"rls, cls, s-rls": (22.02, 2.56, 3.40, 0.78, 10.60, 21.38, 22.83),
-           "s-rls-b": (22.54, 2.65, 3.56, 0.84, 12.36, 19.98, 20.62),
-           "line-by-line": (22.78, 2.64, 3.55, 0.84, 12.71, 20.02, 20.62)}
 
 
 def figures(result: dict[str, Any]) -> list[Drawing]:
@@ -27,6 +24,7 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
         PlotCurve("true", trips, load["loads"], role="true"),
         *(PlotCurve(name, trips, one["mass"]) for name, one in load["ways"].items())))
     return [
+        *_recursive(result),
         Drawing("Parameters of joint 4 from the first sample on", "figure 4.2: from knowledge of the robot (A) or of "
                 "its controller (B) the main parameters are near their final values from the start; without deleting "
                 "slow samples (D) they jump around the fifth second. Case C, from nothing, is in its table 4.1 only.",
@@ -37,6 +35,32 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
                     for name in ("XX4R", "MY4R"))),
         Drawing("Recursive and sequential methods", "table 3.3: no difference of note between them; joints 1, 5, 6 and "
                 "7 of the real robot are predicted worse, since friction is most of their torque.",
-                (bars(JOINTS, errors, PRINTED, "error of torques on another motion", "relative error, %"),)),
+                (bars(JOINTS, errors, _printed_errors(), "error of torques on another motion", "relative error, %"),)),
         Drawing("A load that changes at the work-stations", "figure 4.6: the mass follows the load when old samples "
                 "are forgotten, the faster the more are forgotten, and then with more noise.", (masses,))]
+
+
+def _printed_errors() -> dict[str, list[float]]:
+    """Table 3.3, the first motion."""
+    table = printed("000", "3.3")
+    return {row: [table.value(row, column) for column in table.columns] for row in list(table.rows)[:3]}
+
+
+def _recursive(result: dict[str, Any]) -> list[Drawing]:
+    """Figures 3.1 to 3.4."""
+    curves, sensed = dict(result["evolution"]), dict(result["figure_3_2"])
+    t = curves.pop("t")
+
+    def panels(names: tuple[str, ...], ways: tuple[str, ...]) -> tuple[Panel, ...]:
+        return tuple(Panel(name, "time, s", f"{name}, {UNITS[name[0]]}",
+                           tuple(PlotCurve(way, t, curves[way][name]) for way in ways)) for name in names)
+
+    fourth = ("ZZ4R", "XX4R", "MY4R")
+    return [Drawing("Estimates in situation 1", "figure 3.1: eight estimates by recursive instruments on filtered "
+                    "data, from the model of the controller.", panels(tuple(curves["riv"]), ("riv",))),
+            Drawing("Torques by the estimates of situation 1", "figure 3.2: sensed and reconstructed torques of "
+                    "another motion.", by_joint(sensed.pop("t"), sensed, "time, s", "torque, N m")),
+            Drawing("With and without knowledge", "figure 3.3: without knowledge the estimates of joint 4 take longer "
+                    "to settle.", panels(fourth, ("rls", "rls, no knowledge"))),
+            Drawing("Least squares and instruments", "figure 3.4: on filtered data recursive least squares and "
+                    "instruments have close estimates.", panels(fourth, ("rls", "riv")))]

@@ -1,30 +1,55 @@
-"""Figures of scara-iv: what instruments find at each step, and the estimates of all cases."""
+"""Figures of scara-iv: what instruments find at each step, how near the simulated motion is, and all estimates."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from _printed import printed
+
 from dynid.report.drawing import Drawing, Panel, PlotCurve
 
-# Table 4: the start and three steps.
-STEPS = {"ZZ1R": (1.0, 3.46, 3.45, 3.45), "Fv1": (0.0, 0.04, 0.02, 0.02), "Fc1": (0.0, 0.82, 0.85, 0.85),
-         "ZZ2": (1.0, 0.06, 0.061, 0.061), "LMX2": (0.0, 0.122, 0.124, 0.124), "LMY2": (0.0, 0.05, 0.07, 0.07),
-         "Fv2": (0.0, 0.005, 0.01, 0.01), "Fc2": (0.0, 0.130, 0.132, 0.132)}
 UNITS = {"ZZ1R": "kg m²", "ZZ2": "kg m²", "LMX2": "kg m²", "LMY2": "kg m²", "Fv1": "N m s", "Fv2": "N m s",
          "Fc1": "N m", "Fc2": "N m"}
 
 
 def figures(result: dict[str, Any]) -> list[Drawing]:
-    steps = result["history"]
+    steps, table_4 = result["history"], printed("002", "4")
     count = range(1, len(steps) + 1)
     panels = []
     for k, name in enumerate(result["names"]):
         panels.append(Panel(name, "step", f"{name}, {UNITS[name]}", (
             PlotCurve("true", (1, max(len(steps), 3)), (result["truth"][k],) * 2, role="true"),
             PlotCurve("instruments", tuple(count), tuple(step[k] for step in steps), "points"),
-            PlotCurve("table 4, printed", (1, 2, 3), STEPS[name][1:], "points", "printed"))))
+            PlotCurve("table 4, printed", (1, 2, 3),
+                      [table_4.value(name, step) for step in ("first", "second", "third")], "points", "printed"))))
     return [Drawing("Values at every step", "figure 10 and table 4: from the regular start all eight parameters of the "
-                    "arm are found in the first step and hardly move after it.", tuple(panels)), _cases(result)]
+                    "arm are found in the first step and hardly move after it.", tuple(panels)),
+            _motions(result), _torques(result), _cases(result)]
+
+
+def _motions(result: dict[str, Any]) -> Drawing:
+    """Figures 8, 9, 12 and 13."""
+    panels = []
+    for how, path in result["path"].items():
+        for joint in range(2):
+            panels.append(Panel(f"joint {joint + 1}, {how}", "step", "error of the simulated motion, %", tuple(
+                PlotCurve(f"{quantity}, relative to the {whose}", tuple(range(1, len(path[key]) + 1)),
+                          [step[k][joint] for step in path[key]], "points")
+                for key, whose in (("measured", "measured"), ("reference", "reference"))
+                for k, quantity in enumerate(("position", "velocity", "acceleration"))), True))
+    return Drawing("The simulated motion beside the measured one and the reference", "figures 8 and 9, filtered, and "
+                   "12 and 13, unfiltered: from the first step on the simulated motion is close to the measured one; "
+                   "relative to the reference 1.5 % are printed in position, 15 in velocity and 30 in acceleration.",
+                   tuple(panels))
+
+
+def _torques(result: dict[str, Any]) -> Drawing:
+    """Figure 11."""
+    panels = tuple(Panel(how, "step", "torque error, %", tuple(
+        PlotCurve(f"joint {joint + 1}", tuple(range(1, len(path["torque"]) + 1)),
+                  [step[joint] for step in path["torque"]], "points") for joint in range(2)))
+        for how, path in result["path"].items())
+    return Drawing("The torque error at every step", "figure 11: it has converged after the first step.", panels)
 
 
 def _cases(result: dict[str, Any]) -> Drawing:

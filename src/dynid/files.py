@@ -111,6 +111,13 @@ def json_text(plain: Mapping[str, Any], ensure_ascii: bool = False) -> str:
     return "{" + ",".join(f"\n  {encode(str(key))}: {encode(value)}" for key, value in plain.items()) + "\n}"
 
 
+def is_path(origin: Path, name: str) -> bool:
+    """Whether a name that may be that of a built-in thing is meant as a path below `origin`: it exists, or has a folder
+    or an ending. Windows has two separators."""
+    separators = {os.sep, os.altsep or os.sep}
+    return os.path.exists(origin / name) or "." in name or not separators.isdisjoint(name)
+
+
 def read_small(path: Path) -> bytes:
     """The content of a robot or settings file; OSError where it is larger than any such file."""
     if Path(path).stat().st_size > _MOST_TEXT:

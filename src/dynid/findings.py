@@ -7,11 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dynid.output_fields import output_fields, record
 from dynid.plain import finite
 
 Kind = Literal["identified", "not-excited", "suspicious", "validation"]
 Severity = Literal["fatal", "warning", "info"]
 Evidence = Mapping[str, float | tuple[float, ...]]
+
+
+# A violated condition of physical consistency, as outputs list it.
+VIOLATION = record("Violation", link=str, kind=str, message=str, amount=float | None)
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Note:
     text: str
     evidence: Evidence = field(default_factory=dict)
 
+    @output_fields(code=str, text=str, evidence=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "text": self.text, "evidence": _plain(self.evidence)}
@@ -61,6 +67,8 @@ class Finding:
     evidence: Evidence = field(default_factory=dict)
     second_fit: bool = False
 
+    @output_fields(code=str, kind=str, severity=str, text=str, title=str, joints=list[str], parameters=list[str],
+                   logs=list[str], evidence=dict[str, Any], second_fit=bool)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "kind": self.kind, "severity": self.severity, "text": self.text,

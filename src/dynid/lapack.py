@@ -1,13 +1,14 @@
 """LAPACK routines, and what is solved with them, without the rest of `scipy.linalg`.
 
 Importing `scipy.linalg` takes 0.15 s, most of it for array libraries and Fortran tools that are not used here. Its
-extension module of LAPACK needs none of that, so it is loaded by itself; `scipy.linalg`, loaded later, takes it over.
+extension modules need none of that, so they are loaded by themselves; `scipy.linalg`, loaded later, takes them over.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
@@ -17,29 +18,39 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 
-_FLAPACK_MODULE = "scipy.linalg._flapack"
 
-
-def _load() -> ModuleType:
-    """The extension module; the public one where scipy is laid out otherwise."""
+def _load(name: str) -> ModuleType:
+    """The extension module of `scipy.linalg` with a name; by way of that package where it is loaded, or laid out
+    otherwise."""
+    whole = f"scipy.linalg.{name}"
     package = importlib.util.find_spec("scipy")
-    if _FLAPACK_MODULE in sys.modules or package is None:
-        return importlib.import_module("scipy.linalg.lapack")
+    if whole in sys.modules or "scipy.linalg" in sys.modules or package is None:
+        return importlib.import_module(whole)
     for folder in package.submodule_search_locations or ():
         for suffix in EXTENSION_SUFFIXES:
-            file = Path(folder, "linalg", f"_flapack{suffix}")
+            file = Path(folder, "linalg", f"{name}{suffix}")
             if file.is_file():
-                spec = importlib.util.spec_from_file_location(_FLAPACK_MODULE, file)
+                spec = importlib.util.spec_from_file_location(whole, file)
                 assert spec is not None and spec.loader is not None
                 module = importlib.util.module_from_spec(spec)
-                sys.modules[_FLAPACK_MODULE] = module
+                sys.modules[whole] = module
                 spec.loader.exec_module(module)
                 return module
-    return importlib.import_module("scipy.linalg.lapack")
+    return importlib.import_module(whole)
 
 
-_lapack = _load()
+_lapack = _load("_flapack")
 dgeqrf, dpotrf, dpotrs = _lapack.dgeqrf, _lapack.dpotrf, _lapack.dpotrs
+
+
+_cone_lock = threading.Lock()  # cone programs are solved on several threads
+
+
+def load_for_cones() -> None:
+    """Load the two modules of `scipy.linalg` that Clarabel takes its BLAS from: it would import all of that package."""
+    with _cone_lock:
+        for name in ("cython_blas", "cython_lapack"):
+            _load(name)
 
 
 def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: int = 0) -> Array:

@@ -1,6 +1,17 @@
 """Families of excitation trajectories, and how the search for a good one is set up."""
 
-from dynid.excitation import Fourier, FourierPlusQuintic, FourierSeries, Measurement, PriorKnowledge, Search, Splines
+from dynid.excitation import (
+    Fourier,
+    FourierPlusQuintic,
+    FourierSeries,
+    Measurement,
+    PriorKnowledge,
+    Room,
+    RoomMotion,
+    Search,
+    Splines,
+    room_motion,
+)
 
 __all__ = [
     "Fourier",
@@ -8,6 +19,9 @@ __all__ = [
     "FourierSeries",
     "Measurement",
     "PriorKnowledge",
+    "Room",
+    "RoomMotion",
     "Search",
     "Splines",
+    "room_motion",
 ]

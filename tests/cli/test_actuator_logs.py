@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from closed_schemas import check_output
 
 from dynid.recording.bam_logs import PendulumBench, write_bam
 from dynid.recording.recording import Recording
@@ -37,6 +38,7 @@ def test_logs_of_bam_bring_their_bench(dynid, tmp_path):
                            tmp_path / f"{k}.json")) for k, (mass, kp) in enumerate([(0.2, 16.0), (0.5, 32.0)])]
     done = dynid("actuators", "pendulum", *paths, "--law", "voltage", "--gain", "resistance=2.7", "--friction", "m1",
                  "--json")
+    check_output("actuators", done.out)
     found = {one["name"]: one["value"] for one in json.loads(done.out)["parameters"]}
     assert abs(found["kt"] / 1.2 - 1) < 0.03 and abs(found["armature"] / 0.02 - 1) < 0.1
     assert abs(found["coulomb"] / 0.04 - 1) < 0.25

@@ -7,6 +7,7 @@ import json
 import mujoco
 import numpy as np
 import pytest
+from _servos import Servo, motions, simulate
 from motions import arm, motion
 
 from dynid.robot import Robot
@@ -74,3 +75,29 @@ def test_bad_calls_are_sentences(dynid, result, arguments, words):
     shown = dynid("export", "out", "-o", "new", *arguments)
     assert shown.code != 0 and words in shown.err and "Traceback" not in shown.err
     assert not (result / "new").exists() or not any((result / "new").iterdir())
+
+
+def test_actuators_become_files_and_draws(dynid, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    commands = motions(1, 500, 100.0, 3)
+    q = simulate([Servo(0.5, 0.15, 0.01, "pd", {"kp": 8.0, "kd": 0.15}, {"coulomb": 0.08, "viscous": 0.05})], commands,
+                 100.0)
+    rows = np.column_stack([np.arange(500) / 100.0, q[0], commands[0]])
+    np.savetxt("log.csv", rows, delimiter=",", header="t,q,q_des", comments="")
+    shown = dynid("actuators", "log.csv", "--pendulum", "mass=0.5,length=0.15", "--gain", "kp=8", "--gain", "kd=0.15",
+                  "--friction", "m1", "-o", "out")
+    assert shown.code == 0, shown.err
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "servo.xml")
+    assert shown.code == 0, shown.err
+    model = mujoco.MjModel.from_xml_path("servo.xml")
+    assert model.actuator_gainprm[0, 0] == 8.0 and model.dof_armature[0] == pytest.approx(0.01, rel=0.05)
+    shown = dynid("export", "out", "--draws", "3", "--for", "mjcf", "-o", "drawn", "--json")
+    assert shown.code == 0, shown.err
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == [
+        "draw_1.xml", "draw_2.xml", "draw_3.xml", "draws.csv", "draws.npz"]
+    table = np.load("drawn/draws.npz")
+    for k in range(3):
+        model = mujoco.MjModel.from_xml_path(f"drawn/draw_{k + 1}.xml")
+        assert model.dof_frictionloss[0] == pytest.approx(table["frictionloss"][k, 0], rel=1e-9)
+    shown = dynid("export", "out", "--for", "isaaclab", "-o", "servo.py")
+    assert shown.code == 0 and "ImplicitActuatorCfg" in (tmp_path / "servo.py").read_text(), shown.err

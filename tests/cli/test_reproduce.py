@@ -92,6 +92,28 @@ def test_all_runs_the_smaller_studies_and_sums_up(dynid, folder) -> None:
     assert "".join(last) == ("5 of 7 printed numbers reproduced, 2 do not come out, 2 cannot be compared")
 
 
+def test_checks_of_a_study_that_no_document_prints_are_demonstrations(dynid, folder, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (folder / "without.py").write_text("OWN_STUDY = True\n" + PLAIN)
+    shown = dynid("reproduce", "without")
+    assert shown.code == 1 and "demonstration holds: this holds" in shown.out
+    assert "demonstration DOES NOT HOLD: this does not" in shown.out
+    row = next(line.split() for line in dynid("reproduce", "--all").out.splitlines()
+               if line.strip().startswith("all ") and " of " in line)
+    assert row[1:10] == ["5", "of", "7", "1", "of", "1", "2", "of", "3"], row
+
+
+def test_the_whole_studies_of_make_are_those_with_a_smaller_size() -> None:
+    """Of the reproductions as they are."""
+    from dynid.cli.reproduce import FOLDER as real
+    from dynid.cli.scripts import Scripts
+
+    smaller = {name for name, path in Scripts("reproduction", real, "needs").names().items()
+               if "\nIN_ALL" in path.read_text()}
+    makefile = (real.parent / "Makefile").read_text()
+    assert smaller == set(makefile.partition("WHOLE := ")[2].partition("\n")[0].split())
+
+
 def test_printed_numbers_are_counted_and_a_claimed_one_that_fails_ends_with_1(dynid, folder, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     shown = dynid("reproduce", "small-line")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +46,35 @@ def test_watch_by_civ_from_a_log_lines_and_a_growing_file(dynid, written: Path, 
     monkeypatch.setattr(sys, "stdin", io.StringIO(plain))
     refused = dynid(*call, "--from", "-")
     assert refused.code != 0 and "commanded positions" in refused.err
+
+
+def test_watch_by_civ_and_riv_from_a_port(dynid, written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packets of CSV lines with commanded positions after the torques give what the same lines of text give."""
+    lines = written.read_text().splitlines()[1:]
+    call = ("watch", "arm3r", "--friction", "viscous,coulomb,offset", "--cutoff", CUTOFF, "--rate", RATE, "--json")
+    for method in ("civ", "riv"):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+
+        def send(to: int = port) -> None:
+            time.sleep(0.5)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+                for k in range(0, len(lines), 20):
+                    door.sendto("\n".join(lines[k:k + 20]).encode(), ("127.0.0.1", to))
+                    time.sleep(0.002)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        live = dynid(*call, "--method", method, "--from", f"udp:{port}", "--patience", 2)
+        sender.join()
+        assert live.code == 0, live.err
+        found = json.loads(live.out)
+        assert found["method"] == method and found["samples"] > 200
+        monkeypatch.setattr(sys, "stdin", io.StringIO(written.read_text()))
+        read = json.loads(dynid(*call, "--method", method, "--from", "-").out)["parameters"]
+        assert all(abs(one["value"] - read[name]["value"]) <= 2.0 * read[name]["std"] + 1e-9
+                   for name, one in found["parameters"].items())
 
 
 def test_watch_by_civ_chooses_friction_where_none_is_named(dynid, written: Path, tmp_path: Path) -> None:

@@ -29,6 +29,13 @@ def test_it_is_what_the_page_makes_of_it(page):
     assert all(not cell.get("outputs") for cell in nbformat.reads(text, 4)["cells"])
 
 
+def test_a_repository_gives_a_badge_that_opens_the_notebook():
+    cells = nbformat.reads(notebook(PAGES[0], "someone/dynid"), 4)["cells"]
+    assert f"/github/someone/dynid/blob/main/docs/notebooks/{PAGES[0].stem}.ipynb" in cells[0]["source"]
+    assert "git clone" in cells[1]["source"] and cells[2]["source"].startswith("# ")
+    assert nbformat.reads(notebook(PAGES[0], ""), 4)["cells"][0]["source"].startswith("# ")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_it_runs(page, tmp_path, monkeypatch):

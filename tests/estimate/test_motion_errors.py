@@ -12,11 +12,14 @@ from motions import fourier
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate.dry_columns import dry_columns
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
+from dynid.regression import base_parameters
+from dynid.robot import Robot
 from dynid.robot.dh import from_mdh
 from dynid.signals import at_times
 
@@ -154,3 +157,12 @@ def test_jittered_stamps_and_short_segments_give_a_finite_shift(seed: int) -> No
     weights = joint_weights(own.regression)
     shift = motion_shift(own, solve(own.regression, own.regression.stack(weights)), weights)
     assert shift is not None and np.isfinite(shift.shift).all() and np.isfinite(estimate.values).all()
+
+
+def test_dry_columns_of_a_closed_chain_are_those_of_its_friction():
+    """The palletiser closes in few of the postures that a tree would have."""
+    robot = Robot.builtin("palletiser")
+    model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
+    base = base_parameters(model)
+    dry = dry_columns(model, base)
+    assert {name for name, yes in zip(base.names, dry, strict=True) if yes} == {f"Fc{j + 1}" for j in range(robot.dof)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
 import sys
 import types
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from example_scripts import FOLDER, example
 
 from dynid.recording.log_reading import read
 
-FOLDER = Path(__file__).parents[2] / "examples"
 TICK = 2 * np.pi / 4096
 SERVOS = {"shoulder": 1, "elbow": 7}
 RATE = 200.0
@@ -107,14 +106,6 @@ def motion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "motion.csv"
 
 
-def recorder(name: str) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def arguments(motion: Path) -> list[str]:
     return ["/dev/bus", str(motion), str(motion.with_name("log.csv")), *(f"{n}={k}" for n, k in SERVOS.items())]
 
@@ -145,7 +136,7 @@ def test_feetech(motion: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     servos = feetech()
     bus = sdk(servos, set())
     monkeypatch.setitem(sys.modules, "scservo_sdk", bus)
-    recorder("record_feetech").main([*arguments(motion), "--kp", "16"])
+    example("record_feetech").main([*arguments(motion), "--kp", "16"])
     check(motion, dq=-120 * TICK, duty=-0.25, voltage=11.8, temperature=41, current=-0.13)
     assert bus.protocol == 0 and bus.closed == ["/dev/bus"]
     assert all(servo.memory[21] == 16 and servo.memory[40] == 0 for servo in servos.values())  # gain; switched off
@@ -153,7 +144,7 @@ def test_feetech(motion: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_lost_packet_leaves_its_cells_empty(motion: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scservo_sdk", sdk(feetech(), {50, 51}))
-    recorder("record_feetech").main(arguments(motion))
+    example("record_feetech").main(arguments(motion))
     assert len(read(motion.with_name("log.csv"), bad_rows="drop")) in (118, 119)
 
 
@@ -166,7 +157,7 @@ def test_servos_are_switched_off_when_the_bus_fails(motion: Path, monkeypatch: p
     bus.GroupSyncWrite.txPacket = broken
     monkeypatch.setitem(sys.modules, "scservo_sdk", bus)
     with pytest.raises(OSError, match="cable"):
-        recorder("record_feetech").main(arguments(motion))
+        example("record_feetech").main(arguments(motion))
     assert bus.closed and all(servo.memory[40] == 0 for servo in servos.values())
 
 
@@ -178,7 +169,7 @@ def test_dynamixel(motion: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         servo.write(146, 38, 1)
     bus = sdk(servos, set())
     monkeypatch.setitem(sys.modules, "dynamixel_sdk", bus)
-    recorder("record_dynamixel").main([*arguments(motion), "--kp", "400"])
+    example("record_dynamixel").main([*arguments(motion), "--kp", "400"])
     check(motion, dq=-33 * 0.229 * 2 * np.pi / 60, duty=-0.2, voltage=12.1, temperature=38, current=-0.1345)
     assert bus.protocol == 2.0 and bus.closed
     assert all(servo.value(84, 2) == 400 and servo.memory[64] == 0 for servo in servos.values())
@@ -227,7 +218,7 @@ def test_lerobot(motion: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lerobot", types.ModuleType("lerobot"))
     monkeypatch.setitem(sys.modules, "lerobot.motors", motors)
     monkeypatch.setitem(sys.modules, "lerobot.motors.feetech", tables)
-    recorder("record_lerobot").main([*arguments(motion), "--kp", "16"])
+    example("record_lerobot").main([*arguments(motion), "--kp", "16"])
     check(motion, dq=-120 * TICK, duty=-0.25, voltage=11.8, temperature=41, current=-0.13)
     assert calls == ["connect", "enable", ("disconnect", True)]
     assert written == {("P_Coefficient", name): 16 for name in SERVOS}

@@ -64,6 +64,7 @@ def test_a_fleet_says_who_differs_and_updates_read_only_what_is_new(fleet_folder
     assert [Path(one["source"]).name for one in facts["odd_logs"]] == ["2026-03-02.npz"]
     assert [Path(one["source"]).name for one in facts["failures"]] == ["corrupt.npz"]
     assert len(facts["logs"]) == 20 and facts["read"] == 21
+    assert not any("other robots of the type" in note for note in facts["notes"])  # five robots decide
     assert {"Fc1", "Fc2"} <= {name for name, one in facts["parameters"].items() if one["differs"] == "robots"}
     errors = np.array(facts["cross_prediction"]["errors"])
     assert errors[2, 0, 1] > 1.5 * errors[1, 0, 1]  # the model of R2 on joint 2 of R0
@@ -79,6 +80,20 @@ def test_a_fleet_says_who_differs_and_updates_read_only_what_is_new(fleet_folder
     assert again["read"] == 2 and len(again["logs"]) == 21  # the new one, and the corrupt one is tried again
     gone = found(fleet_folder, out, keep_gone=True)
     assert len(gone["logs"]) == 21
+
+
+@pytest.mark.parametrize(("robots", "words"), [
+    (2, "2 robots cannot show which one differs"), (3, "3 robots show only differences much larger than those among")])
+def test_fewer_than_five_robots_state_what_they_cannot_decide(fleet_folder: Path, tmp_path: Path, robots: int,
+                                                              words: str) -> None:
+    logs = ", ".join(f'"logs/robot=R{k}"' for k in range(robots))
+    few = fleet_folder / f"few{robots}.toml"
+    few.write_text(f'robot = "arm3r"\nlogs = [{logs}]\n[prepare]\ncutoff = 20.0\n'
+                   '[model]\nfriction = ["viscous", "coulomb"]\n')
+    result = run_fleet(FleetSettings.load(few), FleetOptions(tmp_path / FOLDS))
+    assert len(result.robots) == robots
+    [note] = [note for note in result.notes if "other robots of the type" in note]
+    assert note.startswith(words)
 
 
 def test_the_fleet_is_a_prior_for_a_new_robot(fleet_folder: Path, tmp_path: Path) -> None:

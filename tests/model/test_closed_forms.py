@@ -6,7 +6,7 @@ import numpy as np
 from refusals import refused
 
 from dynid.errors import ModelError
-from dynid.model import DifferentialDrive, Model, Scara, make_terms
+from dynid.model import DifferentialDrive, MobileBase, Model, Scara, make_terms
 from dynid.robot import Robot
 
 
@@ -77,3 +77,38 @@ def test_differential_drive_keeps_its_energy():
 def test_differential_drive_refuses_impossible_wheels():
     with refused(ModelError, "wrong-wheels"):
         DifferentialDrive((0.1, 0.0))
+
+
+def test_disturbances_of_slip_and_forces_obey_newton():
+    """Forces and moment about the centre of mass with slipping wheels and a push, solved numerically."""
+    base = MobileBase(m=63.14, inertia=2.97, wheel_inertia=7.854e-3, friction=0.2, radius=0.1, track=0.43, bx=0.019,
+                      by=0.013)
+    R, L, drive, theta = base.radius, base.track, DifferentialDrive(), base.theta
+    for v, w, dv, dw, us, dus, sr, sl, dsr, dsl, fx, fy, ex, ey, turn in np.random.default_rng(4).normal(size=(10, 15)):
+        # Acceleration of the centre of mass at (bx, by), in axes that turn with w.
+        ax = dv - base.by * dw - w * (us + base.bx * w)
+        ay = dus + base.bx * dw + w * (v - base.by * w)
+        # Ahead: wheels and push. Sideways: the axle gives what the push does not. Moments are about the centre of mass.
+        axle = base.m * ay - fy
+        moment = base.inertia * dw - (-base.bx * axle + (ex - base.bx) * fy - (ey - base.by) * fx + turn)
+        forces = np.linalg.solve([[1, 1], [L / 2 + base.by, -(L / 2 - base.by)]], [base.m * ax - fx, moment])
+        speeds = (np.array([v + w * L / 2, v - w * L / 2]) - (sr, sl)) / R
+        rates = (np.array([dv + dw * L / 2, dv - dw * L / 2]) - (dsr, dsl)) / R
+        torque = R * forces + base.wheel_inertia * rates + base.friction * speeds
+        delta = base.disturbance(w, slip=[sr, sl], slip_rate=[dsr, dsl], side_slip=us, side_slip_rate=dus,
+                                 force=[fx, fy], point=[ex, ey], moment=turn)
+        found = drive.forward_dynamics(theta, np.zeros(2), np.array([v, w]), torque + base.wheel_torques(delta))
+        assert np.allclose(found, [dv, dw])
+
+
+def test_slip_of_one_wheel_turns_the_body():
+    drive = DifferentialDrive((0.1, 0.43))
+    assert np.allclose(drive.body_speeds([[2.0, 2.0]]), [[0.2, 0.0]], atol=1e-15)
+    assert np.allclose(drive.body_speeds([[2.0, 2.0]], [[-0.05, 0.0]]), [[0.175, -0.05 / 0.43]])
+    with refused(ModelError, "wheels-needed"):
+        DifferentialDrive().body_speeds([[2.0, 2.0]], [[-0.05, 0.0]])
+
+
+def test_a_pose_needs_a_rate():
+    with refused(ModelError, "wrong-rate"):
+        DifferentialDrive().pose([[2.0, 2.0]], 0.0)

@@ -17,7 +17,7 @@ from dynid.model import LoadFriction, Model, Payload, make_terms
 from dynid.payloads.body import nearest_body
 from dynid.payloads.estimation import known_robot
 from dynid.payloads.loaded import change_by_load, loaded
-from dynid.payloads.uncertainty import changing_friction
+from dynid.payloads.uncertainty import FRICTION_DEVIATION, changing_friction
 from dynid.payloads.ways import Nuisance, difference, together_fit
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -254,6 +254,30 @@ def test_a_load_whose_mass_does_not_show_is_seen_by_its_moment(wrist):
     assert stated["mass"]["at_least"] == least
     assert "inf" not in " ".join(one.text for one in found.findings)
     assert [name for name, *_ in found.rows()] == ["mass", "first moment x", "first moment y"]
+
+
+@pytest.mark.slow
+def test_intervals_of_a_moment_hold_and_bounds_hold_the_mass(machine):
+    """60 loads that only the last joint feels, each with an unloaded log of its own and friction that changes by a
+    fifth, as it is assumed to: 95 % intervals of the two moments, and bounds of the mass."""
+    held, bounded = [], []
+    rubs = [machine.model.parameters.index(name) for name in ("Fc7", "Fv7")]
+    for k in range(60):
+        rng = np.random.default_rng(7000 + k)
+        mass, centre = rng.uniform(0.2, 1.5), np.array([*rng.uniform(-0.08, 0.08, 2), rng.uniform(0.0, 0.08)])
+        load = ten.from_central(mass, centre, 1e-3 * mass * np.eye(3))
+        theta = machine.loaded(load, "link7")
+        theta[rubs] *= 1.0 + FRICTION_DEVIATION * rng.normal(size=2)
+        problem = Problem.of(machine.model, held_but_last(machine, 8000 + k))
+        found = dynid.payload(identify(problem, method="wls"), held_but_last(machine, 7000 + k, theta), "link7",
+                              unloaded=problem, gain_deviation=0.0)
+        low, high = found.moment_int()[:2].T
+        held.append((low < load[6:8]) & (load[6:8] < high))
+        least, most = found.mass_bounds()
+        bounded.append(least <= mass <= most)
+        assert found.mass < 30.0 and not found.has_mass
+    assert 0.90 <= np.mean(held) <= 0.98, np.mean(held, axis=0)
+    assert np.mean(bounded) >= 0.95
 
 
 def test_no_load_is_not_seen_by_moments_either(wrist):

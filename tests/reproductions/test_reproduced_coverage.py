@@ -47,6 +47,20 @@ def test_a_parameter_that_is_covered_too_rarely_is_judged_on_new_logs() -> None:
         assert [holds for _, holds in checks] == [True, fine, True]
 
 
+def test_a_run_that_names_nothing_is_counted_by_the_parameters_it_shares_with_the_machine() -> None:
+    """Its intervals hold, and are no wider than those of an oracle by more than a half in the median parameter."""
+    one = cover(None, Batch("scara2", False, tuple(range(200, 206)), ("unnamed",), "default"))["unnamed, default"]
+    names = machine_of("scara2").base.names
+    assert one.held.shape == (6, len(names)) and one.failures == 0
+    assert np.isfinite(one.coverage).all() and 85.0 < np.mean(one.coverage) <= 100.0
+    assert one.width is not None and coverage_._median_width(one.width) < coverage_.WIDEST
+
+
+def test_widths_of_parameters_that_no_log_identifies_do_not_count() -> None:
+    width = np.array([[1.0, np.nan, 3.0], [1.2, np.nan, np.nan]])
+    assert coverage_._median_width(width) == pytest.approx(2.05)
+
+
 @pytest.mark.slow
 def test_coverage_of_machines_with_sliding_joints() -> None:
     reproduced("coverage_", machines=("scara", "gantry"))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import verdict
-from _faults import FAULTS
+from _faults import FAULTS, REAL_LOAD_SHARE, exchanged, payload_in_mid_log
+from _faulty_machines import CHOSEN_ON, JUDGED_ON, RealMachine, machine, physical, robot_of
 from _verdicts import NAMED, Task, in_turn, tried
+
+from dynid.robot import inertia as ten
 
 
 @pytest.mark.parametrize("place", range(len(FAULTS)), ids=[fault.name for fault in FAULTS])
@@ -27,6 +31,44 @@ def test_all_faults_on_robots_that_no_setting_was_chosen_on() -> None:
     json.dumps(result, allow_nan=False)
     head, *rows = verdict.table(result)
     assert len(rows) == len(FAULTS) + len(result["totals"]) + 2 and all(len(row) == len(head) for row in rows)
+
+
+@pytest.mark.parametrize("name", [*CHOSEN_ON, *JUDGED_ON])
+def test_machines_can_exist_though_files_have_bodies_that_cannot(name: str) -> None:
+    """A constrained estimate of a machine that cannot exist is wrong, and a healthy log of it would be blamed rightly.
+    Bodies that can exist stay as they are."""
+    for body in robot_of(name).bodies:
+        if body.inertia is not None:
+            found = np.array(body.inertia) if ten.can_exist(body.inertia) else physical(np.array(body.inertia))
+            assert np.linalg.eigvalsh(ten.pseudo_inertia(found))[0] >= -1e-12  # a body may have no mass at all
+    if name in ("kuka-lwr4", "puma560"):
+        assert not all(ten.can_exist(body.inertia) for body in robot_of(name).bodies)
+        made = machine(name, 3)
+        assert all(ten.can_exist(made.theta[places]) for places in made.model.parameters.bodies.values())
+
+
+def test_torques_of_a_log_of_the_same_motion_are_no_fault() -> None:
+    made = machine("arm3r", 3)
+    log, other = made.record(), made.record(1)
+    rng = np.random.default_rng(0)
+    put = exchanged(RealMachine(log, other, made.model.robot), rng, both=True)
+    assert put is not None and put.other is not None
+    np.testing.assert_array_equal(put.log.tau, other.tau)
+    np.testing.assert_array_equal(put.other.tau, log.tau)
+    assert exchanged(RealMachine(log, log, made.model.robot), rng) is None
+
+
+def test_a_load_is_added_to_the_second_part_of_a_real_log() -> None:
+    """Its torque is that of a body on the last link: none of it before, the stated share of one torque behind."""
+    made = machine("arm3r", 3)
+    log = made.record()
+    put = payload_in_mid_log(RealMachine(log, log, made.model.robot), np.random.default_rng(0))
+    assert put is not None
+    more = put.log.tau - log.tau
+    at = int(np.argmax(np.any(more != 0.0, axis=1)))
+    assert 0.3 <= at / len(more) <= 0.7 and not np.any(more[:at])
+    share = np.sqrt(np.mean(more[at:] ** 2, axis=0)) / np.std(log.tau, axis=0)
+    assert share.max() == pytest.approx(REAL_LOAD_SHARE, rel=0.3)
 
 
 def test_machines_meet_all_faults_in_turn() -> None:

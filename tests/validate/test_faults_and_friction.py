@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ from dynid.estimate import Problem, identify
 from dynid.model import Cable, Delay, FrictionCurve, LoadFriction, Model, Offset
 from dynid.recording import Samples
 from dynid.validate import reconstruct, verdict
+from dynid.validate.candidates import CandidateFit
 from dynid.validate.hypotheses.motions import refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
 from dynid.validate.hypotheses.trial import fold_logs, posterior_weights, try_out
+from dynid.validate.residual_tests import JointTests
+from dynid.validate.suspicions.residuals import residuals_followed
 
 
 def flexible(model: Model) -> Model:
@@ -46,11 +50,56 @@ def test_a_delay_is_reported_where_the_model_has_a_term_for_it(simulate):
     assert "residual-follows-delay" not in codes(flexible(log.model), s)
 
 
+def test_a_delay_of_one_joint_alone_is_a_remark(simulate):
+    """Nothing is blamed, since a bus delays all joints; its size is stated all the same."""
+    log = simulate("arm3r", noise=0.005)
+    s = log.samples
+    late = s.tau.copy()
+    late[:, 0] = np.interp(s.t - 0.01, s.t, s.tau[:, 0])
+    problem = Problem.of(log.model, replace(s, tau=late))
+    estimate = identify(problem, method="wls")
+    found = [one for one in verdict(estimate, problem).findings if one.code == "residual-follows-delay"]
+    assert [(one.kind, one.joints) for one in found] == [("validation", ("joint1",))]
+    (coefficient,) = np.atleast_1d(found[0].evidence["coefficient"])
+    assert -0.01 < coefficient < -1.0 / s.rate  # the fit takes up a part of it
+    assert "95 % interval" in found[0].text
+
+
+@pytest.mark.parametrize(("late", "std", "strength", "joints"), [
+    ((0.012, 0.011, 0.009), 1e-4, 500.0, 3),  # agree: a fault of the log, however little of the torques it makes
+    ((0.012, 0.011), 1e-4, 500.0, 2), ((0.012,), 1e-4, 500.0, 0),  # two of three joints share a bus, one does not
+    ((0.012, -0.011, 0.009), 1e-4, 500.0, 0), ((0.03, 0.011, 0.009), 1e-4, 500.0, 0),  # other signs, other sizes
+    ((0.004, 0.004, 0.004), 1e-4, 500.0, 0), ((0.012, 0.011, 0.009), 2e-3, 500.0, 0),  # within a sample, or unsure
+    ((-0.007, -0.006, -0.007), 1e-4, 500.0, 0), ((-0.012, -0.013, -0.012), 1e-4, 500.0, 3),  # commands are early
+    ((0.012, 0.011, 0.009), 1e-4, 5.0, 0)])
+def test_a_delay_that_joints_share_is_a_fault_of_the_log(late, std, strength, joints):
+    """At 200 Hz, a sample of 5 ms; the residual of a joint without a delay follows the speed."""
+    fits = [CandidateFit("delay", 0.1, 0.01, strength, -x, left_out=0.1, blocks=1.0, std=std) for x in late]
+    fits += [CandidateFit("velocity", 0.1, 0.01, strength, 0.1, left_out=0.1, blocks=1.0)] * (3 - len(fits))
+    tests = SimpleNamespace(joints=[JointTests(f"joint{j}", "N m", None, None, (fit,), None)
+                                    for j, fit in enumerate(fits)])
+    case = SimpleNamespace(tests=tests, at_rest=lambda j: False, problem=SimpleNamespace(
+        recordings=(), data=(SimpleNamespace(rate=200.0),)))
+    found = list(residuals_followed(case))
+    assert [len(one.joints) for one in found] == ([joints] if joints else [])
+    if found:
+        assert (found[0].code, found[0].kind) == ("residual-follows-delay", "suspicious")
+        np.testing.assert_allclose(found[0].evidence["coefficient"], np.negative(late))
+
+
 def test_torques_of_another_log(simulate):
     log, other = simulate("kuka-lwr4"), simulate("kuka-lwr4", seed=5, source="other.csv")
     mixed, rest = replace(log.samples, tau=other.samples.tau), replace(other.samples, tau=log.samples.tau)
     assert codes(log.model, mixed) == ["torques-unrelated"]
     assert codes(log.model, mixed, [rest])[0] == "torques-exchanged"
+
+
+def test_exchanged_torques_of_a_small_arm(simulate):
+    """And nothing of the kind is said of two healthy logs."""
+    log, other = simulate("arm3r"), simulate("arm3r", seed=5, source="other.csv")
+    exchanged = replace(log.samples, tau=other.samples.tau), replace(other.samples, tau=log.samples.tau)
+    assert codes(log.model, exchanged[0], [exchanged[1]])[0] == "torques-exchanged"
+    assert "torques-exchanged" not in codes(log.model, log.samples, [other.samples])
 
 
 def test_a_load_taken_up_in_mid_log_is_dated(simulate):

@@ -17,6 +17,7 @@ from dynid.recording import Recording
 from dynid.robot import Body, Joint, Robot
 
 LARGEST_STEP = 2.5e-3  # s, while searching: half of it changes positions by less than an encoder of 12 bits resolves
+PENDULUM_THICKNESS = 1e-3  # of the length: simulators refuse a body without extent; its inertia changes by 1e-6
 FINAL_STEPS = (2.5e-3, 1e-3, 5e-4)  # s: steps of the solution, of which the longest that is fine enough is used
 
 
@@ -158,5 +159,6 @@ def pendulum(mass: float, length: float, arm_mass: float = 0.0, *, joint: str = 
     turned = np.array([[1.0, 0, 0, 0], [0, 0, -1.0, 0], [0, 1.0, 0, 0], [0, 0, 0, 1.0]])  # the axis lies level
     inertia = (mass + arm_mass / 3.0) * length ** 2
     moment = (mass + arm_mass / 2.0) * length
-    ten = np.array([inertia, 0, 0, 0, 0, inertia, 0, -moment, 0, mass + arm_mass])
+    solid = PENDULUM_THICKNESS ** 2 * inertia
+    ten = np.array([inertia + solid, 0, 0, solid, 0, inertia + solid, 0, -moment, 0, mass + arm_mass])
     return Robot("pendulum", (Joint(joint, "revolute", -1, turned, np.eye(4)),), (Body("pendulum", ten),))

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dynid.actuators.posterior import ActuatorPosterior
 from dynid.arrays import Array
 from dynid.files import write_json
 from dynid.findings import Finding, Note
 from dynid.html_tables import card, listed, table
+from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 
 INTERVAL_SIGMAS = 1.96  # of a 95 % interval
@@ -47,6 +49,8 @@ class ActuatorValue:
             return None
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
 
+    @output_fields(joint=str, name=str, unit=str, value=float | None, std=float | None, identified=bool,
+                   interval=list[float | None] | None, given=bool, linear=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
@@ -73,6 +77,7 @@ class FrictionTrial:
     better: float
     chosen: bool
 
+    @output_fields(model=str, title=str, error=float | None, better=float | None, chosen=bool)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
@@ -101,6 +106,11 @@ class SimulatedLog:
         return np.mean(np.abs(self.measured - self.simulated), axis=0)
 
 
+_SIMULATED_LOG = record("SimulatedActuatorLog", log=str, rows=int, mean_error=dict[str, float | None])
+_SIMULATION = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
+                     logs=array_of(_SIMULATED_LOG))
+
+
 @dataclass(frozen=True, eq=False)
 class ActuatorEstimate:
     """Actuators of a robot, identified from positions and commands.
@@ -117,6 +127,7 @@ class ActuatorEstimate:
         logs: measured and simulated positions.
         linear_error: mean absolute position error of the first stage, rad.
         iterations, gradient_error: of the second stage, the largest over the chains.
+        posterior: values and covariance of all unknowns, for simulators and draws.
     """
 
     robot: str
@@ -131,6 +142,7 @@ class ActuatorEstimate:
     linear_error: float
     iterations: int
     gradient_error: float
+    posterior: ActuatorPosterior | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> ActuatorValue:
         """A parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
@@ -148,6 +160,9 @@ class ActuatorEstimate:
         """Mean absolute error of the simulated positions over all joints and rows, rad."""
         return float(np.mean(np.concatenate([np.abs(log.measured - log.simulated) for log in self.logs])))
 
+    @output_fields(robot=str, joints=list[str], law=str, friction=str, parameters=list[ActuatorValue],
+                   notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
+                   simulation=_SIMULATION, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,

@@ -16,6 +16,7 @@ from dynid.actuators.input_checks import GAP_INTERVALS, check_log
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
+from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
@@ -228,10 +229,12 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
     parameters: list[ActuatorValue] = []
     notes = [Note("log", remark) for remark in remarks]
     findings: list[Finding] = []
+    determined: list[Bools] = []
     simulated = [np.zeros_like(entry.recording.q) for entry in entries]
     first, count = 0.0, 0
     for stage, problem, fit in zip(stages, problems, fits, strict=True):
         seen = identifiability(problem, fit)
+        determined.append(seen.identified)
         notes += seen.notes
         parameters += _values(problem, fit, seen.identified, stage)
         for k, log in enumerate(problem.logs):
@@ -253,7 +256,8 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
                  for entry, positions in zip(entries, simulated, strict=True))
     return ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
                             tuple(findings), comparison, logs, first / max(count, 1),
-                            max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits))
+                            max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits),
+                            posterior_of(robot, entries, problems, fits, determined, simulated))
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _Stage) -> list[ActuatorValue]:

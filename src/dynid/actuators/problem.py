@@ -75,6 +75,16 @@ class ChainLog:
         return ChainLog.of(self.chain, ActuatorLog(self.recording[start:stop], self.gains), law, gap, restart)
 
 
+def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
+    """Return the numbers (COLUMNS,) of the compiled rollout for a joint, from the values of its parameters by name."""
+    found = np.zeros(c.COLUMNS)
+    found[[c.U_LIMIT, c.TORQUE_LIMIT]], found[c.TORQUE_GAIN] = np.inf, 1.0
+    for column, value in {**mechanical_numbers(values), **law.numbers(values)}.items():
+        found[column] = value
+    found[[c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class ChainProblem:
     """What is estimated of one chain, from which logs.
@@ -124,14 +134,7 @@ class ChainProblem:
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
         """Numbers (dof, COLUMNS) of the compiled rollout."""
-        table = np.zeros((self.dof, c.COLUMNS))
-        table[:, [c.U_LIMIT, c.TORQUE_LIMIT]], table[:, c.TORQUE_GAIN] = np.inf, 1.0
-        for j, values in enumerate(self.values(x)):
-            own = {**values, **log.gains}
-            for column, value in {**mechanical_numbers(own), **self.law.numbers(own)}.items():
-                table[j, column] = value
-            table[j, [c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
-        return table
+        return np.array([joint_numbers(self.law, {**values, **log.gains}) for values in self.values(x)])
 
     def simulate(self, x: Array, log: ChainLog, step: float | None = None) -> Array | None:
         """Simulated positions (rows, dof) of a log; None where the simulation diverges."""

@@ -13,6 +13,7 @@ from dynid.cli.output import Json, console, print_json, progress, table
 
 if TYPE_CHECKING:
     from dynid.estimate.simulators.exports import Exported
+    from dynid.runs.actuator_files import DrawnActuators
     from dynid.runs.simulator_files import DrawnFiles
 
 MAX_DRAW_FILES_PRINTED = 4  # paths printed of the files of draws
@@ -35,7 +36,7 @@ class IsaacFrictionKind(StrEnum):
 
 def command(
     result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
-                                           help="Result folder of `dynid identify -o`.")],
+                                           help="Result folder of `dynid identify -o` or `dynid actuators -o`.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
                                          help="File to write; with --draws a folder.")],
     target: Annotated[SimulatorTarget | None, typer.Option("--for", show_default=False,
@@ -63,7 +64,8 @@ def command(
     json: Json = False,
 ) -> None:
     """Write an identified robot for a simulator, or models drawn from its uncertainty."""
-    from dynid.runs.simulator_files import ExportOptions, draw_result, export_result, output_paths
+    from dynid.runs.export_options import ExportOptions
+    from dynid.runs.simulator_files import draw_result, export_result, output_paths
 
     if target is None and not draws:
         raise typer.BadParameter(f"name one of {', '.join(SimulatorTarget)}, or draw models with --draws N",
@@ -104,13 +106,11 @@ def _print(found: Exported) -> None:
         to.print(str(path), markup=False)
 
 
-def _print_draws(found: DrawnFiles) -> None:
+def _print_draws(found: DrawnFiles | DrawnActuators) -> None:
     """Print how the draws were made, the check of their spread, and the files."""
     to = console()
-    for sentence in found.draws.sentences:
+    for sentence in found.sentences:
         to.print(sentence, markup=False)
-    to.print("The spread of torques was not checked: the result has no regression of these parameters."
-             if found.spread is None else found.spread.sentence, markup=False)
     for path in found.paths[:MAX_DRAW_FILES_PRINTED]:
         to.print(str(path), markup=False)
     if len(found.paths) > MAX_DRAW_FILES_PRINTED:

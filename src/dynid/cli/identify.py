@@ -95,7 +95,6 @@ def command(
     json: Json = False,
 ) -> None:
     """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
-    from dynid.cli.tables import print_run
     from dynid.runs import run
     from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
     from dynid.runs.results import check_output, facts, save
@@ -124,6 +123,8 @@ def command(
     if json:
         print_json({**facts(result), "outputs": written})
     else:
+        from dynid.cli.tables import print_run
+
         print_run(result, written, full, notes)
     if strict and result.verdict.grade == "not usable":
         raise typer.Exit(NOT_USABLE)

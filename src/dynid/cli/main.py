@@ -52,6 +52,7 @@ COMMANDS = {
     "fleet": "dynid.cli.fleet",
     "generate": "dynid.cli.generate",
     "export": "dynid.cli.export",
+    "ros2": "dynid.cli.ros2",
     "methods": "dynid.cli.methods",
     "presets": "dynid.cli.presets",
     "plugins": "dynid.cli.plugins",

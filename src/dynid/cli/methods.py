@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.output import Json, console, print_json, table
+from dynid.output_fields import map_of, record
 
 # When to use which method, the default first. docs/howto/method.md gives the same advice with reasons.
 RECOMMENDED = {
@@ -23,6 +24,11 @@ RECOMMENDED = {
     "rls": "one update per sample",
     "ols": "textbook reference",
 }
+
+
+_LISTED = record("ListedMethod", title=str, needs=list[str], gives=list[str], depends_on=list[str], options=list[str],
+                 recommended_for=str | None)
+OUTPUT = record("Methods", methods=map_of(_LISTED))
 
 
 def command(every: Annotated[bool, typer.Option("--all", help="List all methods, also those for comparison.")] = False,

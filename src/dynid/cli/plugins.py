@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.output import Json, console, print_json, progress, table
+from dynid.output_fields import array_of, record
 
 if TYPE_CHECKING:
     from dynid.plugins import Plugin
+
+
+_LISTED = record("ListedPlugin", group=str, name=str, package=str, reference=str, checked=bool, problem=str | None)
+OUTPUT = record("Plugins", plugins=array_of(_LISTED))
 
 
 def command(

@@ -45,13 +45,19 @@ class Ran:
     wall: float
 
     @property
+    def own_study(self) -> bool:
+        """Whether no document prints the study, so that its checks are demonstrations."""
+        return bool(getattr(self.module, "OWN_STUDY", False))
+
+    @property
     def checks(self) -> dict[str, bool]:
-        """Conclusions in words, and whether they hold."""
-        return dict(self.result.get("checks", {}))
+        """Conclusions of a document in words, and whether they hold."""
+        return {} if self.own_study else dict(self.result.get("checks", {}))
 
     @property
     def demonstrations(self) -> dict[str, bool]:
-        return dict(self.result.get("demonstrations", {}))
+        """Statements that no document prints or that hold by construction, and whether they hold."""
+        return {**(self.result.get("checks", {}) if self.own_study else {}), **self.result.get("demonstrations", {})}
 
     @property
     def tables(self) -> list[dict[str, Any]]:

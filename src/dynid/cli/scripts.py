@@ -13,10 +13,16 @@ from typing import Any
 
 from dynid.cli.output import console, print_json, progress, table
 from dynid.errors import DynidError, NotPossibleError
+from dynid.output_fields import record
 
 _CLONE = Path(__file__).resolve().parents[3]
 # Beside the source in a clone; a wheel carries them in the package.
 SOURCE = _CLONE if (_CLONE / "benchmarks").is_dir() else Path(__file__).resolve().parents[1] / "scripts"
+
+
+BENCHMARKS = record("Benchmarks", benchmarks=dict[str, str])
+REPRODUCTIONS = record("Reproductions", reproductions=dict[str, str])
+RESULT = record("ScriptResult")  # each script has keys of its own
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Scripts:
         console().print(table(head, rows, numbers=head[1:], title=name))
 
     def _list(self, known: dict[str, Path], json: bool) -> None:
-        about = {one: (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
+        about = {one: (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
                  for one, path in known.items()}
         if json:
             print_json({f"{self.noun}s": about})

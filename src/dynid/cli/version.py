@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dynid.cli.output import Json, print_json
+from dynid.output_fields import record
+
+_LIBRARIES = ("numpy", "scipy", "numba", "clarabel")  # whose versions may change the last digits of a result
+OUTPUT = record("Versions", dynid=str, python=str, numpy=str, scipy=str, numba=str, clarabel=str)
 
 
 def command(json: Json = False) -> None:
@@ -13,7 +17,7 @@ def command(json: Json = False) -> None:
     from dynid.version import __version__
 
     versions = {"dynid": __version__, "python": platform.python_version()}
-    versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "clarabel")}
+    versions |= {name: version(name) for name in _LIBRARIES}
     if json:
         print_json(versions)
         return

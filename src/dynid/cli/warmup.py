@@ -12,6 +12,7 @@ import typer
 
 from dynid.cli.output import Json, print_json
 from dynid.errors import NotPossibleError
+from dynid.output_fields import record
 
 # Command lines that together use every kernel, on small robots and short motions; in this order, each with the files of
 # those before. Serial arms of either convention, joints that slide, closed loops and flexible joints have kernels of
@@ -37,6 +38,9 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("watch", "arm3r", "--from", "log.csv", "--speed", "0", "--friction", "viscous,coulomb"),
     ("watch", "out", "--from", "log.csv", "--speed", "0", "--payload", "link3"),
 )
+
+
+OUTPUT = record("Warmup", steps=int, failed=dict[str, str])
 
 
 def command(json: Json = False) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.consistency.blocks import ConeConstraint, slack
 from dynid.errors import NotPossibleError
+from dynid.lapack import load_for_cones
 
 # Clarabel's own regularisation (1e-8) costs five digits of the objective at forty links; "almost solved" must still
 # mean an objective good to 1e-7.
@@ -84,6 +85,7 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
     """
     import clarabel  # here, as most methods do without
 
+    load_for_cones()
     count, width = len(rho), matrix.shape[1]
     # Variables (x, e) with e = matrix theta - rho: the quadratic part is the identity, no normal equations are formed.
     fit = np.hstack([matrix * (scale / size), -np.eye(count)])

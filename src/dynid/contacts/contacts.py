@@ -12,6 +12,7 @@ from dynid.contacts.alarm import gaussian_level
 from dynid.contacts.external_wrench import ExternalWrench, WrenchRows
 from dynid.contacts.judgement import judged
 from dynid.findings import Finding
+from dynid.output_fields import output_fields
 from dynid.recording import Recording
 
 _SPLIT = 0.2  # s without a row, that part two contacts
@@ -40,6 +41,9 @@ class Contact:
     peak_time: float
     finding: Finding
 
+    @output_fields(start=float, stop=float, alarm=float, link=str, probability=float, probabilities=list[float],
+                   wrench=list[float], std=list[float], link_wrench=list[float], link_std=list[float], peak=float,
+                   peak_time=float, is_=str, finding=Finding)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"start": self.start, "stop": self.stop, "alarm": self.alarm, "link": self.link,

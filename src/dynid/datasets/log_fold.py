@@ -15,6 +15,7 @@ from dynid.arrays import Array, load_arrays
 from dynid.datasets.log_source import LogFacts
 from dynid.errors import RecordingError
 from dynid.model import LinearModel
+from dynid.output_fields import output_fields
 from dynid.regression import Regression
 
 
@@ -50,6 +51,7 @@ class ManifestEntry:
         """Seconds."""
         return self.stop - self.start
 
+    @output_fields(own_fields=True, without=("facts",), span_s=float)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         table = {name: value for name, value in asdict(self).items() if name != "facts"}

@@ -11,6 +11,7 @@ from typing import Any
 
 from dynid.floating.whole_body import FloatingRules, whole_body_recording
 from dynid.model import chosen as chosen_joints
+from dynid.output_fields import output_fields
 from dynid.recording import Recording
 from dynid.recording.log_files import LogFile, content_hash
 from dynid.recording.log_reading import read
@@ -137,6 +138,7 @@ class LogFacts:
         return (f"{self.source}: ignored {where}, of {self.rows + self.dropped}; "
                 f"{'it' if self.dropped == 1 else 'the first'}: {first.why}")
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "dropped_rows": [asdict(one) for one in self.dropped_rows], "notes": list(self.notes),
                 "signals": list(self.signals)}

@@ -13,6 +13,7 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_validate_blocks
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, find_method, identify, method
+from dynid.output_fields import output_fields
 
 AUTO = "auto"
 # Among methods that are not significantly different, the first of these is used: a physically consistent robot
@@ -42,6 +43,9 @@ class MethodCandidate:
     apart: bool = False
     failure: str | None = None
 
+    @output_fields(method=str, error=float | None, spread=float | None, errors=list[float | None] | None,
+                   judged=list[float | None] | None, behind=float | None, deviation=float | None,
+                   told_apart=bool | None, failure=str | None)
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; None for unknown values."""
         seen = self.left_out
@@ -66,6 +70,7 @@ class Choice:
     reason: str
     candidates: tuple[MethodCandidate, ...]
 
+    @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}

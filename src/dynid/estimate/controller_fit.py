@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate.loop_fit import LoopFit, fit_loops
+from dynid.output_fields import output_fields
 from dynid.recording import Recording
 from dynid.robot import numbered_joints
 from dynid.simulation import Cascade, Controller, control_law
@@ -55,6 +56,7 @@ class ControllerFit:
         return np.array([loop.natural_frequency / omega if loop.seen else np.nan
                          for loop, omega in zip(self.loops, wanted, strict=True)])
 
+    @output_fields(LoopFit, pole_ratio=float | None, kp=float | None, kd=float | None, feedforward=float | None)
     def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
         """Return plain data for JSON, one entry per joint; controller: the given law, for the ratio of poles."""
         ratio = None if controller is None else self.pole_ratio(controller)

@@ -29,6 +29,7 @@ from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel, complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.progress import Tell
 from dynid.recording import Recording, Samples
@@ -96,6 +97,8 @@ class CutoffChoice:
         samples = prepare(recording, self.settings)
         return replace(samples, steps=(*samples.steps, self.step))
 
+    @output_fields(cutoff=float | None, spectrum=float | None, motion_band=float | None, tried=list[float | None],
+                   errors=list[float | None], alike=list[bool], yardstick=float | None, step=str)
     def to_dict(self) -> dict[str, Any]:
         return plain({"cutoff": self.cutoff, "spectrum": self.spectrum, "motion_band": self.band, "tried": self.tried,
                       "errors": self.errors, "alike": self.alike, "yardstick": self.yardstick, "step": self.step})

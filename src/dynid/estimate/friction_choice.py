@@ -42,6 +42,7 @@ from dynid.model import (
     term_from_table,
 )
 from dynid.model.load_friction import LARGEST
+from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
@@ -92,6 +93,10 @@ class JointChoice:
         return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
 
 
+_WORTH = record("FrictionWorth", gain_percent=float, standard_error=float)
+_JOINT_CHOICE = record("JointFrictionChoice", taken=map_of(_WORTH), left=map_of(_WORTH))
+
+
 @dataclass(frozen=True, eq=False)
 class FrictionChoice:
     """The friction chosen for every joint.
@@ -119,6 +124,7 @@ class FrictionChoice:
                 one.joint)
         return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
 
+    @output_fields(blocks=int, ridges=dict[str, float], terms=list[dict[str, Any]], joints=map_of(_JOINT_CHOICE))
     def to_dict(self) -> dict[str, Any]:
         def worths(some: Sequence[Worth]) -> dict[str, dict[str, float]]:
             return {one.term: {"gain_percent": one.gain, "standard_error": one.error} for one in some}

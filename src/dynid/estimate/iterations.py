@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.output_fields import map_of, output_fields, record
 
 POINTS = 400  # rows of the first log that a motion is kept at, for pictures
 QUANTITIES = ("position", "velocity", "acceleration")
+
+
+_ERROR_FIELDS: dict[str, Any] = {f"{name}_error{of}_per_joint": list[float | None] for name in QUANTITIES
+                                 for of in ("", "_from_reference")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +38,9 @@ class StepMotion:
     torque_error: Array | None
     tracking_error: float
 
+    @output_fields(optional=[f"{name}_error_from_reference_per_joint" for name in QUANTITIES],
+                   tracking_error=float | None, simulated_torque_error_per_joint=list[float | None] | None,
+                   **_ERROR_FIELDS)
     def to_dict(self) -> dict[str, Any]:
         """Its errors as plain data; the curves are in the file of the estimate."""
         named = {f"{name}_error_per_joint": _plain(self.errors[k]) for k, name in enumerate(QUANTITIES)}
@@ -41,6 +49,9 @@ class StepMotion:
                       for k, name in enumerate(QUANTITIES)}
         return {"tracking_error": self.tracking_error, **named,
                 "simulated_torque_error_per_joint": None if self.torque_error is None else _plain(self.torque_error)}
+
+
+_STEP_VALUE = record("IterationValue", value=float | None, std=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +74,9 @@ class Iteration:
     simulated_relative_error: float | None = None
     motion: StepMotion | None = None
 
+    @output_fields(number=float, change=float | None, step=float | None, values=map_of(_STEP_VALUE),
+                   relative_error_per_joint=list[float | None], simulated_relative_error=float | None,
+                   motion=StepMotion | None)
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """Plain data for JSON; names: of the base parameters."""
         std = [None] * len(names) if self.std is None else _plain(self.std)

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.estimate.instruments.transfer import closed_loop_transfer, response_from
+from dynid.output_fields import output_fields
 from dynid.recording import Recording
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
@@ -73,6 +74,9 @@ class LoopFit:
             return "as-they-are"
         return "as-instruments" if self.growth <= _MAX_STD_GROWTH else "no"
 
+    @output_fields(joint=str, fit=float, reference_fit=float | None, acceleration_gap=float | None,
+                   growth=float | None, references_serve=str, natural_frequency=float | None, damping=float | None,
+                   transfer=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; poles are None if the log does not determine them."""
         return {"joint": self.joint, "fit": self.fit, "reference_fit": self.reference_fit,

@@ -18,12 +18,16 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.least_squares import linear_estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, find_method, identify
+from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 from dynid.regression import equations_of, fold
 
 ROWS = ("effective", "all")
 _EXACT_METHODS = ("ols", "wls")  # every set of parameters is solved for anew on the folded factor
 _MAX_REFITS = 5  # fits of other methods, until none of what is left has to go
+
+
+_REMOVED = record("RemovedParameter", name=str, rel_std=float | None, f=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +67,9 @@ class Essential:
                            for name in self.kept])
         return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ (values - matrix @ nominal)))
 
+    @output_fields(criterion=str, threshold=float, kept=list[str], removed=array_of(_REMOVED),
+                   relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
+                   unseen=float | None)
     def to_dict(self) -> dict[str, Any]:
         """For JSON; numbers that are not finite are None."""
         return {"criterion": self.criterion, "threshold": self.threshold, "kept": list(self.kept),

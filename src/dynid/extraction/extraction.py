@@ -12,6 +12,8 @@ from dynid.consistency import Violation
 from dynid.extraction.base_values import BaseValues
 from dynid.extraction.bounds import BODY, BODY_UNITS, Bounds
 from dynid.extraction.conditions import Conditions
+from dynid.findings import VIOLATION
+from dynid.output_fields import array_of, output_fields
 
 Reason = Literal["feasible", "inertia", "centres", "both", "other"]
 _INERTIA = {"mass", "not-positive-definite", "triangle"}
@@ -31,6 +33,7 @@ class ConeAnswer:
     seconds: float
     sentence: str = ""
 
+    @output_fields(possible=bool, distance=float | None, milliseconds=float, sentence=str)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"possible": self.possible, "distance": self.distance if np.isfinite(self.distance) else None,
@@ -97,6 +100,10 @@ class Extraction:
         """Standard parameters by name."""
         return {name: float(value) for name, value in zip(self.given.model.parameters.names, self.theta, strict=True)}
 
+    @output_fields(name=str, bounds=str, loss=str, form=str, search=str, feasible=bool, reason=str,
+                   violations=array_of(VIOLATION), outside_bounds=list[str], base_distance=float | None,
+                   base_moved=float | None, base_relative_distance=float | None, run=int, runs=int, evaluations=int,
+                   elapsed_s=float, cones=ConeAnswer | None, parameters=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.datasets.log_fold import ManifestEntry
 from dynid.errors import DynidError
+from dynid.output_fields import output_fields
 from dynid.recording import Recording
 from dynid.recording.log_files import LogFile
 from dynid.recording.log_reading import read
@@ -35,6 +36,8 @@ class Commanded:
     position_difference: Array
     torque_difference: Array
 
+    @output_fields(motion=str, robots=list[str], position_difference_percent=list[Any],
+                   torque_difference_percent=list[Any])
     def to_dict(self) -> dict[str, Any]:
         return {"motion": self.motion, "robots": list(self.robots),
                 "position_difference_percent": self.position_difference.tolist(),

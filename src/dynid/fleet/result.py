@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.datasets.log_fold import ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.fleet.changes import PartChange
 from dynid.fleet.commanded import Commanded
@@ -18,7 +19,9 @@ from dynid.fleet.scatter import Scatter
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate
 from dynid.fleet.standing_out import StandingOut
+from dynid.fleet.two_way import TwoWay
 from dynid.model import LinearModel
+from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite, plain
 from dynid.robot import Robot
 from dynid.runs.settings import RunSettings
@@ -38,6 +41,26 @@ class OddLog:
         return (f"{self.robot}: the log {self.source} differs from its others: with their model its residuals are "
                 f"{self.ratio:.1f} times as large as with its own; it may belong to another robot, or include a "
                 "payload")
+
+
+_POOLED = record("PooledParameter", alone=float | None, alone_std=float | None, value=float | None, std=float | None,
+                 lean=float | None)
+_ROBOT = record("FleetRobot", logs=int, rows=list[int], relative_error=float | None,
+                relative_error_per_joint=list[float | None], parameters=map_of(_POOLED), gains=Any)
+_PARAMETER = record("FleetParameter", mean=float | None, spread_between=float | None, within=float | None,
+                    between=float | None, p_within=float | None, p_between=float | None, p_robots=float | None,
+                    p_motions=float | None, differs=str, unit=str, expression=str)
+_DIFFERENCE = record("FleetDifference", name=str, value=float | None, fleet=float | None, deviations=float | None)
+_STANDING_OUT = record("StandingOut", robot=str, part=str, probability=float, sentence=str,
+                       parameters=array_of(_DIFFERENCE))
+_SHIFT = record("FleetShift", name=str, before=float | None, after=float | None, deviations=float | None)
+_CHANGE = record("FleetChange", robot=str, part=str, kind=str, date=str, probability=float, sentence=str,
+                 parameters=array_of(_SHIFT))
+_ODD_LOG = record("OddFleetLog", robot=str, source=str, ratio=float)
+_APART = record("RobotApart", robot=str, error=float, usual=float)
+_CROSS = record("CrossPrediction", robots=list[str], joints=list[str], errors=list[list[list[float | None]]])
+_VALUE = record("SharedParameter", value=float | None, std=float | None)
+_FAILURE = record("FailedLog", source=str, robot=str, reason=str, code=str | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +101,12 @@ class FleetResult:
                 *(one.sentence for one in self.out.differences),
                 *(one.sentence for one in self.changes))
 
+    @output_fields(robot=str, robots=map_of(_ROBOT), parameters=map_of(_PARAMETER),
+                   robots_by_motions=TwoWay | None, preparation=dict[str, Any], stand_out=array_of(_STANDING_OUT),
+                   changes=array_of(_CHANGE), odd_logs=array_of(_ODD_LOG), apart=array_of(_APART),
+                   cross_prediction=_CROSS, commanded=Commanded | None, shared=map_of(_VALUE) | None,
+                   logs=list[ManifestEntry], failures=array_of(_FAILURE), copies=dict[str, str], read=int,
+                   notes=list[str], sentences=list[str], elapsed_s=float)
     def to_dict(self) -> dict[str, Any]:
         """What `dynid fleet --json` says; numbers that are not finite are None."""
         base = self.out.pooling.base

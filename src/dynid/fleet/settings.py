@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dynid.files import is_path
 from dynid.fleet.shared import OWN_GROUPS
 from dynid.recording.log_files import LogFile, find_logs, with_robot
 from dynid.runs.settings import ModelSettings, RunSettings, SettingsFile, moved_path
@@ -65,7 +65,7 @@ class FleetSettings(SettingsFile):
         def move(name: str) -> str:
             return name if "://" in name else moved_path(name, origin, target)
 
-        is_file = os.path.exists(origin / self.robot) or os.sep in self.robot or "." in self.robot
+        is_file = is_path(origin, self.robot)
         robots = tuple(one.model_copy(update={"logs": tuple(map(move, one.logs))}) for one in self.robots)
         model = self.model if self.model.python is None else self.model.model_copy(
             update={"python": move(self.model.python)})

@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.fleet.log_estimates import LogEstimates
+from dynid.output_fields import output_fields
 
 MAX_MOTIONS_NAMED = 6  # motions that a sentence names
 # Robots that made a motion, and motions that several robots made, from which both can be distinguished.
@@ -41,6 +42,8 @@ class TwoWay:
         return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
                 f"({shown}), so differences between robots are separated from differences between motions")
 
+    @output_fields(robots=int, motions=list[str], p_robots=dict[str, float | None],
+                   p_motions=dict[str, float | None], p_left=dict[str, float | None])
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """As plain data; numbers that are not finite are None."""
         def plain(values: Array) -> dict[str, float | None]:

@@ -1,10 +1,11 @@
 """Models: terms linear in named parameters, and their sums."""
 
 from dynid.model.breakaway import BreakawayFriction
-from dynid.model.closed_forms import DifferentialDrive, Scara
+from dynid.model.closed_forms import Scara
 from dynid.model.complete import CompleteModel, complete, least_inertia, split_regressor
 from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
+from dynid.model.differential_drive import DifferentialDrive, MobileBase
 from dynid.model.drift import Drift
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
 from dynid.model.flexible import FlexibleModel
@@ -38,7 +39,7 @@ __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
     "Counterbalance", "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry",
     "ExponentialStribeck", "FlexibleModel", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load",
-    "LoadFriction", "LuGreFriction", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
+    "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "chosen", "complete", "curve",
     "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term", "split_regressor",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynid.output_fields import output_fields
+
 MAX_EVENTS_KEPT = 1000  # events kept; a stream may have one at every sample
 
 
@@ -18,6 +20,7 @@ class StreamEvent:
     code: str
     text: str
 
+    @output_fields(t=float, code=str, text=str)
     def to_dict(self) -> dict[str, Any]:
         return {"t": self.t, "code": self.code, "text": self.text}
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RecordingError
+from dynid.output_fields import output_fields
 from dynid.recording import Recording
 
 Complain = Callable[[str], None]
@@ -152,6 +153,7 @@ class Losses:
         known = "" if self.dropped is None else f", {self.dropped} datagrams were dropped by a full receive buffer"
         return f"{self.missing} samples are missing between those that arrived{known}"
 
+    @output_fields(missing_samples=int | None, dropped_datagrams=int | None, buffer_bytes=int | None)
     def to_dict(self) -> dict[str, int | None]:
         """Plain data for JSON."""
         return {"missing_samples": self.missing, "dropped_datagrams": self.dropped, "buffer_bytes": self.buffer}

@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
+from dynid.output_fields import output_fields
 from dynid.payloads.result import PayloadEstimate
 from dynid.robot import inertia as ten
 
@@ -29,6 +30,7 @@ class Entry:
     frame: str
     unverified: str = ""
 
+    @output_fields(text=str, values=dict[str, Any], units=dict[str, str], frame=str, unverified=str)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"text": self.text, "values": self.values, "units": self.units, "frame": self.frame,

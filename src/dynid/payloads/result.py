@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding
+from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
 from dynid.robot import inertia as ten
 
@@ -20,6 +21,12 @@ MASS_STANDARD_ERRORS = 3.0  # of the mass from zero, below which it has no centr
 # errors, since model errors that repeat in every log are in no covariance.
 SEEN_PROBABILITY = 1e-4
 DETERMINED_SHARE = 1e-10  # of the largest eigenvalue of the scaled covariance, below which it is rounding
+
+
+_INTERVAL = record("Interval", value=float | None, std=float | None, low=float | None, high=float | None)
+_MASS = record("PayloadMass", _INTERVAL, determined=bool, at_least=float | None, at_most=float | None,
+               std_from=dict[str, float | None])
+_NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=float | None, unit=str, identified=bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +187,11 @@ class PayloadEstimate:
         return (f"<PayloadEstimate on {self.frame} by {self.way}: mass {self.mass_text}, relative error "
                 f"{self.unloaded_error:.3g} % without it, {self.relative_error:.3g} % with it>")
 
+    @output_fields(optional=("samples", "restarts"), frame=str, way=str, label=str, logs=list[str], mass=_MASS,
+                   moment=array_of(_INTERVAL), centre=array_of(_INTERVAL),
+                   inertia_about_centre=list[list[float | None]] | None, numbers=map_of(_NUMBER), consistent=bool,
+                   seen=bool, chance=float, relative_error=float | None, unloaded_relative_error=float | None,
+                   gain_deviation=list[float], findings=list[Finding], samples=int, restarts=list[Any])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None for a number that is not finite."""
         low, high = self.conf_int().T

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 from dynid.recording.recording import Recording
 from dynid.robot import numbered_joints
@@ -25,6 +26,10 @@ _ZERO_TORQUE_SHARE = 1e-6  # of the largest torque: rounding
 _REST_SPEED = 1e-4  # rad/s or m/s: a joint that moves no faster stands
 _MOST_DEVIATION = 100.0  # relative: beyond, nothing is known of a gain
 LEAST_DEVIATION = 0.005  # relative: no controller's model of its drives is better than that
+
+
+_JOINT_GAIN = record("DriveGain", joint=str, gain=float | None, std=float | None, relative_std=float | None,
+                     identified=bool, reason=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,7 @@ class DriveGains:
         found = np.diag(np.where(known, self.relative_std, 0.0) ** 2) if self.covariance is None else self.covariance
         return np.where(np.outer(known, known), found, 0.0)
 
+    @output_fields(way=str, joints=array_of(_JOINT_GAIN))
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None where there is no gain."""
         return {"way": self.way, "joints": [

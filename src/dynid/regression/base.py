@@ -193,7 +193,7 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
     without the rows of unmeasured joints."""
     rng = np.random.default_rng(seed)
     samples = max(64, 6 * len(model.parameters) // model.dof)
-    q = _postures(model, samples, rng)
+    q = closed_postures(model, samples, rng)
     dq, ddq = rng.normal(size=(2, samples, model.dof)) * 3.0
     dq *= rng.choice([0.05, 1.0], size=(samples, 1))  # slow rows tell the shapes of friction apart
     if np.any(model.parameters.ridge > 0):  # curves have steps of every width: motions of every speed
@@ -222,7 +222,7 @@ def _closed(model: LinearModel) -> bool:
     return isinstance(robot, Robot) and robot.followers is not None and robot.followers.loops is not None
 
 
-def _postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Array:
+def closed_postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Array:
     """Return random positions (samples, dof) that satisfy the loop closures."""
     robot = getattr(model, "robot", None)
     if isinstance(robot, Robot) and _closed(model):

@@ -42,9 +42,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
     Raises:
         RobotError: if the file is of another robot, or has bodies or joints without a name.
     """
-    if "<include" in text:
-        raise RobotError("the MJCF includes other files, so that inertias cannot be written into it in place",
-                         "save it as one file in MuJoCo with mj_saveLastXML, and name that file")
+    _check_one_file(text)
     own = read_mjcf(text)
     if robot.locked:
         raise RobotError(f"joint '{next(iter(robot.locked))}' was fixed during the identification, which cannot be "
@@ -54,8 +52,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
                          f"{', '.join(own.joint_names)}, the robot has {', '.join(robot.joint_names)}")
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
-    data = text[max(text.find("<"), 0):].encode()
-    page = _MjcfPage(data, b"\r\n" if b"\r\n" in data else b"\n")
+    page = _MjcfPage.of(text)
     root = page.root()
     edits: list[Edit] = []
     bodies, joints = page.named(root, "body"), page.named(root, "joint")
@@ -72,13 +69,42 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
         edits += page.set(_of(joints, name, "joint"), {key: _text(value) for key, value in attributes.items()})
     edits += page.own_inertias(root, tell)
     edits += page.actuators(root, actuators or {}, tell)
-    return text[:max(text.find("<"), 0)] + page.edited(edits).decode()
+    return page.text_with(edits, text)
+
+
+def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
+                     actuators: Mapping[str, str] | None = None,
+                     tell: Callable[[str], object] = lambda note: None) -> str:
+    """Return an MJCF with the values of some of its joints in place; bodies, other joints and a free base stay.
+
+    Args:
+        text: the MJCF; it includes no other file.
+        values, actuators, tell: as for `mjcf_with_inertias`.
+
+    Raises:
+        RobotError: if the file does not have a joint of `values`.
+    """
+    _check_one_file(text)
+    page = _MjcfPage.of(text)
+    root = page.root()
+    joints = page.named(root, "joint")
+    edits: list[Edit] = []
+    for name, attributes in values.items():
+        edits += page.set(_of(joints, name, "joint"), {key: _text(value) for key, value in attributes.items()})
+    edits += page.actuators(root, actuators or {}, tell)
+    return page.text_with(edits, text)
+
+
+def _check_one_file(text: str) -> None:
+    if "<include" in text:
+        raise RobotError("the MJCF includes other files, so that values cannot be written into it in place",
+                         "save it as one file in MuJoCo with mj_saveLastXML, and name that file")
 
 
 def _of(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
     if name not in elements:
         raise RobotError(f"{kind} '{name}' has no name of its own in the MJCF, so that its values cannot be written in "
-                         "place", f"give every {kind} a name")
+                         "place", f"give every {kind} a name", "not-in-file")
     return elements[name]
 
 
@@ -96,6 +122,15 @@ def _text(*numbers: float) -> str:
 @dataclass(frozen=True)
 class _MjcfPage(XmlPage):
     """The bytes of an MJCF, and edits that put numbers into it."""
+
+    @classmethod
+    def of(cls, text: str) -> _MjcfPage:
+        data = text[max(text.find("<"), 0):].encode()
+        return cls(data, b"\r\n" if b"\r\n" in data else b"\n")
+
+    def text_with(self, edits: Sequence[Edit], text: str) -> str:
+        """The edited page, after what precedes it in the text of the file."""
+        return text[:max(text.find("<"), 0)] + self.edited(edits).decode()
 
     def named(self, element: XmlElement, tag: str) -> dict[str, XmlElement]:
         """Elements of <worldbody> with a name, by name, at any depth."""

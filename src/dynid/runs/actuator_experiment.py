@@ -18,6 +18,7 @@ from dynid.escape import csv_line
 from dynid.excitation import Limits, read_limits
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.files import free_paths, write_whole
+from dynid.output_fields import array_of, output_fields, record
 from dynid.progress import Tell
 from dynid.robot import Robot
 from dynid.runs.safe_motion import Safety, careful
@@ -125,6 +126,13 @@ def write_experiment(plan: ActuatorExperiment, folder: Path, force: bool = False
     return {what: str(path) for what, path in paths.items()}
 
 
+_PART = record("ExperimentPart", kind=str, gains=dict[str, float], load=Any, duration=float,
+               separates=dict[str, Any])
+_PLANNED = record("PlannedParameter", name=str, unit=str, assumed=float, standard_error=float | None)
+
+
+@output_fields(joints=list[str], rate=float, parts=array_of(_PART), parameters=array_of(_PLANNED),
+               not_identified=list[str], notes=list[str])
 def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
     """Return the experiment as plain data."""
     return {"joints": list(plan.joints), "rate": plan.rate, "parts": [

@@ -12,6 +12,7 @@ from pydantic import Field
 from dynid.actuators import ActuatorEstimate, ActuatorLog, bam_log, identify_actuators, pendulum
 from dynid.errors import DynidError
 from dynid.files import free_paths, write_json
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.quantities import finite_number
 from dynid.recording.lerobot import episode_settings
@@ -23,7 +24,8 @@ from dynid.robot import Robot
 from dynid.runs.arguments import assign, kind_of, merged
 from dynid.runs.settings import SettingsFile, moved_path, read_table
 
-FILES = {"actuators": "actuators.json", "report": "report.html"}  # in the folder of a result
+POSTERIOR = "posterior.json"  # values and covariance in the folder of a result, for `dynid export`
+FILES = {"actuators": "actuators.json", "posterior": POSTERIOR, "report": "report.html"}  # in the folder of a result
 PENDULUM = "pendulum"  # in place of a robot
 
 
@@ -114,6 +116,7 @@ class FoundActuators:
     robot: Robot
     settings: ActuatorSettings
 
+    @output_fields(ActuatorEstimate, settings=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}
@@ -125,23 +128,30 @@ def _is_bench_run(settings: ActuatorSettings) -> bool:
         Path(log).suffix.lower() == ".json" for log in settings.logs)
 
 
+def actuator_robot(settings: ActuatorSettings) -> Robot:
+    """Return the robot or pendulum of some settings."""
+    return _robot_of(settings, [bam_log(settings.logs[0])] if _is_bench_run(settings) else [])
+
+
+def _robot_of(settings: ActuatorSettings, benches: Sequence[ActuatorLog]) -> Robot:
+    if benches and benches[0].robot is not None:  # logs of BAM state their own pendulums and gains
+        return benches[0].robot
+    if settings.robot != PENDULUM:
+        return Robot.load(settings.robot)
+    unknown = [name for name in settings.pendulum if name not in ("mass", "length", "arm_mass")]
+    missing = [name for name in ("mass", "length") if name not in settings.pendulum]
+    if unknown or missing:
+        what = f"has no '{unknown[0]}'" if unknown else f"needs its {missing[0]}"
+        raise DynidError(f"the pendulum {what}", "write --pendulum mass=0.5,length=0.15, in kg and m",
+                         "wrong-pendulum")
+    return pendulum(settings.pendulum["mass"], settings.pendulum["length"], settings.pendulum.get("arm_mass", 0.0))
+
+
 def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: None, *,
                    diagnose: bool = True) -> FoundActuators:
     """Read the logs and identify the actuators."""
     benches = [bam_log(log) for log in settings.logs] if _is_bench_run(settings) else []
-    if benches:  # logs of BAM state their own pendulums and gains
-        robot = benches[0].robot
-        assert robot is not None
-    elif settings.robot == PENDULUM:
-        unknown = [name for name in settings.pendulum if name not in ("mass", "length", "arm_mass")]
-        missing = [name for name in ("mass", "length") if name not in settings.pendulum]
-        if unknown or missing:
-            what = f"has no '{unknown[0]}'" if unknown else f"needs its {missing[0]}"
-            raise DynidError(f"the pendulum {what}", "write --pendulum mass=0.5,length=0.15, in kg and m",
-                             "wrong-pendulum")
-        robot = pendulum(settings.pendulum["mass"], settings.pendulum["length"], settings.pendulum.get("arm_mass", 0.0))
-    else:
-        robot = Robot.load(settings.robot)
+    robot = _robot_of(settings, benches)
     tell("reading the logs")
     table = {"torque_free": True, **settings.log} if not {"torque", "current"} & settings.log.keys() else settings.log
     joints = {} if settings.robot != PENDULUM else {"joints": list(robot.joint_names)}
@@ -157,5 +167,8 @@ def save_actuators(found: FoundActuators, folder: str | Path, command: str = "",
     """Write the estimate and its report into a folder; gives the path of each file by what it is."""
     paths = free_paths(folder, FILES, force)
     write_json(paths["actuators"], found.to_dict())
+    if found.estimate.posterior is not None:
+        moved = found.settings.moved(Path(), Path(folder))
+        found.estimate.posterior.save(paths["posterior"], moved.model_dump(mode="json", exclude_none=True))
     write_page(ACTUATORS, ActuatorData(f"{found.robot.name}: actuators", found.estimate, command), paths["report"])
     return {what: str(path) for what, path in paths.items()}

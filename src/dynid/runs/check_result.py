@@ -15,9 +15,11 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.estimate.export import body_inertias
 from dynid.model import Model, make_terms
+from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 from dynid.regression import BaseParameters
 from dynid.robot import Robot, inertia_problems
+from dynid.runs.inspection import INERTIA_PROBLEM
 from dynid.runs.results import PARAMETERS, load
 from dynid.runs.settings import RunSettings
 
@@ -34,6 +36,9 @@ class Reason:
     violation: float
 
 
+_CERTIFICATE = record("Certificate", verified=bool, gap=float | None, error=float | None, conditions=list[Any])
+
+
 @dataclass(frozen=True, eq=False)
 class Check:
     """Result of a check. remarks: observations that are no contradiction. full: whether all parameters are known.
@@ -47,6 +52,8 @@ class Check:
     full: bool = True
     feasibility: Feasibility | None = None
 
+    @output_fields(source=str, robot=str, consistent=bool, problems=array_of(INERTIA_PROBLEM), remarks=list[str],
+                   base_possible=bool | None, base_distance=float | None, certificate=_CERTIFICATE | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         found = self.feasibility

@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
@@ -30,6 +31,7 @@ class ComparedResults:
     result_b: str
     comparison: EstimateComparison
 
+    @output_fields(EstimateComparison, result_a=str, result_b=str)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"result_a": self.result_a, "result_b": self.result_b, **self.comparison.to_dict()}

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynid.datasets.log_source import LogFacts
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate, identify
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.output_fields import map_of, output_fields, record
 from dynid.progress import Progress, Tell
 from dynid.report import ReportData
 from dynid.runs.identification import Run, judge, own_logs, simulated
@@ -19,7 +21,7 @@ from dynid.runs.loading import load_problem
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
-from dynid.validate.counted import moving_errors
+from dynid.validate.counted import Counted, MovingErrors, moving_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,15 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
     return {**shared, **settings.compare.options.get(name, {})}
 
 
+_METHOD = record("ComparedMethod", method=str, relative_error=float | None,
+                 relative_error_per_joint=list[float | None], moving=MovingErrors, validation=list[float | None],
+                 validation_moving=list[MovingErrors], simulation=list[SimulationCheck], consistent=bool | None,
+                 rank=int | None, elapsed_s=float)
+_VALUE = record("ComparedValue", value=float | None, std=float | None)
+
+
+@output_fields(robot=str, methods=map_of(_METHOD), failed=dict[str, str], parameters=map_of(map_of(_VALUE)),
+               counted=Counted, counted_text=str, logs=list[LogFacts])
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     """The comparison as the object that `--json` prints."""
     names = result.names

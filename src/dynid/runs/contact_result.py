@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from dynid.contacts import ContactLog, ExternalWrench, find_contacts, free_motion
+from dynid.contacts.contacts import Contact
 from dynid.contacts.external_wrench import PRIOR
 from dynid.contacts.observer import WAYS, Way, parameter_covariance
 from dynid.errors import DynidError, RecordingError
 from dynid.files import free_paths, write_json, write_whole
+from dynid.findings import Finding
+from dynid.output_fields import array_of, output_fields, record
 from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.report import write_page
@@ -42,6 +45,10 @@ class ContactOptions:
     trust: bool = False
 
 
+_TOUCHED_LOG = record("ContactLog", log=str, touched=bool, touched_share=float, contacts=list[Contact],
+                      findings=list[Finding])
+
+
 @dataclass(frozen=True, eq=False)
 class FoundContacts:
     """Contacts along logs, the result they were found with, and how."""
@@ -50,6 +57,10 @@ class FoundContacts:
     outside: ExternalWrench
     logs: tuple[ContactLog, ...]
 
+    @output_fields(result=str, robot=str, frame=str, axes=str, links=list[str], way=str, window_s=float,
+                   delay_s=float, prior=list[float], level=float, false_alarms_an_hour=float, free_motion_s=float,
+                   torque_std=list[float], acceleration_std=list[float], friction_std=list[float],
+                   logs=array_of(_TOUCHED_LOG))
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         outside, free = self.outside, self.outside.free

@@ -15,6 +15,7 @@ from dynid.excitation import Fourier, FourierSeries, Limits, Search, Trajectory,
 from dynid.excitation.trajectories import times
 from dynid.files import try_folder, write_whole
 from dynid.model import Model, make_terms
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
@@ -102,6 +103,7 @@ def simulate_logs(folder: Path, log: str, validation: str, tell: Tell = lambda s
     return RunSettings(robot=ROBOT, logs=(log,), validate_on=(validation,), model=ModelSettings(friction=FRICTION))
 
 
+@output_fields(comparison_facts, within_three_deviations=dict[str, float], parameter_error=dict[str, float])
 def demo_facts(found: Demo) -> dict[str, Any]:
     """Return the comparison's facts, and for each method how far its parameters are from the truth.
 

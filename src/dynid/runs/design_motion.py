@@ -30,6 +30,7 @@ from dynid.excitation.limits.limits_file import limits_of, space_notes
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.noise import NOISE_SHARE
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
 from dynid.progress import Progress, Tell
 from dynid.quantities import TORQUE_NOISE, check_quantity
@@ -369,6 +370,18 @@ def known_values(parameters: Parameters) -> Array | None:
     return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
 
 
+_EXPECTED = record("ExpectedParameter", optional=("before",), deviation=float | None, relative=float | None,
+                   unit=str, before=float | None)
+_USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
+                     used=float | None)
+_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
+_IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
+
+
+@output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
+               condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
+               rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
+               speeds=map_of(_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]], notes=list[str])
 def motion_facts(data: MotionData) -> dict[str, Any]:
     """The motion as the object that `dynid excite --json` prints."""
     found = data.excitation
@@ -392,3 +405,6 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
             {"name": one.name, "before": one.before, "after": one.after, "times": finite(one.times)}
             for one in improvements(data)]}),
         "history": [list(step) for step in found.history], "notes": list(data.notes)}
+
+
+NAMED_MOTION = record("NamedMotion", motion_facts, kind=str)  # what `dynid motion --json` prints

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.errors import DynidError, NotPossibleError
 from dynid.findings import Finding
 from dynid.model import Model
+from dynid.output_fields import output_fields
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
 from dynid.progress import Tell
@@ -134,6 +135,7 @@ class FoundGains:
     ways: tuple[DriveGains, ...]
     findings: tuple[Finding, ...] = ()
 
+    @output_fields(gains=list[DriveGains], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"gains": [one.to_dict() for one in self.ways],

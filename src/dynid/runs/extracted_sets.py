@@ -18,6 +18,7 @@ from dynid.extraction.new_motion import new_motion
 from dynid.extraction.procedure import LOSSES, Loss
 from dynid.files import free_paths, write_json
 from dynid.model import Model, make_terms
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.regression import Regression, Stacked
 from dynid.report import write_page
@@ -41,6 +42,7 @@ class ExtractedSets:
     sets: tuple[Extraction, ...]
     comparison: SetComparison
 
+    @output_fields(source=str, robot=str, sets=list[Extraction], comparison=SetComparison)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"source": self.source, "robot": self.robot.name, "sets": [one.to_dict() for one in self.sets],

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynid.errors import DynidError
 from dynid.model import Model
+from dynid.output_fields import map_of, output_fields, record
 from dynid.robot import Robot
 from dynid.runs.code_files import CodeOptions, estimate_program, model_program
 from dynid.runs.design_motion import terms_model
@@ -29,6 +30,11 @@ def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] 
     return estimate_program(estimate, options)
 
 
+_OPERATIONS = record("Operations", multiplications=int, additions=int, divisions=int, functions=int)
+
+
+@output_fields(robot=str, name=str, parameters=str, numbers=list[str], operations=map_of(_OPERATIONS),
+               files=dict[str, str])
 def code_facts(program: Program, paths: dict[str, Path]) -> dict[str, Any]:
     """The program as the object that `dynid generate --json` prints."""
     return {"robot": program.plan.model.robot.name, "name": identifier(program.name), "parameters": program.mode,

@@ -18,6 +18,7 @@ import numpy as np
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.files import try_folder
+from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
@@ -64,12 +65,18 @@ class ImprovementRound:
         """Whether every base parameter is well determined."""
         return not self.not_identified and not self.poorly_determined
 
+    @output_fields(round=int, motion=str | None, log=str | None, result=str, not_identified=list[str],
+                   poorly_determined=list[str], largest_relative_standard_errors=dict[str, float | None],
+                   relative_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"round": self.number, "motion": None if self.motion is None else str(self.motion),
                 "log": None if self.log is None else str(self.log), "result": str(self.result),
                 "not_identified": list(self.not_identified), "poorly_determined": list(self.poorly_determined),
                 "largest_relative_standard_errors": self.largest, "relative_error": self.relative_error}
+
+
+ROUNDS = record("Rounds", rounds=list[ImprovementRound])  # what `dynid excite --repeat --json` prints
 
 
 def recorder_for(words: str, robot: Robot, request: MotionRequest) -> Recorder:

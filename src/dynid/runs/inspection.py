@@ -11,6 +11,7 @@ from dynid.datasets import LogFacts
 from dynid.dynamics.following import chain_of
 from dynid.model import Model, make_terms
 from dynid.model.held import held_values
+from dynid.output_fields import array_of, output_fields, record
 from dynid.recording.log_reading import read
 from dynid.regression import BaseParameters, base_parameters
 from dynid.robot import Robot
@@ -23,6 +24,19 @@ _MASS_FIRST = ("M", "MX MY MZ", "XX XY XZ YY YZ ZZ")  # the order of Simionato's
 _COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms without which the torques make no sense
 
 
+_LIMIT_FIELDS: dict[str, Any] = dict.fromkeys(LIMITS, float | None)
+_JOINT = record("RobotJoint", name=str, kind=str, link=str, parent=str, **_LIMIT_FIELDS)
+_CLOSURE = record("RobotClosure", name=str, kind=str, first=str, second=str, equations=int, repeated=int)
+_STANDARD = record("StandardParameter", name=str, unit=str, of=str, value=float | None, seen=str)
+_BASE = record("Combination", name=str, expression=str)
+INERTIA_PROBLEM = record("InertiaProblem", link=str, kind=str, message=str, violation=float | None)
+
+
+@output_fields(robot=str, source=str, warnings=list[str], dof=int, gravity=list[float], base=str,
+               joints=array_of(_JOINT), mimic_joints=list[dict[str, Any]], closures=array_of(_CLOSURE),
+               following_joints=list[str], measured_joints=list[str], driven_joints=list[str], held_bodies=list[str],
+               locked_joints=dict[str, float], parameters=array_of(_STANDARD), base_count=int,
+               base_parameters=array_of(_BASE), inertia_problems=array_of(INERTIA_PROBLEM))
 def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = False, *, own_terms: OwnTerms = "none",
                   mass_first: bool = False, by: Literal["qr", "svd"] = "qr") -> dict[str, Any]:
     """Return a description of a robot without data, the object of `dynid inspect --json`.
@@ -64,6 +78,9 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
             for problem in inertia_problems(robot)
         ],
     }
+
+
+Inspection = record("Inspection", inspect_robot, logs=list[LogFacts])
 
 
 def inspect_logs(robot: Robot, logs: Sequence[Path], mapping: Path | None = None) -> list[dict[str, Any]]:

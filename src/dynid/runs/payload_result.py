@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.files import free_paths, write_json
+from dynid.output_fields import output_fields
 from dynid.payloads.controllers import Entry, entries
 from dynid.payloads.estimation import payload
 from dynid.payloads.result import PayloadEstimate
@@ -48,6 +49,7 @@ class FoundPayload:
     samples: tuple[Samples, ...]
     entries: tuple[Entry, ...]
 
+    @output_fields(PayloadEstimate, result=str, robot=str, controllers=dict[str, Entry])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"result": self.source, "robot": self.robot.name, **self.payload.to_dict(),

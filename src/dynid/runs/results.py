@@ -9,11 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dynid.datasets.log_source import LogFacts
 from dynid.errors import DynidError, ModelError
 from dynid.estimate import Estimate
+from dynid.estimate.choice import Choice
 from dynid.estimate.consistent_robot import consistent_robot
+from dynid.estimate.controller_fit import ControllerFit
+from dynid.estimate.cutoff_choice import CutoffChoice
+from dynid.estimate.friction_choice import FrictionChoice
+from dynid.estimate.iterations import Iteration
+from dynid.estimate.reduction import Essential
 from dynid.files import try_folder
+from dynid.findings import Note
 from dynid.model import Model
+from dynid.output_fields import array_of, map_of, output_fields, record
+from dynid.payloads.result import PayloadEstimate
 from dynid.plain import finite, plain
 from dynid.report import ReportData, write_report
 from dynid.robot.plain_urdf import plain_urdf
@@ -24,12 +34,66 @@ from dynid.runs.models import make_model
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
+from dynid.validate.breakaway import Breakaway
+from dynid.validate.conclusion import Verdict
+from dynid.validate.counted import Counted, MovingErrors
+from dynid.validate.cross_validation import CrossValidation
+from dynid.validate.cutoff_dependence import CutoffDependence
+from dynid.validate.deflection import Deflection
+from dynid.validate.hypotheses.gravity import Gravity
+from dynid.validate.physical import Physics
+from dynid.validate.reconstruction import Reconstruction
+from dynid.validate.simulation_check import SimulationCheck
+from dynid.validate.tracking import Tracking
 from dynid.version import __version__
 
 PARAMETERS, ESTIMATE, REGRESSION = "parameters.toml", "estimate.npz", "regression.npz"
 REPORT, SETTINGS, ROBOT, MJCF = "report.html", "run.toml", "robot.urdf", "robot.xml"
 
 
+PARAMETER = record("BaseParameter", value=float | None, std=float | None, textbook_std=float | None,
+                   rel_std=float | None, unit=str, expression=str, identified=bool, poorly_determined=bool)
+_CUTOFF = record("Cutoff", chosen=CutoffChoice | None, dependence=CutoffDependence | None)
+_ESSENTIAL = record("EssentialOnOthers", Essential, validation_before=list[float | None])
+_LEFT_OUT = record("LeftOutLog", log=str, reason=str, code=str | None)
+
+
+@output_fields(method=str, choice=Choice | None, robot=str, parameters=map_of(PARAMETER), identified=int,
+               poorly_determined=int, standard_parameters=dict[str, float] | None, known=dict[str, Any],
+               relative_error=float | None, relative_error_per_joint=list[float | None], counted=Counted,
+               moving=MovingErrors, equations=dict[str, Any], rank=int, condition=float | None, uncertainty=str,
+               deviation_inflation=float | None, estimate_notes=list[Note], shape=Any, consistent=bool | None)
+def _estimate_facts(run: Run) -> dict[str, Any]:
+    """The part of `facts` that describes the estimate, which parameters.toml states too."""
+    estimate, fit = run.estimate, run.estimate.diagnostics
+    return {
+        "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
+        "parameters": parameter_facts(estimate),
+        "identified": int(estimate.well_determined.sum()),
+        "poorly_determined": int(estimate.poorly_determined.sum()),
+        "standard_parameters": None if estimate.theta is None else {
+            name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
+        "known": estimate.known,
+        "relative_error": finite(fit.relative_error),
+        "relative_error_per_joint": [finite(x) if rows else None for x, rows in
+                                     zip(fit.relative_error_per_joint, fit.rows_per_joint, strict=True)],
+        "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
+        "equations": fit.get("equations", {"kind": "torque"}),
+        "rank": fit.rank, "condition": finite(fit.condition), "uncertainty": estimate.cov_type,
+        "deviation_inflation": finite(estimate.uncertainty.facts.get("deviation_inflation")),
+        "estimate_notes": [note.to_dict() for note in estimate.notes],
+        "shape": plain(estimate.diagnostics.get("shape")),
+        "consistent": estimate.diagnostics.get("consistent"),
+    }
+
+
+@output_fields(_estimate_facts, validation=list[Reconstruction], simulation=list[SimulationCheck],
+               cross_validation=CrossValidation | None, cutoff=_CUTOFF, physics=Physics | None,
+               gravity=Gravity | None, friction=FrictionChoice | None, essential=_ESSENTIAL | None,
+               iterations=list[Iteration], tracking=list[Tracking], loops=list[ControllerFit],
+               breakaway=list[Breakaway], deflection=list[Deflection], payloads=list[PayloadEstimate],
+               verdict=Verdict, logs=list[LogFacts], left_out=array_of(_LEFT_OUT), steps=list[str],
+               notes=list[str], elapsed_s=float)
 def facts(run: Run) -> dict[str, Any]:
     """Return the content of `dynid identify --json`; non-finite numbers are None."""
     estimate = run.estimate
@@ -56,30 +120,6 @@ def facts(run: Run) -> dict[str, Any]:
         "left_out": [{"log": one.source, "reason": one.reason, "code": one.code} for one in run.left_out],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
         "elapsed_s": run.seconds,
-    }
-
-
-def _estimate_facts(run: Run) -> dict[str, Any]:
-    """The part of `facts` that describes the estimate, which parameters.toml states too."""
-    estimate, fit = run.estimate, run.estimate.diagnostics
-    return {
-        "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
-        "parameters": parameter_facts(estimate),
-        "identified": int(estimate.well_determined.sum()),
-        "poorly_determined": int(estimate.poorly_determined.sum()),
-        "standard_parameters": None if estimate.theta is None else {
-            name: float(value) for name, value in zip(run.model.parameters.names, estimate.theta, strict=True)},
-        "known": estimate.known,
-        "relative_error": finite(fit.relative_error),
-        "relative_error_per_joint": [finite(x) if rows else None for x, rows in
-                                     zip(fit.relative_error_per_joint, fit.rows_per_joint, strict=True)],
-        "counted": run.reconstruction.counted.to_dict(), "moving": run.reconstruction.moving.to_dict(),
-        "equations": fit.get("equations", {"kind": "torque"}),
-        "rank": fit.rank, "condition": finite(fit.condition), "uncertainty": estimate.cov_type,
-        "deviation_inflation": finite(estimate.uncertainty.facts.get("deviation_inflation")),
-        "estimate_notes": [note.to_dict() for note in estimate.notes],
-        "shape": plain(estimate.diagnostics.get("shape")),
-        "consistent": estimate.diagnostics.get("consistent"),
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from dynid.errors import DynidError, RecordingError
-from dynid.files import read_small, toml_table
+from dynid.files import is_path, read_small, toml_table
 from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
 
@@ -343,7 +343,7 @@ class RunSettings(SettingsFile):
         def moved_files(files: str | tuple[str, ...]) -> str | tuple[str, ...]:
             return move(files) if isinstance(files, str) else tuple(map(move, files))
 
-        is_file = os.path.exists(origin / self.robot) or os.sep in self.robot or "." in self.robot
+        is_file = is_path(origin, self.robot)
         model = self.model if self.model.python is None else self.model.model_copy(
             update={"python": move(self.model.python)})
         return self.model_copy(update={"robot": move(self.robot) if is_file else self.robot, "logs": each(self.logs),

@@ -1,9 +1,9 @@
-"""An earlier result as files for a simulator, and models drawn from its posterior."""
+"""An earlier result of `dynid identify` or `dynid actuators` as files for a simulator, and models drawn from its
+posterior."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,38 +15,21 @@ from dynid.estimate.draws.table import save_draws
 from dynid.estimate.draws.torque_spread import TorqueSpread
 from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export
 from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for
-from dynid.estimate.simulators.python_configs import IsaacFriction
-from dynid.files import read_small, toml_table, try_folder
+from dynid.files import try_folder
 from dynid.model import Model
+from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
+from dynid.runs.actuator_files import DrawnActuators, draw_actuators, export_actuators, is_of_actuators
+from dynid.runs.export_options import TABLES, ExportOptions, drive_tables, source_file
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 from dynid.runs.settings import RunSettings
 
-TABLES = ("draws.npz", "draws.csv")
-
-
-@dataclass(frozen=True)
-class ExportOptions:
-    """How a result is exported.
-
-    Attributes:
-        target: one of `dynid.estimate.simulators.exports.TARGETS`, or empty for tables of draws alone.
-        drives: TOML file with a table per joint, or None.
-        source: URDF or MJCF to write into, or None for the one of the result.
-        with_payload: add the payload to the link that carries it.
-        isaaclab_friction: "torque" or "coefficient".
-    """
-
-    target: str = ""
-    drives: Path | None = None
-    source: Path | None = None
-    with_payload: bool = False
-    isaaclab_friction: IsaacFriction = "torque"
+_SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +46,14 @@ class DrawnFiles:
     spread: TorqueSpread | None
     paths: tuple[Path, ...]
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How the draws were made, and whether their torques scatter as stated."""
+        return (*self.draws.sentences, "The spread of torques was not checked: the result has no regression of these "
+                "parameters." if self.spread is None else self.spread.sentence)
+
+    @output_fields(draws=int, seed=int, spread=float, consistent_as_drawn=int, kept_base=int, moment_rounds=int,
+                   torque_spread=_SPREAD | None, files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         found = self.draws
@@ -89,19 +80,25 @@ def export_result(folder: str | Path, output: Path, options: ExportOptions, *, t
     Friction that the target cannot represent is approximated along the logs of the result where these can be read.
     """
     tell("reading the result")
+    if is_of_actuators(folder):
+        return export_actuators(folder, output, options)
     estimate, settings = load(folder, trust=trust)
-    drives = _drives(options.drives)
+    drives = drive_tables(options.drives)
     samples, notes = _samples(estimate, settings, options, tell)
     tell("writing")
-    found = export(estimate, output, options.target, samples=samples, drives=drives, source=_source(options, settings),
-                   with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction)
+    found = export(estimate, output, options.target, samples=samples, drives=drives,
+                   source=source_file(options, settings.robot), with_payload=options.with_payload,
+                   isaaclab_friction=options.isaaclab_friction)
     return replace(found, notes=(*found.notes, *notes))
 
 
 def draw_result(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions, *,
-                spread: float | None = None, trust: bool = False, tell: Tell = lambda sentence: None) -> DrawnFiles:
+                spread: float | None = None, trust: bool = False, tell: Tell = lambda sentence: None
+                ) -> DrawnFiles | DrawnActuators:
     """Write models drawn from the posterior of a result into a folder: two tables, and with a target one file each."""
     tell("reading the result")
+    if is_of_actuators(folder):
+        return draw_actuators(folder, output, count, seed, options, spread, tell)
     estimate, settings = load(folder, trust=trust)
     try_folder(output)
     tell(f"drawing {count} models")
@@ -112,20 +109,13 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     for path in paths:
         save_draws(draws, path, motion)
     if options.target:
-        drives, source, width = _drives(options.drives), _source(options, settings), len(str(count))
+        drives, source, width = drive_tables(options.drives), source_file(options, settings.robot), len(str(count))
         for k, one in enumerate(draws):
             tell(f"writing model {k + 1} of {count}")
             path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
             paths += export(one, path, options.target, samples=samples, drives=drives, source=source,
                             with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
     return DrawnFiles(draws, _spread(Path(folder), estimate, draws), tuple(paths))
-
-
-def _source(options: ExportOptions, settings: RunSettings) -> Path | None:
-    """The file to write into: the one that is named, or the MJCF of the result for a target that is MJCF."""
-    robot = Path(settings.robot)
-    is_mjcf = options.target in ("mjcf", "mjlab") and robot.suffix in (".xml", ".mjcf") and robot.is_file()
-    return options.source or (robot if is_mjcf else None)
 
 
 def _spread(folder: Path, estimate: Estimate, draws: Draws) -> TorqueSpread | None:
@@ -150,20 +140,3 @@ def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, 
     except (DynidError, OSError) as problem:
         return (), (f"friction is approximated at random states within the joint limits, because the logs of the "
                     f"result cannot be read ({problem})",)
-
-
-def _drives(path: Path | None) -> Mapping[str, Any]:
-    """Drives by joint from a TOML file."""
-    if path is None:
-        return {}
-    try:
-        table = toml_table(read_small(path).decode("utf-8"))
-    except OSError as problem:
-        raise DynidError(f"{path} cannot be read: {problem.strerror or problem}", code="unreadable-drives") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise DynidError(f"{path} is not TOML: {problem}", code="unreadable-drives") from None
-    for joint, values in table.items():
-        if not isinstance(values, dict):
-            raise DynidError(f"{path}: '{joint}' is not a table of values, such as [{joint}] with stiffness = 100.0",
-                             code="unreadable-drives")
-    return table

@@ -10,6 +10,7 @@ from typing import Any
 from dynid.datasets import LogFacts
 from dynid.estimate import Estimate
 from dynid.findings import Finding
+from dynid.output_fields import output_fields
 from dynid.progress import Tell
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
@@ -41,6 +42,8 @@ class ValidatedResult:
         """Findings on excluded logs, and on those predicted no better than without a model."""
         return (*self.left_out, *(finding for fit in self.fits for finding in negative_r2(fit)))
 
+    @output_fields(result=str, method=str, robot=str, validation=list[Reconstruction],
+                   simulation=list[SimulationCheck], logs=list[LogFacts], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,

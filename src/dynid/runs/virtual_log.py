@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
 from dynid.model import FlexibleModel, Model
+from dynid.output_fields import map_of, output_fields, record
 from dynid.payloads.frames import mounting_frame
 from dynid.quantities import BANDWIDTH, DAMPING, RATE, check_quantity, check_samples
 from dynid.recording import Recording
@@ -173,6 +174,11 @@ def log_writer(path: str | Path) -> Any:
     return writer
 
 
+_JOINT = record("SimulatedJoint", tracking_rms=float, torque_rms=float, torque_peak=float)
+
+
+@output_fields(robot=str, controller=str, seed=int, rows=int, rate=float, duration=float, joints=map_of(_JOINT),
+               truth=dict[str, float], notes=list[str])
 def log_facts(found: VirtualLog) -> dict[str, Any]:
     """The log as the object that `dynid simulate --json` prints."""
     log = found.recording

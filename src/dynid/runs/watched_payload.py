@@ -8,6 +8,8 @@ from typing import Any
 
 from dynid.errors import DynidError
 from dynid.online import FeedOptions
+from dynid.online.events import StreamEvent
+from dynid.output_fields import output_fields
 from dynid.payloads import LivePayload, PayloadEstimate
 from dynid.plain import finite
 from dynid.recording.mapping import per_joint
@@ -27,6 +29,8 @@ class PayloadLook:
     live: LivePayload
     payload: PayloadEstimate | None
 
+    @output_fields(frame=str, t=float | None, samples=int, left_out=int, delay_s=float | None, rate=float | None,
+                   cutoff=float | None, restarts=list[Any], events=list[StreamEvent], payload=PayloadEstimate | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         rate, cutoff = self.live.filter

@@ -14,14 +14,16 @@ from numpy.typing import ArrayLike
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
+from dynid.online.events import StreamEvent
 from dynid.online.record import Record
 from dynid.online.sources import Block, Losses, datagrams, growing, replayed, standard_input
+from dynid.output_fields import map_of, output_fields
 from dynid.plain import finite
 from dynid.robot import Robot
 from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
-from dynid.runs.results import parameter_facts
+from dynid.runs.results import PARAMETER, parameter_facts
 from dynid.runs.settings import RunSettings
 from dynid.runs.stream_page import write_stream_page
 
@@ -165,6 +167,9 @@ def look_at(online: Online) -> Look:
     return Look(online.last_stamp, online, estimate, np.sqrt((last ** 2).sum(axis=0) / counted))
 
 
+@output_fields(optional=("udp",), method=str, samples=int, left_out=int, t=float | None, delay_s=float | None,
+               rate=float | None, cutoff=float | None, restarts=list[Any], events=list[StreamEvent],
+               verdict=dict[str, str], parameters=map_of(PARAMETER), relative_error=float | None, udp=Losses)
 def look_facts(look: Look) -> dict[str, Any]:
     """A look in plain data for JSON."""
     online, estimate = look.online, look.estimate

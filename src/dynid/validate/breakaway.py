@@ -12,6 +12,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate
 from dynid.kernel_store import njit
 from dynid.model import complete
+from dynid.output_fields import output_fields
 from dynid.recording import Recording, Samples
 from dynid.signals import at_times
 from dynid.validate.friction_shape import friction_at, velocity_friction
@@ -33,6 +34,7 @@ class Breakaway:
     above: float
     starts: int
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)

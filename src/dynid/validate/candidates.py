@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression.correlation import autocovariance
 from dynid.validate.sampled_rows import SampledRows
+from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed
 
 _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave over, below which the model has it
-# What is left after the best candidate over what is left after another, from which they cannot be told.
-INDISTINGUISHABLE_RATIO = 0.9
-_SAME_EXPLANATION = 0.97  # the same, from which the simpler one is taken
 
 
 @dataclass(frozen=True)
@@ -134,6 +133,7 @@ class CandidateFit:
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
 
+    @output_fields(own_fields=True, seen=str, hint=str)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 
@@ -204,7 +204,7 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
     order, least = [*CANDIDATES], 1.0 - found[0].of_own
     alike = [f for f in found
              if f.of_own > 0.5 * found[0].of_own and least >= INDISTINGUISHABLE_RATIO * (1.0 - f.of_own)]
-    best = min((f for f in alike if least >= _SAME_EXPLANATION * (1.0 - f.of_own)), default=found[0],
+    best = min((f for f in alike if least >= SAME_EXPLANATION * (1.0 - f.of_own)), default=found[0],
                key=lambda f: order.index(f.candidate))
     rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))

@@ -12,6 +12,7 @@ from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
 from dynid.model import Model
+from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression
@@ -95,6 +96,8 @@ class EstimateComparison:
             f"{name} {rms:.3g}" for name, rms in zip(one.joints, one.rms, strict=True)) for one in self.torques]
         return "\n".join(lines)
 
+    @output_fields(own_fields=True, torques=list[TorqueDifference], predictions=list[dict[str, Reconstruction]],
+                   different=list[str], rms_apart=float | None)
     def to_dict(self) -> dict[str, Any]:
         kept = {key: value for key, value in vars(self).items() if key not in ("predictions", "torques")}
         return plain(kept | {"torques": [vars(one) for one in self.torques],

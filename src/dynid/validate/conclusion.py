@@ -14,6 +14,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
 from dynid.model import complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.validate.cross_validation import CrossValidation
@@ -97,6 +98,8 @@ class Verdict:
         return html_tables.card(self.headline, html_tables.listed(urgent),
                                 html_tables.listed(others, folded=f"{len(others)} more"))
 
+    @output_fields(headline=str, summary=Summary, good=bool, findings=list[Finding], tests=ResidualTests | None,
+                   excitation=DataExcitation | None, gains=list[Gain], refit=Refit | None, hypotheses=list[Weighed])
     def to_dict(self) -> dict[str, Any]:
         return plain({"headline": self.headline, "summary": self.summary.to_dict(),
                       "good": self.good, "findings": self.findings, "tests": self.tests,

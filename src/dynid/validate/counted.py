@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate
+from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.recording.decimate import low_passed, reach
@@ -40,6 +41,7 @@ class Counted:
         filtered = f"low-passed at {span(low, 'Hz')}" if low else "as measured"
         return f"{self.equations:,} of {self.of:,} equations, torques {filtered}"
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 
@@ -71,6 +73,8 @@ class MovingErrors:
         low, raw = self.total.low_passed, self.total.raw
         return "" if low is None or raw is None else f"all moving rows {low:.2g} %, raw {raw:.2g} %"
 
+    @output_fields(rows=int, low_passed=float | None, raw=float | None, low_passed_per_joint=list[float | None],
+                   raw_per_joint=list[float | None])
     def to_dict(self) -> dict[str, Any]:
         return {"rows": self.total.rows, "low_passed": self.total.low_passed, "raw": self.total.raw,
                 "low_passed_per_joint": [one.low_passed for one in self.joints],

@@ -19,6 +19,7 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.block_cross_validation import block_errors, cross_validate_blocks, fit_without
 from dynid.estimate.choice import AUTO
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression import Regression
 
@@ -32,6 +33,7 @@ class LogError:
     from_others: float
     from_itself: float
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 
@@ -64,6 +66,7 @@ class CrossValidation:
     ratio: float | None
     logs: tuple[LogError, ...] = ()
 
+    @output_fields(own_fields=True, without=("values",), worst=int, logs=list[LogError])
     def to_dict(self) -> dict[str, Any]:
         facts = {key: value for key, value in vars(self).items() if key not in ("values", "logs")}
         return plain(facts | {"worst": self.worst}) | {"logs": [one.to_dict() for one in self.logs]}

@@ -15,11 +15,16 @@ from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.problem import find_method
+from dynid.output_fields import map_of, output_fields, record
 from dynid.plain import plain
 from dynid.regression import Regression
 
 _SIDES = (0.5, 2.0)
 _FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
+
+
+_CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[float | None],
+                  percent=list[float | None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,8 @@ class CutoffDependence:
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * (self.at - self.values) / np.where(size > 0, size, 1.0), 0.0)
 
+    @output_fields(method=str, cutoff=float | None, others=list[float | None], torque_change=list[float | None],
+                   relative_error=float | None, refused=list[bool], parameters=map_of(_CHANGES))
     def to_dict(self) -> dict[str, Any]:
         moves = {name: plain({"values": self.at[:, i], "deviations": self.deviations[:, i],
                               "percent": self.percent[:, i]})

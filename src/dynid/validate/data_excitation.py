@@ -18,6 +18,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.findings import Note
+from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
@@ -49,6 +50,7 @@ class Remedy:
     share: float
     advice: Note
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 
@@ -80,6 +82,7 @@ class ExcitedParameter:
     remedy: Remedy | None
     sentence: str
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 
@@ -100,6 +103,7 @@ class DataExcitation:
     def sentences(self) -> tuple[str, ...]:
         return tuple(p.sentence for p in self.missing)
 
+    @output_fields(parameters=list[ExcitedParameter], motions=list[JointMotion], sentences=list[str])
     def to_dict(self) -> dict[str, Any]:
         return {"parameters": [p.to_dict() for p in self.parameters], "motions": [m.to_dict() for m in self.motions],
                 "sentences": list(self.sentences)}

@@ -18,6 +18,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate
 from dynid.model import FlexibleModel
+from dynid.output_fields import output_fields, record
 from dynid.plain import finite
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import filtered_again
@@ -28,6 +29,9 @@ _SLOW_DEFLECTION = 0.05  # share of the fastest bending below which it has no cl
 MIN_DEFLECTION_ROWS = 50  # rows
 
 Origin = Literal["sensor", "model"]
+
+
+_MEASURED = record("DeflectionValue", value=float | None, std=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,8 @@ class Deflection:
     hysteresis: tuple[float, float]
     skew: tuple[float, float] | None = None
 
+    @output_fields(joint=str, origin=str, rows=int, largest_bend=float | None, stiffness=_MEASURED | None,
+                   damping=_MEASURED | None, hysteresis=_MEASURED | None, skew=_MEASURED | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         found: dict[str, Any] = {"joint": self.joint, "origin": self.origin, "rows": len(self.bend),

@@ -11,12 +11,17 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.model import Model
+from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.validate.physical import WrenchComparison, wrench_comparison
 
 if TYPE_CHECKING:
     from dynid.extraction import Extraction
     from dynid.extraction.extraction import Reason
+
+
+_COMPARED_SET = record("ComparedSet", reason=str, torque_error=float | None, forces_apart=list[float])
+_REASON = record("ComparedReason", sets=list[str], largest_force_apart=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,7 @@ class SetComparison:
             found.setdefault(one.reason, []).append(one.name)
         return found
 
+    @output_fields(reference=str, sets=map_of(_COMPARED_SET), by_reason=map_of(_REASON))
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"reference": self.reference,

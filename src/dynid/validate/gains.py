@@ -21,16 +21,15 @@ from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.model import CompleteModel, complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
+from dynid.validate.thresholds import GAIN_KNOWN, NOMINAL_EXPLAINS, NOMINAL_GRAVITY
 
 _GAUSS_NEWTON_STEPS = 12  # of Gauss-Newton; it takes four or five
-_MIN_NOMINAL_SHARE = 0.8  # share of the torque that the nominal model has to explain to be believed
-_BY_GRAVITY = 0.1  # and share that only its gravity explains
 _NOMINAL_ROWS = 2000  # recorded rows that the nominal model is held against
-_KNOWN_GAIN_STD = 0.1  # deviation of a gain up to which it counts as known
 _MIN_GAIN_SHARE = 1e-6  # share of the scaled torque that no parameter imitates, below which the gain cannot be known
 
 
@@ -55,9 +54,10 @@ class Gain:
     @property
     def by_nominal(self) -> float | None:
         """Gain by the nominal model's gravity, where that explains the torque; else None."""
-        reliable = (self.nominal_share or 0.0) > _MIN_NOMINAL_SHARE and (self.gravity or 0.0) > _BY_GRAVITY
+        reliable = (self.nominal_share or 0.0) > NOMINAL_EXPLAINS and (self.gravity or 0.0) > NOMINAL_GRAVITY
         return self.nominal if reliable else None
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 
@@ -71,7 +71,7 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
 
     def one(j: int) -> Gain:
         gain, std, improvement = _against_others(regression, weights, j)
-        if std is None or std * inflation > _KNOWN_GAIN_STD:
+        if std is None or std * inflation > GAIN_KNOWN:
             gain, std, improvement = None, None, 0.0
         return Gain(regression.joints[j], gain, None if std is None else std * inflation, improvement, *nominal[j])
 

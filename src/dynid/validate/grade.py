@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.findings import Finding
+from dynid.output_fields import output_fields
 from dynid.plain import finite
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.data_excitation import DataExcitation
@@ -106,6 +107,8 @@ class Summary:
     def text(self) -> str:
         return " ".join(self.lines)
 
+    @output_fields(grade=str, reasons=list[str], unseen_error=float | None, unseen=str, well_determined=int,
+                   parameters=int, missing=int, lines=list[str])
     def to_dict(self) -> dict[str, Any]:
         return {"grade": self.grade, "reasons": list(self.reasons), "unseen_error": finite(self.error),
                 "unseen": self.unseen, "well_determined": self.well_determined, "parameters": self.parameters,

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.recording.preparation.selection import AT_REST
@@ -153,6 +154,7 @@ class JointMotion:
         unit = f" {self.unit}{per}" if self.unit else ""
         return f"{used:.2g}{unit}" if limit is None else f"{used:.2g} of {limit:.3g}{unit}"
 
+    @output_fields(own_fields=True, moves=bool)
     def to_dict(self) -> dict[str, Any]:
         return {**plain(vars(self)), "moves": self.moves}
 

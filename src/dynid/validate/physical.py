@@ -13,7 +13,9 @@ from dynid import dynamics
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
+from dynid.findings import VIOLATION
 from dynid.model import LinearModel, Model, least_inertia
+from dynid.output_fields import array_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.inertia import pseudo_inertia, to_central
@@ -241,12 +243,19 @@ class LinkPhysics:
     thickness: float
     violations: tuple[Violation, ...]
 
+    @output_fields(name=str, mass=float, file_mass=float | None, centre=list[float] | None,
+                   moments=list[float] | None, thickness=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
                 "centre": None if self.centre is None else self.centre.tolist(),
                 "moments": None if self.moments is None else self.moments.tolist(),
                 "thickness": self.thickness if np.isfinite(self.thickness) else None}
+
+
+_FALL = record("FreeFall", stable=bool, seconds=float, energy_growth=float | None, energy_in_play=float | None,
+               sentence=str)
+_FORCES = record("LargestForces", joint=str, file=float | None, identified=float | None, difference=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +299,8 @@ class Physics:
         return tuple({"joint": name, "file": float(file[j]), "identified": float(identified[j]),
                       "difference": float(apart[j])} for j, name in enumerate(self.forces.joints))
 
+    @output_fields(possible=bool, violations=array_of(VIOLATION), links=list[LinkPhysics],
+                   positive_inertia_share=float | None, postures=int, free_fall=_FALL | None, forces=array_of(_FORCES))
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         fall = self.fall

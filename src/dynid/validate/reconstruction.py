@@ -15,6 +15,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import complete
+from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Equations, Piece, Rows
@@ -49,6 +50,7 @@ class TorqueFit:
     def fitness(self) -> float | None:
         return None if self.r2 is None else 100.0 * (1.0 - math.sqrt(max(1.0 - self.r2, 0.0)))
 
+    @output_fields(own_fields=True, fitness=float | None)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "fitness": self.fitness})
 
@@ -116,6 +118,8 @@ class Reconstruction:
         """What the errors count, and the error over all moving rows, in a few words."""
         return "; ".join(words for words in (self.counted.text, self.moving.text) if words)
 
+    @output_fields(TorqueFit, without=("name",), source=str, method=str, relative_error_per_joint=list[float | None],
+                   counted=Counted, moving=MovingErrors, joints=list[TorqueFit])
     def to_dict(self) -> dict[str, Any]:
         total = {key: value for key, value in self.total.to_dict().items() if key != "name"}
         return {"source": self.source, "method": self.estimate.method, **total,

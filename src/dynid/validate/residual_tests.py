@@ -18,6 +18,7 @@ from dynid.arrays import Array
 from dynid.estimate.motion_errors import noise_torques
 from dynid.findings import Note
 from dynid.model import complete
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression.correlation import autocovariance
@@ -29,20 +30,22 @@ from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
+from dynid.validate.thresholds import (
+    CERTAIN_STRENGTH,
+    COLOURED_SHARE,
+    PATTERN_BLOCKS,
+    PATTERN_OF_OWN,
+    PATTERN_SHARE,
+    PATTERN_STRENGTH,
+    PATTERN_TORQUE,
+    WHITENESS_LEVEL,
+)
 from dynid.validate.words import joint_label, sentence
 
 Shape = Literal["normal", "outliers", "two-humps"]
 
 _PORTMANTEAU_LAGS = 20  # of the portmanteau statistic
 _ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
-_WHITENESS_LEVEL = 1e-3  # probability below which whiteness is refused
-COLOURED = 0.5  # predictable share above which a residual counts as coloured; half of it is then not noise
-_MIN_EXPLAINED = 0.2  # share of the residual a candidate has to explain to be named
-_NEARLY_ALL = 0.8  # share of what the joint's own equations leave that names it as well
-_STRENGTH = 12.0  # and its F statistic
-_RELEVANT = 0.02  # and its torque, as a share of the joint's; half of that where its F statistic is beyond
-_CERTAIN = 1000.0
-_AGREED = 0.7  # and the share of the blocks of time left out that it explains
 MAX_LAGS_KEPT = 200  # lags kept for plots
 
 
@@ -68,6 +71,7 @@ class Whiteness:
     predictable: float
     coloured: bool
 
+    @output_fields(own_fields=True, without=("lags", "autocorrelation"))
     def to_dict(self) -> dict[str, Any]:
         """Without the autocorrelations, which are for plots."""
         return plain({key: value for key, value in vars(self).items() if key not in ("lags", "autocorrelation")})
@@ -95,6 +99,7 @@ class Normality:
             return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
 
+    @output_fields(own_fields=True, hint=str)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "hint": self.hint})
 
@@ -132,6 +137,7 @@ class JointTests:
                              sentence(f"{who}'s residual has {self.normality.hint}")))
         return tuple(said)
 
+    @output_fields(own_fields=True, follows=list[CandidateFit], notes=list[Note])
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "follows": self.follows[:3], "notes": self.notes})
 
@@ -147,12 +153,13 @@ class ResidualTests:
     def notes(self) -> tuple[Note, ...]:
         return tuple(note for joint in self.joints for note in joint.notes)
 
+    @output_fields(joints=list[JointTests])
     def to_dict(self) -> dict[str, Any]:
         return {"joints": [joint.to_dict() for joint in self.joints]}
 
 
-def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = _WHITENESS_LEVEL,
-                   coloured: float = COLOURED) -> ResidualTests:
+def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_LAGS, unlikely: float = WHITENESS_LEVEL,
+                   coloured: float = COLOURED_SHARE) -> ResidualTests:
     """Test the residuals for whiteness, normality and known causes.
 
     `lags` is the number of lags of the portmanteau statistic. A residual is called autocorrelated if the probability of
@@ -201,12 +208,13 @@ def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) 
 def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     """Whether a candidate explains enough of a joint's residual, or nearly all that its own equations leave, and enough
     of its torque (RMS), to be named; a delay of at most `held` seconds has to explain more of the torque."""
-    certain = fit.strength > _CERTAIN
-    relevant = _RELEVANT * (0.5 if certain else 1.0)
+    certain = fit.strength > CERTAIN_STRENGTH
+    relevant = PATTERN_TORQUE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
         relevant *= worth_of_delay(fit.coefficient or 0.0, held)
-    followed = fit.left_out > _MIN_EXPLAINED or (certain and fit.of_own > _NEARLY_ALL)
-    return followed and fit.strength > _STRENGTH and fit.torque > relevant * torque and fit.blocks >= _AGREED
+    followed = fit.left_out > PATTERN_SHARE or (certain and fit.of_own > PATTERN_OF_OWN)
+    is_strong = fit.strength > PATTERN_STRENGTH and fit.blocks >= PATTERN_BLOCKS
+    return followed and is_strong and fit.torque > relevant * torque
 
 
 def filter_memory(samples: Samples) -> int:
@@ -237,8 +245,8 @@ def whiteness(
     j: int,
     step: int,
     lags: int = _PORTMANTEAU_LAGS,
-    unlikely: float = _WHITENESS_LEVEL,
-    coloured: float = COLOURED,
+    unlikely: float = WHITENESS_LEVEL,
+    coloured: float = COLOURED_SHARE,
 ) -> Whiteness | None:
     """Whiteness of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
     longest = max(len(part.t) for part in series)

@@ -7,10 +7,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate.robust import tukey
 from dynid.validate.sampled_rows import SampledRows
+from dynid.validate.thresholds import ROBUST_BLOCKS_SHARE, ROBUST_GAIN
 
 _ROBUST_BLOCKS = 10  # of time, even ones predicted from odd ones and the other way round
-_MIN_ROBUST_GAIN = 0.01  # share by which the typical residual has to shrink
-MIN_BETTER_SHARE = 0.7  # share of the stretches in which it has to
 _REWEIGHTING_STEPS = 12  # of reweighting
 OUTLIER_DEVIATIONS = 4.0  # robust deviations of an outlier
 _REVERSAL_SPEED = 0.2  # of the joint's top speed: outliers whose median is slower are reversals
@@ -42,8 +41,8 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
             rest = [float(np.median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
             if rest[0] > 0:
                 ratios.append(rest[1] / rest[0])
-    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= MIN_BETTER_SHARE \
-        and float(np.median(ratios)) < 1.0 - _MIN_ROBUST_GAIN
+    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= ROBUST_BLOCKS_SHARE \
+        and float(np.median(ratios)) < 1.0 - ROBUST_GAIN
 
 
 def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:

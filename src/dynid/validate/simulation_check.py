@@ -13,12 +13,12 @@ from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.findings import Note
 from dynid.model import complete, least_inertia
+from dynid.output_fields import output_fields
 from dynid.plain import finite, plain
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
-from dynid.simulation.plant import can_compile
 from dynid.validate.words import joint_label
 
 if TYPE_CHECKING:
@@ -108,6 +108,11 @@ class SimulationCheck:
     reason: Note | None = None
     notes: tuple[Note, ...] = ()
 
+    @output_fields(source=str, mode=str, horizon=float | None, windows=int, windows_possible=int | None,
+                   reached=float, reason=Note | None, notes=list[Note], position_error=float | None,
+                   position_error_per_joint=list[float | None] | None,
+                   position_rms_per_joint=list[float | None] | None, torque_error=float | None,
+                   torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the same keys whether it could be simulated or not."""
         log, feedback = self.log, self.mode == "closed-loop"
@@ -133,6 +138,8 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     Each of `logs` is the samples of a log and its recording, or None. A log that cannot be simulated is reported, not
     raised. Of a long log, as many windows are simulated as take about half a second.
     """
+    from dynid.simulation.plant import can_compile
+
     steps = _MAX_STEPS if can_compile(estimate.model) else _INTERPRETED
     found = []
     for parts, recording in logs:

@@ -1,8 +1,11 @@
-"""The thresholds of the verdict: name, value, unit, and what each decides.
+"""The thresholds of the verdict in one table: name, value, unit, what each decides, and why it has this value.
 
-Values were chosen on simulated machines with seed 3 of the robots that `reproductions/_faulty_machines.py` lists as
-chosen on, and with the open real logs in view: no real machine was kept apart for judging them. The table is not
-complete: the residual tests, the nominal model's and some smaller modules have thresholds of their own.
+A threshold decides whether something is stated; sizes, tolerances of algorithms and what a page shows are in the
+modules that use them. Where no reason is given, the value was chosen on simulated machines with seed 3 of the robots
+that `reproductions/_faulty_machines.py` lists as chosen on, and with the open real logs in view: no real machine was
+kept apart for judging them. `dynid reproduce verdict-thresholds` states what half and twice of each changes.
+
+"Share" is a number between 0 and 1. A share of a torque is one of root mean squares, of a misfit one of squares.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ UNRELATED_SHARE = 0.25  # share of a torque's variation that the model leaves on
 #                         and motion do not belong together
 DELAYED_JOINTS = 0.5  # share of the moving joints whose torques have to be late for the log to be: they share a bus,
 #                       and what one joint's term for a delay takes up is friction
+SAME_DELAY = 2.0  # times: ratio of the delays of two joints up to which they are one delay of the log
 DELAY_STANDARD_ERRORS = 4.0  # of a delay from zero, from which it is reported
 
 # -- signals -----------------------------------------------------------------------------------------------
@@ -63,3 +67,97 @@ MIXED_JOINT = 0.04  # share of a joint's torque that its own equations leave whe
 TORQUE_WORTH = 0.007  # share of some joint's torque that the best hypothesis has to explain
 DELAY_WORTH = 0.02  # the same for a delay: what a filter leaves of friction at reversals looks like a small one
 GRAVITY_TURNED = 5.0  # degrees that gravity has to be off
+
+# -- motion and signals ------------------------------------------------------------------------------------
+DEGREES_LIMIT_RATIO = 3.0  # times the limit of a joint that its positions reach where they look like degrees
+LIMIT_SLACK = 0.05  # rad or m beyond a limit that are not reported: limits of files are rounded
+TOO_FAST_RATIO = 1.5  # times the speed limit that a joint has to reach to be reported
+SATURATED_SHARE = 0.002  # share of a log's rows at a torque limit from which they are reported
+REPEATED_SHARE = 0.4  # share of rows that repeat the row before; every row twice makes a half, a real log has 0.235
+CLOCK_OFF = 0.05  # from one: factor between measured and differentiated velocity from which the clock is wrong
+CLOCK_CORRELATION = 0.95  # correlation of the two from which that factor counts
+
+# -- amount of data ----------------------------------------------------------------------------------------
+MIN_EQUATIONS = 5.0  # equations for each base parameter, below which a log is too short
+MIN_INDEPENDENT = 2.0  # the same, counted in independent equations
+MAX_CONDITION = 200.0  # condition number of the scaled columns; good trajectories reach 20 to 50
+
+# -- residuals: a pattern is reported where all of these hold ------------------------------------------------
+PATTERN_SHARE = 0.2  # share of the residual's power that it explains on blocks left out, or
+PATTERN_OF_OWN = 0.8  # share of what the joint's own equations leave
+PATTERN_STRENGTH = 12.0  # its F statistic
+PATTERN_TORQUE = 0.02  # its share of the joint's torque; half of that from the next F statistic on
+CERTAIN_STRENGTH = 1000.0  # F statistic
+PATTERN_BLOCKS = 0.7  # share of the blocks of time left out that it explains
+INDISTINGUISHABLE_RATIO = 0.9  # what the best pattern leaves over what another leaves: from here both are named
+SAME_EXPLANATION = 0.97  # the same, from which the simpler one stands first
+WHITENESS_LEVEL = 1e-3  # probability below which a residual is not white
+COLOURED_SHARE = 0.5  # share of a residual that its past predicts, from which it is autocorrelated
+MATERIAL_RESIDUAL = 0.03  # share of a joint's torque from which the shape of a residual is reported
+ROBUST_GAIN = 0.01  # share by which a robust fit has to shrink the typical residual for outliers to be reported
+ROBUST_BLOCKS_SHARE = 0.7  # share of the blocks in which it has to
+LOW_R2 = 0.8  # share of the variance of a torque that the model has to explain
+SECOND_FAULT_TORQUE = 0.05  # share of a joint's torque that a pattern has to be beside a cause found before
+
+# -- values --------------------------------------------------------------------------------------------------
+NEGATIVE_STANDARD_ERRORS = 2.0  # standard errors below zero from which a value is negative
+NEGATIVE_FALSE_ALARM = 0.01  # probability that noise puts one of all values as far below zero
+NEGLIGIBLE_TORQUE = 0.02  # share of a joint's torque up to which the sign of what makes it does not matter
+DRIVING_STANDARD_ERRORS = 3.0  # standard errors that an offset has to be above dry friction
+LARGE_OFFSET = 0.6  # share of a joint's torque from which an offset is large
+OFFSET_STANDARD_ERRORS = 3.0  # standard errors that it has to be above that
+KNOWN_FALSE_ALARM = 1e-3  # probability that noise makes a known value look as wrong
+PRICE_RATIO = 1.5  # times the unconstrained error from which consistency has a large price, and
+PRICE_PERCENT = 2.0  # percent of the torques above it
+PRICE_STANDARD_ERRORS = 3.0  # standard errors from zero from which the sign of a value counts
+TERM_GAIN = 0.5  # percent of a joint's error that a friction term has to take in cross-validation
+TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
+
+# -- cut-off -------------------------------------------------------------------------------------------------
+CUTOFF_OF_ERROR = 0.5  # share of the fit's error that predictions have to change by at another cut-off, and
+CUTOFF_OF_TORQUE = 1.0  # percent of the torques
+CUTOFF_KNOWN = 30.0  # percent: relative standard error up to which the change of a parameter counts
+CUTOFF_STANDARD_ERRORS = 4.0  # combined standard errors that it has to change by, and
+CUTOFF_PERCENT = 20.0  # percent of its value
+
+# -- other logs and blocks of time ---------------------------------------------------------------------------
+WORSE_RATIO = 2.0  # times the error on the fitted log from which another log is predicted worse
+SLOPE_CHANGE = 0.1  # change of measured over predicted torque from which a joint's torque has another scale
+SCALE_LEAVES = 0.5  # share of the misfit that another scale leaves at most where it is the cause
+ODD_BLOCK_RATIO = 3.0  # times the error of the median block from which a block is unusual, and
+ODD_BLOCK_PERCENT = 2.0  # percent of the torques above it
+NOT_CONSTANT_RATIO = 3.0  # times the standard errors that parameters vary between blocks
+
+# -- signs and columns ---------------------------------------------------------------------------------------
+SIGN_STANDARD_ERRORS = 4.0  # standard errors from zero from which the sign of a value is known
+WRONG_SIGN_SHARE = 0.9  # share of the evidence of a joint's inertias that has to be for the wrong sign
+WRONG_FRICTION_SIGN_SHARE = 0.5  # the same of all values where friction is among them: friction cannot add energy
+MAX_SIGN_MISFIT = 0.3  # share of its torque that a joint's own equations leave where its sign is judged
+SWAP_RATIO = 4.0  # times, in squares and on average, that exchanged torques are explained better in another order
+SWAP_JOINT_RATIO = 1.5  # times that one of them may be explained worse
+MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left of some joint, on a typical block, where two columns of
+#                             all joints' fit are exchanged
+SWAP_LOG_GAIN = 4.0  # logarithm of squares, over all joints, that exchanging two columns has to gain
+
+# -- the nominal model ---------------------------------------------------------------------------------------
+WRONG_UNIT = 5.0  # times that torques have to be off the nominal model's: no drive or file is as far off
+FEW_JOINTS_SHARE = 0.5  # share of the joints below which the nominal model explains few, and has to be farther off
+UNIT_SPREAD = 0.3  # spread of the logarithms of the factors of all joints up to which one unit explains them
+MAX_NOMINAL_MISFIT = 0.3  # share of a torque, in squares, that the scaled nominal model leaves where it is believed
+NOMINAL_EXPLAINS = 0.8  # share of a torque that nominal gravity and accelerations explain where they are believed
+NOMINAL_GRAVITY = 0.1  # share of a torque that gravity alone has to explain for that
+GAIN_KNOWN = 0.1  # standard error of a drive gain up to which it counts as known
+LOAD_EXPLAINS = 0.9  # share of what the nominal model leaves that a load has to explain on blocks left out
+LOAD_TORQUE = 0.3  # share of some torque that it has to be: files are wrong by tens of percent
+MAX_LOAD_EXCESS = 1.25  # times what another body leaves that the load leaves at most
+LOAD_STANDARD_ERRORS = 3.0  # standard errors of its mass from zero
+CARRIED_GRAVITY = 0.2  # share of a joint's torque that nominal gravity has to be for its absence to be noticed
+MAX_GRAVITY_LEFT = 0.2  # share of nominal gravity that is in the torque at most where gravity was removed
+MAX_GRAVITY_PART = 0.1  # share of the torque that follows gravity at most: in a smaller unit it follows gravity still
+GRAVITY_STANDARD_ERRORS = 4.0  # standard errors from half of nominal gravity
+
+# -- noise and delay of hypotheses ---------------------------------------------------------------------------
+NOISE_FLOOR = 0.005  # share of a joint's torque: noise below that does not make a misfit matter more
+GRAVITY_MISFIT_RATIO = 1.25  # times the least misfit up to which a direction of gravity may be the right one
+COMMAND_PERIODS = 2.0  # sample periods: a command is held for one, and its motion is logged after another
+SHORT_DELAY_WORTH = 2.0  # times as much torque that a delay no longer than that has to explain

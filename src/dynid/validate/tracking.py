@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Recording
 from dynid.robot import numbered_joints
@@ -70,6 +71,11 @@ class Tracking:
         """Root mean square of the external torques (dof,), None where the log has none."""
         return None if self.external_torque is None else _rms(self.external_torque)
 
+    @output_fields(source=str, position_rms_per_joint=list[float | None],
+                   position_largest_per_joint=list[float | None], position_error_per_joint=list[float | None],
+                   lag_per_joint=list[float | None], share_by_speed_per_joint=list[float | None],
+                   torque_error_per_joint=list[float | None] | None,
+                   external_torque_rms_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"source": self.source, "position_rms_per_joint": plain(self.rms),

@@ -20,11 +20,10 @@ from dynid.model.kinds import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.model.term import Informed
 from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.robot import Robot
-
-MIN_TERM_GAIN = 0.5  # percent of the joint's error in cross-validation that a term must take
-MIN_TERM_GAIN_ERRORS = 2.0  # standard errors over the blocks, likewise
+from dynid.validate.thresholds import TERM_GAIN, TERM_GAIN_ERRORS
 
 _SIMPLE_FRICTION = ("viscous", "coulomb")
 _SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
@@ -41,7 +40,7 @@ class FrictionWorth:
     @property
     def told(self) -> bool:
         """Whether blocks left out tell it from simpler friction."""
-        return self.worth.gain > max(MIN_TERM_GAIN, MIN_TERM_GAIN_ERRORS * self.worth.error)
+        return self.worth.gain > max(TERM_GAIN, TERM_GAIN_ERRORS * self.worth.error)
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
     order = np.argsort(rank, kind="stable").tolist()
     base, *_ = base_parameters(wide, order, unmeasured=unmeasured_joints(problem.data)).given(dict(problem.base.known))
     blocks = BLOCKS * stretches_of(problem.data, BLOCKS)
-    regression = dealt(fold(TorqueEquations.of(wide, problem.data, base), blocks=blocks, threads=problem.threads),
-                       BLOCKS)
+    equations = CachedEquations.of(TorqueEquations.of(wide, problem.data, base))
+    regression = dealt(fold(equations, blocks=blocks, threads=problem.threads), BLOCKS)
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         return ()
     common = [int(c) for c in base.independent if rank[c] == 0]

@@ -12,10 +12,10 @@ from dynid.findings import Finding
 from dynid.regression.residuals import torque_sums
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.reconstruction import Reconstruction, TorqueFit
+from dynid.validate.thresholds import SCALE_LEAVES
 from dynid.validate.words import joints_listed, listed, sentence, span
 
 NOTHING = 100.0  # percent: the error of a model that says zero
-_BY_SCALE = 0.5  # share of the misfit that another scale has to leave at most to be the cause
 
 
 def negative_r2(other: Reconstruction) -> Iterator[Finding]:
@@ -90,6 +90,6 @@ def _scales(other: Reconstruction) -> list[float | None]:
     found: list[float | None] = []
     for power, _, misfit, product, own, rows in sums:
         left = power - product ** 2 / own if rows and own > 0 else misfit  # after scaling the prediction by product/own
-        found.append(float(product / own) if misfit > 0 and left < _BY_SCALE * misfit and left < _BY_SCALE * power
+        found.append(float(product / own) if misfit > 0 and left < SCALE_LEAVES * misfit and left < SCALE_LEAVES * power
                      else None)
     return found

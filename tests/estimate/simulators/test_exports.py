@@ -21,8 +21,12 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate
 from dynid.estimate.diagnostics import Diagnostics
+from dynid.estimate.simulators.exports import export_joints
+from dynid.estimate.simulators.friction_fit import TorqueLoss
+from dynid.estimate.simulators.joint_values import SimulatedJoint
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, make_terms
+from dynid.model.term import MotionSegment
 from dynid.regression import base_parameters
 from dynid.robot import BASE, Body, Joint, Robot
 from dynid.robot import inertia as ten
@@ -145,6 +149,24 @@ def test_friction_that_a_target_cannot_hold_is_fitted_and_its_loss_stated(tmp_pa
                 rest = other - damping * joint.damping * samples.dq[:, j] - dry * joint.frictionloss * np.sign(
                     samples.dq[:, j])
                 assert np.sqrt(np.mean(rest ** 2)) >= stated[j] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("friction", [("stribeck",), ("viscous", "load"), ("viscous", "lugre")],
+                         ids=["stribeck", "load", "lugre"])
+def test_the_stated_loss_is_the_error_of_mujoco(tmp_path: Path, friction: tuple[str, ...]) -> None:
+    """Along an ordered motion: LuGre friction has a memory, load friction depends on the links of the estimate."""
+    robot = random_robot(np.random.default_rng(4), 3, prismatic=0.0)
+    estimate = random_estimate(robot, rotor=True, friction=friction)
+    samples = motion(estimate.model, estimate.theta, seconds=5.0)
+    model = estimate.model.with_bodies_if_unset(estimate.theta)
+    memory = model.memory(MotionSegment(samples.t, samples.q, samples.dq, samples.ddq)) if model.channels else None
+    tau = model.regressor(samples.q, samples.dq, samples.ddq, memory=memory) @ estimate.theta
+    found = estimate.export(tmp_path / "robot.xml", "mjcf", samples=[samples])
+    theirs = mujoco_torques(mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")), samples.q, samples.dq,
+                            samples.ddq)
+    stated = np.array([one.error for one in found.losses])
+    np.testing.assert_allclose(stated, np.sqrt(np.mean((theirs - tau) ** 2, axis=0)), rtol=0.02)
+    assert stated.min() > 0.0 and all(one.terms for one in found.losses)
 
 
 def _rigid(estimate: Estimate, samples: Any) -> Array:
@@ -381,3 +403,27 @@ def test_a_closed_chain_goes_into_mjcf_alone(tmp_path: Path) -> None:
             estimate.export(tmp_path / "robot.urdf", target)
     estimate.export(tmp_path / "robot.xml", "mjcf", unchecked=True)
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml")).neq >= 1
+
+
+def test_joints_go_into_a_file_with_a_free_base(tmp_path: Path) -> None:
+    """Identified on a stand, used on the ground: bodies, free joint, comments and other joints stay."""
+    source = """<mujoco><!-- mine --><worldbody><body name="trunk"><freejoint/><inertial pos="0 0 0" mass="5"
+        diaginertia="1 1 1"/><body name="leg"><joint name="hip" axis="0 1 0" class="strong" damping="9"/>
+        <inertial pos="0 0 -.1" mass="1" diaginertia=".1 .1 .1"/><body name="tail"><joint name="wag" axis="1 0 0"/>
+        <inertial pos="0 0 -.1" mass="1" diaginertia=".1 .1 .1"/></body></body></body></worldbody>
+        <default><default class="strong"><joint armature=".3"/></default></default></mujoco>"""
+    robot = Robot("stand", (Joint("hip", "revolute", BASE, np.eye(4), np.eye(4)),),
+                  (Body("leg", ten.from_central(1.0, np.zeros(3), np.eye(3))),))
+    joints = (SimulatedJoint("hip", 0.02, 0.3, 0.4, stiffness=20.0, kd=1.5, force_limit=23.0),)
+    path = tmp_path / "robot.xml"
+    export_joints(robot, robot.inertias, joints, (TorqueLoss("hip", 0.0, 1.0),), path, "mjcf", source=source)
+    before, after = mujoco.MjModel.from_xml_string(source), mujoco.MjModel.from_xml_path(str(path))
+    assert "<!-- mine -->" in path.read_text() and after.nq == before.nq == 9 and after.nu == 1
+    np.testing.assert_array_equal(after.body_mass, before.body_mass)
+    np.testing.assert_array_equal(after.dof_armature[[6, 7]], [0.02, 0.0])
+    np.testing.assert_array_equal(after.dof_damping[[6, 7]], [0.3, 0.0])
+    np.testing.assert_array_equal(after.dof_frictionloss[[6, 7]], [0.4, 0.0])
+    assert after.actuator_forcerange[0].tolist() == [-23.0, 23.0]
+    with refused(RobotError, "not-in-file", "knee"):
+        export_joints(robot, robot.inertias, (SimulatedJoint("knee"),), (), path, "mjcf",
+                      source=source.replace("hip", "other"))

@@ -19,15 +19,19 @@ from dynid.estimate.simulators.mujoco_actuators import mujoco_actuator
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
 from dynid.estimate.simulators.usd_table import usd_json
 from dynid.files import write_whole
+from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.drake_tags import with_rotor_inertias
-from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias
+from dynid.robot.edit_mjcf import joint_attributes, mjcf_with_inertias, mjcf_with_joints
 from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_sdf import to_sdf
 
 _MJCF_NAMES = {"armature": "armature", "damping": "damping", "frictionloss": "frictionloss"}
 _URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
+
+
+_LOSS = record("ExportLoss", error=float | None, torque=float | None, percent=float | None, approximated=list[str])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,8 @@ class Exported:
     notes: tuple[str, ...]
     is_logged: bool
 
+    @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
+                   loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
@@ -72,6 +78,7 @@ class _Request:
     unchecked: bool
     isaaclab_friction: IsaacFriction
     notes: list[str] = field(default_factory=list)
+    has_identified_links: bool = True
 
     def column(self, name: str) -> Array:
         return np.array([getattr(joint, name) for joint in self.joints])
@@ -103,25 +110,61 @@ def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequen
         NotPossibleError: if the estimate has base parameters only.
         RobotError: if the target cannot describe the robot.
     """
+    holds = _represented(target, isaaclab_friction)
+    notes: list[str] = []
+    model, inertias = robot_inertias(estimate, with_payload, notes.append)
+    motion = motion_for(estimate, samples)
+    assert estimate.theta is not None  # robot_inertias has asked for it
+    joints, losses = simulated_joints(model, estimate.theta, motion, holds)
+    joints = with_drives(with_effort_limits(joints, model.robot), drives or {})
+    request = _Request(model.robot, inertias, joints, Path(path), source, unchecked, isaaclab_friction, notes)
+    return _written(request, target, losses, motion.is_logged)
+
+
+def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, ...], losses: tuple[TorqueLoss, ...],
+                  path: str | Path, target: str, *, source: str | Path | None = None, notes: Sequence[str] = (),
+                  has_identified_links: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
+    """Write a robot with known links and identified joints for a simulator.
+
+    Args:
+        robot: the robot.
+        inertias: ten inertial parameters of each link (bodies, 10).
+        joints: with passive values and drives. What the target does not represent is added to the losses.
+        losses: torque that the values of the joints do not represent already.
+        path, target, source, isaaclab_friction: as for `export`.
+        notes: sentences for the user.
+        has_identified_links: whether the inertias are to be written into an MJCF `source`. By default its bodies stay
+            as they are, and it may have more joints than the robot, such as a free base.
+    """
+    holds = _represented(target, isaaclab_friction)
+    missing = [name for name in PASSIVE if name not in holds and any(getattr(joint, name) > 0.0 for joint in joints)]
+    more = [f"{target} has no {' and no '.join(missing)} of joints: set it in the simulator"] if missing else []
+    request = _Request(robot, inertias, joints, Path(path), source, False, isaaclab_friction, [*notes, *more],
+                       has_identified_links)
+    return _written(request, target, losses, True)
+
+
+def _represented(target: str, isaaclab_friction: str) -> tuple[str, ...]:
+    """Passive values of a joint that a target represents."""
     if target not in TARGETS:
         raise ModelError(f"there is no target '{target}'; there are {', '.join(TARGETS)}", code="unknown-target")
     if isaaclab_friction not in ("torque", "coefficient"):
         raise ModelError("friction of Isaac Lab is a 'torque' (Isaac Sim 5.0 and later) or a 'coefficient' (before), "
                          f"not '{isaaclab_friction}'", code="unknown-friction")
-    notes: list[str] = []
-    model, inertias = robot_inertias(estimate, with_payload, notes.append)
-    function, holds = TARGETS[target]
     if target == "isaaclab" and isaaclab_friction == "coefficient":
-        holds = ("armature", "damping")
-    motion = motion_for(estimate, samples)
-    assert estimate.theta is not None  # robot_inertias has asked for it
-    joints, losses = simulated_joints(model, estimate.theta, motion, holds)
-    joints = tuple(replace(joint, force_limit=one.effort) for joint, one in
-                   zip(joints, model.robot.joints, strict=True))
-    joints = with_drives(joints, drives or {})
-    request = _Request(model.robot, inertias, joints, Path(path), source, unchecked, isaaclab_friction, notes)
-    paths = function(request)
-    return Exported(target, paths, joints, losses, tuple(request.notes), motion.is_logged)
+        return ("armature", "damping")
+    return TARGETS[target][1]
+
+
+def with_effort_limits(joints: Sequence[SimulatedJoint], robot: Robot) -> tuple[SimulatedJoint, ...]:
+    """Return the joints with the effort limits of the robot file where no lower limit is known."""
+    return tuple(replace(joint, force_limit=min(joint.force_limit, one.effort))
+                 for joint, one in zip(joints, robot.joints, strict=True))
+
+
+def _written(request: _Request, target: str, losses: tuple[TorqueLoss, ...], is_logged: bool) -> Exported:
+    paths = TARGETS[target][0](request)
+    return Exported(target, paths, request.joints, losses, tuple(request.notes), is_logged)
 
 
 def _urdf(request: _Request) -> tuple[Path, ...]:
@@ -146,7 +189,10 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
     actuators = {name: element for name, element in made.items() if element is not None}
     source = request.source or _mjcf_file(request.robot)
     if source is not None:
-        values = joint_attributes(request.robot.joint_names, **{name: request.column(name) for name in _MJCF_NAMES})
+        values = joint_attributes([joint.name for joint in request.joints],
+                                  **{name: request.column(name) for name in _MJCF_NAMES})
+        if not request.has_identified_links:
+            return mjcf_with_joints(_text_of(source), values, actuators=actuators, tell=request.notes.append)
         try:
             return mjcf_with_inertias(_text_of(source), request.robot, request.inertias, values, actuators=actuators,
                                       unchecked=request.unchecked, tell=request.notes.append)

@@ -114,7 +114,7 @@ def _approximated(torque: Array, columns: Mapping[str, Array], values: Mapping[s
     """Values of a joint's attributes that predict a torque (samples,) best, some of them as they are."""
     kept = {one: value for one, value in values.items() if one in keep}
     fitted = {one: columns[one] for one in values if one not in kept}
-    return {**kept, **_best_fit(torque - _combined(columns, kept), fitted)}
+    return {**kept, **best_fit(torque - _combined(columns, kept), fitted)}
 
 
 def _combined(columns: Mapping[str, Array], values: Mapping[str, float]) -> Array:
@@ -167,8 +167,8 @@ def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tu
     return values, tuple(rest)
 
 
-def _best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
-    """Factors, none negative, of columns (samples,) by name whose sum predicts a torque (samples,) best."""
+def best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
+    """Return factors, none negative, of columns (samples,) by name whose sum predicts a torque (samples,) best."""
     from scipy.optimize import nnls
 
     if not columns:

@@ -17,17 +17,17 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, base_parameters
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.hypotheses.screen import solved
-from dynid.validate.hypotheses.trial import FLOOR
+from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
 
 _DIFFERENCE_ANGLE = 0.03  # rad, of the slopes by differences
 _MAX_ROUNDS = 6
 _MIN_STEP_GAIN = 0.002  # share of the misfit that a step has to take away for another one
-MAX_MISFIT_RATIO = 1.25  # times the least misfit up to which a direction may be the right one
 _EARTH = 9.81  # m/s^2, where the robot's file has no gravity
 _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a robot
 
@@ -46,6 +46,7 @@ class Gravity:
     given: float
     consistent: float | None = None
 
+    @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         return plain(vars(self))
 
@@ -84,7 +85,7 @@ class _Misfits:
         if noise is None:
             found = [_under(one, given) for one in own]
             power = np.array([float(one[-1, -1]) for one in found])
-            left = np.array([solved(one)[1] for one in found]) + FLOOR ** 2 * power
+            left = np.array([solved(one)[1] for one in found]) + NOISE_FLOOR ** 2 * power
             noise = np.where(left > 0, np.sqrt(left / np.maximum(rows, 1.0)), 1.0)
         whole = np.zeros((4, b + 1, 4, b + 1))
         for j, one in enumerate(own):
@@ -140,9 +141,9 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}
-    if min(opposite, misfit) > max(opposite, misfit) / MAX_MISFIT_RATIO and misfit <= worth * given:
+    if min(opposite, misfit) > max(opposite, misfit) / GRAVITY_MISFIT_RATIO and misfit <= worth * given:
         exists = {sign: _exists(problem, data, sign * size * direction) for sign in (1.0, -1.0)}
-        if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / MAX_MISFIT_RATIO):
+        if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / GRAVITY_MISFIT_RATIO):
             direction, misfit = -direction, opposite
     consistent = exists.get(1.0 if direction @ axes[tried[0][1]] > 0 else -1.0)
     angle = float(np.rad2deg(np.arccos(np.clip(direction @ start, -1.0, 1.0))))

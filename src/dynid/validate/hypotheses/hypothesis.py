@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.findings import Evidence
 from dynid.model import LinearModel
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 
@@ -62,6 +63,7 @@ class Weighed:
         """Share of the misfit that the hypothesis takes away."""
         return 1.0 - self.misfit / self.without if self.without > 0 else 0.0
 
+    @output_fields(own_fields=True, explained=float | None)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "explained": self.explained})
 

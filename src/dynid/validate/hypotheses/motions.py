@@ -11,13 +11,12 @@ from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 from dynid.validate.hypotheses.hypothesis import Change, Hypothesis
+from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # times that the clock may have run too fast
 GEARS = (0.8, 1.25)
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m, of a gear: reversals fall apart where a gap is half off
-_COMMAND_PERIODS = 2.0  # sample periods: a command is held for one, and its motion is logged after another
-_MIN_DELAY_GAIN = 2.0  # times as much of the torque that a delay no longer than that has to explain
 # Causes with a number.
 _NUMBERED_CAUSES = {"time-scale", "gear-ratio", "residual-follows-delay", "residual-follows-backlash"}
 _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those found on a logarithmic scale
@@ -88,12 +87,12 @@ def delay(late: float) -> Hypothesis:
 
 def held_for(log: Samples) -> float:
     """Seconds by which torque and motion of a log may be apart by sampling alone."""
-    return _COMMAND_PERIODS / log.rate
+    return COMMAND_PERIODS / log.rate
 
 
 def worth_of_delay(late: float, held: float) -> float:
     """How many times as much a delay of `late` seconds has to explain as one that is longer than sampling makes."""
-    return 1.0 if abs(late) > held else _MIN_DELAY_GAIN
+    return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:

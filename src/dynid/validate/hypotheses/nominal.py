@@ -9,17 +9,18 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate import Problem
 from dynid.model import complete
+from dynid.validate.thresholds import (
+    FEW_JOINTS_SHARE,
+    LOAD_EXPLAINS,
+    LOAD_STANDARD_ERRORS,
+    LOAD_TORQUE,
+    MAX_LOAD_EXCESS,
+    MAX_NOMINAL_MISFIT,
+    WRONG_UNIT,
+)
 
 _NOMINAL_ROWS = 600  # of each log that the nominal model is held against
 _NOMINAL_BLOCKS = 8
-_UNIT = 5.0  # times that torques have to be off the nominal model's for their unit to be wrong
-FEW_JOINTS_SHARE = 0.5  # share of the joints below which the nominal model explains few
-_MAX_NOMINAL_MISFIT = 0.3  # share of a joint's torque, in squares, that the nominal model scaled may leave
-_BY_LOAD = 0.9  # share of what the nominal model leaves that a load has to explain, on blocks left out
-_HEAVY = 0.3  # of some joint's torque that the load has to make: files are wrong by tens of percent themselves
-# What the load leaves over what another body's ten numbers leave, at most: on the last axis both do.
-_MAX_LOAD_EXCESS = 1.25
-_SIGNIFICANT_LOAD_STD = 3.0  # deviations of the load's mass or first moments from zero
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
         part = float(np.sum((alone - alone.mean()) ** 2))
         found.append(
             float(value[0])
-            if power > 0 and rest @ rest < _MAX_NOMINAL_MISFIT * power and part > _MAX_NOMINAL_MISFIT * power
+            if power > 0 and rest @ rest < MAX_NOMINAL_MISFIT * power and part > MAX_NOMINAL_MISFIT * power
             else None
         )
     return found
@@ -94,7 +95,7 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
     known = np.array([value for value in factors if value is not None])
     if not len(known):
         return None
-    least = np.log(_UNIT) * np.sqrt(max(1.0, FEW_JOINTS_SHARE * len(factors) / len(known)))
+    least = np.log(WRONG_UNIT) * np.sqrt(max(1.0, FEW_JOINTS_SHARE * len(factors) / len(known)))
     off = np.abs(np.log(np.maximum(np.abs(known), 1e-12)))
     return tuple(map(float, known)) if float(np.median(off)) > least else None
 
@@ -117,17 +118,17 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
         return None
     left = _left_out(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.block)
     explained = 1.0 - left / before
-    if explained < _BY_LOAD:
+    if explained < LOAD_EXPLAINS:
         return None
     others = [_left_out(np.column_stack([sheet.free, columns]), rest, sheet.block)
               for body, columns in sheet.bodies.items() if body != last]
     # A link of the file that is wrong by one factor explains as much: a load has a centre and moments of its own.
     others.append(_left_out(np.column_stack([sheet.free, sheet.last]), rest, sheet.block))
-    if left > _MAX_LOAD_EXCESS * min(others):
+    if left > MAX_LOAD_EXCESS * min(others):
         return None
     fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
-    if share < _HEAVY or (fit.mass is not None and fit.mass < _SIGNIFICANT_LOAD_STD * (fit.std or 0.0)):
+    if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < LOAD_STANDARD_ERRORS * (fit.std or 0.0)):
         return None
     return NominalLoad(last, explained, fit.mass, fit.std, share)
 

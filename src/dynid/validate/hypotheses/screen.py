@@ -17,9 +17,9 @@ from dynid.model import LinearModel, Model
 from dynid.recording import Samples
 from dynid.recording.decimate import decimated
 from dynid.regression import BaseParameters, TorqueEquations
-from dynid.regression.equations import Rows
+from dynid.regression.equations import Layout, Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
-from dynid.validate.hypotheses.trial import FLOOR
+from dynid.validate.thresholds import NOISE_FLOOR
 
 ROWS = 300  # of all logs
 # Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
@@ -28,10 +28,10 @@ _RIDGE_SHARE = 1e-8
 
 def solved(normal: Array) -> tuple[Array, float]:
     """Values (k,) and what they leave of the torque, in squares, from [X y]'[X y] (k + 1, k + 1)."""
-    size = np.sqrt(np.maximum(np.diag(normal)[:-1], 0.0))  # rounding may leave less than nothing
+    size = np.sqrt(np.maximum(normal.diagonal()[:-1], 0.0))  # rounding may leave less than nothing
     scale = np.where(size > 0, size, 1.0)
-    inner = normal[:-1, :-1] / np.outer(scale, scale)
-    inner[np.diag_indices_from(inner)] += _RIDGE_SHARE * max(len(inner), 1)
+    inner = normal[:-1, :-1] / (scale[:, None] * scale)
+    inner.ravel()[::len(inner) + 1] += _RIDGE_SHARE * max(len(inner), 1)
     along = normal[:-1, -1] / scale
     try:
         value = np.linalg.solve(inner, along)
@@ -78,9 +78,8 @@ class HypothesisScreen:
         weights = 1.0 / (self.noise if hypothesis.torque is None else self.noise * np.abs(hypothesis.torque))
         b, total = len(self.base), 0
         whole = np.zeros((b + 1, b + 1))
-        for j, columns, normal, rows in self._normal_equations(hypothesis):
-            at = np.append(columns, b)
-            whole[np.ix_(at, at)] += weights[j] ** 2 * normal
+        for j, normal, rows in self._normal_equations(hypothesis):
+            whole[self._places[j]] += weights[j] ** 2 * normal
             total += rows
         return solved(whole)[1] / max(total, 1)
 
@@ -92,40 +91,47 @@ class HypothesisScreen:
     def relative_left(self, hypothesis: Hypothesis) -> float:
         """What a fit under a hypothesis leaves of each torque, in shares of the torque, as the mean of logarithms:
         joints weighted by their own noise, which other columns change."""
-        dof, b = self.model.dof, len(self.base)
-        own = [np.zeros((len(columns) + 1,) * 2) for columns in self._changed(Hypothesis("")).layout.columns]
-        places: list[Ints] = [np.zeros(0, dtype=np.int64)] * dof
-        for j, columns, normal, _ in self._normal_equations(hypothesis):
+        b, columns = len(self.base), self._layout.columns
+        own = [np.zeros((len(one) + 1,) * 2) for one in columns]
+        for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
-            places[j] = columns
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
-        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + FLOOR ** 2 * power)
+        noise = np.sqrt(np.array([solved(normal)[1] for normal in own]) + NOISE_FLOOR ** 2 * power)
         whole = np.zeros((b + 1, b + 1))
-        for j in range(dof):
-            at = np.append(places[j], b)
-            whole[np.ix_(at, at)] += own[j] / noise[j] ** 2
+        for j, normal in enumerate(own):
+            whole[self._places[j]] += normal / noise[j] ** 2
         beta = solved(whole)[0]
-        left = [np.append(-beta[places[j]], 1.0) for j in range(dof)]
+        left = [np.append(-beta[one], 1.0) for one in columns]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
-        return float(np.mean(np.log(misfit / power + FLOOR ** 2)))
+        return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
 
-    def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Ints, Array, int]]:
-        """Of each joint in each piece: the joint, its columns (k,), [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and rows."""
+    @cached_property
+    def _layout(self) -> Layout:
+        """Columns of each joint. All hypotheses have the same ones: they are about the data, not the model."""
+        return Layout.of(self.model, self.base)
+
+    @cached_property
+    def _places(self) -> list[tuple[Ints, ...]]:
+        """Where the normal equations of each joint are among those of all."""
+        return [np.ix_(at, at) for at in (np.append(one, len(self.base)) for one in self._layout.columns)]
+
+    def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:
+        """Of each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of rows."""
         for rows in self._rows(self._changed(hypothesis)):
-            for j, columns in enumerate(rows.layout.columns):
-                own = rows.joint(j)[:, rows.keep[:, j]]
-                yield j, columns, own @ own.T, own.shape[1]
+            all_kept = rows.keep.all()
+            for j in range(len(rows.layout.columns)):
+                own = rows.joint(j) if all_kept else rows.joint(j)[:, rows.keep[:, j]]
+                yield j, own @ own.T, own.shape[1]
 
     def _rows(self, equations: TorqueEquations) -> list[Rows]:
         """Rows of each piece. Hypotheses about torques alone share the columns of the motion they have in common."""
         motion = b"".join(x.tobytes() for log in equations.logs for x in (log.t, log.q, log.dq, log.ddq))
-        pieces, found = equations.pieces(), self.seen.get(motion) if equations.model is self.model else None
+        pieces, found = equations.pieces(), self.seen.get(motion)
         if found is None:
             found = [equations.rows(piece) for piece in pieces]
-            if equations.model is self.model:
-                for last in list(self.seen)[1:]:
-                    del self.seen[last]
-                self.seen[motion] = found
+            for last in list(self.seen)[1:]:
+                del self.seen[last]
+            self.seen[motion] = found
             return found
         for piece, rows in zip(pieces, found, strict=True):
             tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
@@ -137,6 +143,10 @@ class HypothesisScreen:
     def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
         if hypothesis.between_rows:
             model, logs = hypothesis.change(self.model, self.whole)
-            return TorqueEquations(model, self._few(logs), self.base)
-        model, logs = hypothesis.change(self.model, self.logs)
-        return TorqueEquations(model, logs, self.base)
+            logs = self._few(logs)
+        else:
+            model, logs = hypothesis.change(self.model, self.logs)
+        assert model is self.model
+        equations = TorqueEquations(model, logs, self.base)
+        vars(equations)["layout"] = self._layout
+        return equations

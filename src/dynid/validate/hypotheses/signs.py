@@ -6,11 +6,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.regression import Regression
-
-SIGNIFICANT_SIGN = 4.0  # deviations from which a value's sign is known
-MIN_WRONG_SIGN_SHARE = 0.9  # share of the evidence that has to speak for the wrong sign
-_MAX_FRICTION_MISFIT = 0.5  # the same, where friction does
-_MAX_SIGN_MISFIT = 0.3  # share of its torque that a joint's own equations leave at most
+from dynid.validate.thresholds import MAX_SIGN_MISFIT, SIGN_STANDARD_ERRORS, WRONG_FRICTION_SIGN_SHARE, WRONG_SIGN_SHARE
 
 
 def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
@@ -31,17 +27,17 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
         return False
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
-    if rubs.any() and (np.any(z[rubs] > SIGNIFICANT_SIGN) or not np.any(z[rubs] < -SIGNIFICANT_SIGN)):
+    if rubs.any() and (np.any(z[rubs] > SIGN_STANDARD_ERRORS) or not np.any(z[rubs] < -SIGN_STANDARD_ERRORS)):
         return False  # friction that does not push: whatever else comes out below zero, the sign is right
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
-    known = z[np.abs(z) > SIGNIFICANT_SIGN]
-    if not len(known) or rest > _MAX_SIGN_MISFIT ** 2:
+    known = z[np.abs(z) > SIGN_STANDARD_ERRORS]
+    if not len(known) or rest > MAX_SIGN_MISFIT ** 2:
         return False
     weight = np.log1p(known ** 2)
     # Friction that pushes is nearly proof; inertias of a joint alone are less sure than they look.
     return bool(
-        np.sum(weight[known < 0]) > (_MAX_FRICTION_MISFIT if rubs.any() else MIN_WRONG_SIGN_SHARE) * np.sum(weight)
+        np.sum(weight[known < 0]) > (WRONG_FRICTION_SIGN_SHARE if rubs.any() else WRONG_SIGN_SHARE) * np.sum(weight)
     )
 
 

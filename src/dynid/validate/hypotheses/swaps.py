@@ -6,9 +6,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.validate.sampled_rows import SampledRows
+from dynid.validate.thresholds import SWAP_JOINT_RATIO, SWAP_RATIO
 
-_MIN_SWAP_GAIN = 4.0  # times that what is left of the swapped torques has to shrink, in squares, on average over them
-_MIN_JOINT_GAIN = 1.5  # and of each of them
 _EXACT_FIT_SHARE = 1e-4  # share of a torque's variation below which a fit counts as exact
 
 
@@ -28,7 +27,7 @@ def swapped_torques(rows: SampledRows) -> Ints | None:
     if not len(moved):
         return None
     gained = cost[moved, moved] - cost[moved, order[moved]]
-    if float(gained.mean()) < np.log(_MIN_SWAP_GAIN) or float(gained.min()) < -np.log(_MIN_JOINT_GAIN):
+    if float(gained.mean()) < np.log(SWAP_RATIO) or float(gained.min()) < -np.log(SWAP_JOINT_RATIO):
         return None
     if np.any(left[moved, order[moved]] > 0.5):
         return None

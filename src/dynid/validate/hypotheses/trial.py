@@ -13,9 +13,9 @@ from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
+from dynid.validate.thresholds import NOISE_FLOOR
 
 BLOCKS = 8
-FLOOR = 0.005  # of a joint's torque: noise below that does not make a misfit matter more
 _MIN_DIRECTION = 1e-4  # directions weaker than this share of the strongest are not used to predict with
 
 
@@ -44,10 +44,10 @@ class Trial:
         return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:
-        """Deviation of each joint's own fit (dof,), at least a share FLOOR of its torque."""
+        """Deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
         rows = np.maximum(self.rows, 1.0)
         size = np.sqrt(self.power / rows)
-        noise = np.sqrt(self.alone / rows + (FLOOR * size) ** 2)
+        noise = np.sqrt(self.alone / rows + (NOISE_FLOOR * size) ** 2)
         return np.where(noise > 0, noise, 1.0)
 
 
@@ -152,4 +152,4 @@ def mean_log_share(trial: Trial) -> float:
     """Return the mean over joints of the logarithm of what is left of their torque on blocks left out, in squares and
     as a share of the torque: a measure that neither scales nor exchanged columns change."""
     share = trial.typical / np.where(trial.power > 0, trial.power, 1.0)
-    return float(np.mean(np.log(share + FLOOR ** 2)))
+    return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))

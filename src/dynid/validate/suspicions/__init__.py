@@ -11,6 +11,7 @@ from dynid.validate.suspicions import amount, body, compensated, cutoff, known, 
 from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
 from dynid.validate.suspicions.causes import Explained, Refit, accepted, explained
 from dynid.validate.suspicions.constraint_cost import unconstrained_case
+from dynid.validate.thresholds import SECOND_FAULT_TORQUE
 
 __all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
 
@@ -20,7 +21,6 @@ SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICION
                                      *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *body.SUSPICIONS)
 
 
-_MIN_SECOND_FAULT = 0.05  # of a joint's torque that a residual has to follow to be a second fault beside another
 _LEFT_BEHIND = {"residuals-coloured", "residual-outliers", "low-r2"}
 _FOLLOWED_PREFIX = "residual-follows-"
 _EXPLAINS_CUTOFF = {"overfit"}  # of other logs: what a motion does not show moves with the cut-off too
@@ -67,7 +67,7 @@ def _little(case: Case, finding: Finding) -> bool:
     size = {fit.name: fit.torque_rms or 0.0 for fit in case.reconstruction.joints}
     torque = finding.evidence.get("torque", ())
     each = torque if isinstance(torque, tuple) else (torque,)
-    return all(x < _MIN_SECOND_FAULT * size[joint] for x, joint in zip(each, finding.joints, strict=False))
+    return all(x < SECOND_FAULT_TORQUE * size[joint] for x, joint in zip(each, finding.joints, strict=False))
 
 
 def _look(stage: Stage, case: Case) -> list[Finding]:

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from dynid.findings import Finding
 from dynid.validate.suspicions.case import Case, Suspicion, suspect
-
-_MIN_EQUATIONS = 5.0  # equations for each base parameter
-_FEW_EFFECTIVE = 2.0  # the same, counting only what independent equations they are worth
-_CONDITION = 200.0  # of the scaled columns; good trajectories give 20 to 50
+from dynid.validate.thresholds import MAX_CONDITION, MIN_EQUATIONS, MIN_INDEPENDENT
 
 
 def too_few_samples(case: Case) -> Iterator[Finding]:
@@ -17,11 +14,11 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
     effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
     evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
-    if rows < _MIN_EQUATIONS * base:
+    if rows < MIN_EQUATIONS * base:
         yield suspect("too-few-samples", "too few samples", "data",
                       f"{rows} equations are few for {base} base parameters: record a longer motion",
                       severity="fatal", evidence=evidence)
-    elif effective < _FEW_EFFECTIVE * base:
+    elif effective < MIN_INDEPENDENT * base:
         yield suspect("few-independent-samples", "few independent samples", "data",
                       f"{rows} equations contain the information of only {effective:.0f} "
                       f"independent ones, few for {base} base parameters: record a longer motion", evidence=evidence)
@@ -30,10 +27,10 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
 def badly_conditioned(case: Case) -> Iterator[Finding]:
     """A regressor whose scaled columns are hard to tell apart."""
     condition = float(case.estimate.diagnostics.get("condition", 0.0))
-    if condition > _CONDITION:
+    if condition > MAX_CONDITION:
         yield suspect("badly-conditioned", "condition number", "data",
-                      f"the condition number is {condition:.3g} (columns scaled; below {_CONDITION:g} is good): with "
-                      "noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
+                      f"the condition number is {condition:.3g} (columns scaled; below {MAX_CONDITION:g} is good): "
+                      "with noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
                       evidence={"condition": condition})
 
 

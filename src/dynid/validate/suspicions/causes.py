@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import Model
+from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.hypotheses.gravity import estimate_gravity
@@ -35,13 +36,12 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
 from dynid.validate.suspicions.exchanged_columns import exchanged_columns
 from dynid.validate.suspicions.second_fit import METHOD, without
-from dynid.validate.suspicions.unrelated import is_unrelated, unrelated_torques
-from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT
+from dynid.validate.suspicions.unrelated import is_unrelated, torques_exchanged, unrelated_torques
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, SAME_MISFIT, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
 
 MILLI_TIMES = (500.0, 2000.0)  # times the nominal torques, about which torques are in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
-MAX_UNIT_SPREAD = 0.3  # spread of the factors of all joints, over their mean, below which one unit explains them
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Refit:
         """Its number."""
         return self.values[0] if self.values else 1.0
 
+    @output_fields(own_fields=True, joint=str | None, gain=float | None)
     def to_dict(self) -> dict[str, Any]:
         return plain({**vars(self), "joint": self.joint or None, "gain": self.values[0] if self.values else None})
 
@@ -88,7 +89,17 @@ def explained(case: Case) -> Explained:
         if not state.done:
             state = look(state)
     unrelated = is_unrelated(case) and is_unrelated(state.case)
-    return Explained((unrelated_torques(case),), case, done=True) if unrelated else state
+    if unrelated or _others_are_worse(case):
+        # Gravity and friction of a joint that moves alike in both logs are explained by either motion.
+        found = unrelated_torques(case) if unrelated else torques_exchanged(case)
+        return state if found is None else Explained((found,), case, done=True)
+    return state
+
+
+def _others_are_worse(case: Case) -> bool:
+    """Whether another log is predicted far worse than the fitted one."""
+    return bool(case.problem.data) and any(other.relative_error > WORSE_RATIO * case.reconstruction.relative_error
+                                           for other in case.validations)
 
 
 def _load_step(state: Explained) -> Explained:
@@ -243,7 +254,7 @@ def _unit(state: Explained) -> Explained:
     names = case.problem.regression.joints
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
-    alike = float(np.ptp(np.log(sizes))) < 2.0 * MAX_UNIT_SPREAD
+    alike = float(np.ptp(np.log(sizes))) < 2.0 * UNIT_SPREAD
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
             if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, with "

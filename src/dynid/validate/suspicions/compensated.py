@@ -14,15 +14,10 @@ from dynid.model import Model
 from dynid.validate.hypotheses.gravity import with_gravity
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
+from dynid.validate.thresholds import CARRIED_GRAVITY, GRAVITY_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
 
 _GRAVITY_ROWS = 2000  # of the longest log
-_CARRIES = 0.2  # of a joint's torque that nominal gravity has to make, where offset and friction cannot
-# Share of nominal gravity that may be left in the torque: files are wrong by tens of percent, not by all.
-_MAX_GRAVITY_LEFT = 0.2
-# Of a joint's torque that may follow gravity: torques in a smaller unit hold little of it, but follow it.
-_MAX_GRAVITY_PART = 0.1
-SIGNIFICANT_GRAVITY = 4.0  # deviations from half of nominal gravity
 
 
 @dataclass(frozen=True)
@@ -43,13 +38,13 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
     """Torques in which no joint that has to carry its arm feels gravity; nothing is said of positions in degrees."""
     if any(True for _ in degrees_for_radians(case)):
         return
-    shares = [one for one in gravity_shares(case.problem) if one.size > _CARRIES]
+    shares = [one for one in gravity_shares(case.problem) if one.size > CARRIED_GRAVITY]
     without = [
         one
         for one in shares
-        if one.share < _MAX_GRAVITY_LEFT
-        and one.part < _MAX_GRAVITY_PART
-        and 0.5 - one.share > SIGNIFICANT_GRAVITY * one.std
+        if one.share < MAX_GRAVITY_LEFT
+        and one.part < MAX_GRAVITY_PART
+        and 0.5 - one.share > GRAVITY_STANDARD_ERRORS * one.std
     ]
     if not without or len(without) < len(shares):
         return

@@ -16,11 +16,9 @@ from dynid.validate.gains import drive_gains
 from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_tests import residual_tests
 from dynid.validate.suspicions.case import Case, suspect
+from dynid.validate.thresholds import PRICE_PERCENT, PRICE_RATIO, PRICE_STANDARD_ERRORS
 from dynid.validate.words import joints_listed
 
-_TIMES = 1.5  # the unconstrained relative error, and
-_LARGE_PRICE_PERCENT = 2.0  # percent of the torques on top of it, above which the price is large
-SIGNIFICANT_VALUE = 3.0  # deviations that a value has to stand from zero for its sign to count
 _METHOD = "wls"  # of the unconstrained fit
 
 
@@ -29,7 +27,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     constrained one; nothing, and the case itself, where the price is small or the method asks for no consistency."""
     facts = case.estimate.diagnostics
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
-    if least is None or error < max(_TIMES * least, least + _LARGE_PRICE_PERCENT):
+    if least is None or error < max(PRICE_RATIO * least, least + PRICE_PERCENT):
         return [], case
     free = _refitted(case)
     joints = _impossible_joints(free)
@@ -48,10 +46,12 @@ def without_constraints(case: Case) -> Case:
 
 def _refitted(case: Case) -> Case:
     """The case with the unconstrained fit, its residual tests and gains."""
-    estimate = identify(case.problem, method=_METHOD)
-    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True)
+    problem = case.problem
+    estimate = identify(problem, method=_METHOD)
+    own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None
+    reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True, equations=own)
     return replace(case, estimate=estimate, reconstruction=reconstruction, tests=residual_tests(reconstruction),
-                   gains=drive_gains(case.problem, estimate))
+                   gains=drive_gains(problem, estimate))
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:
@@ -66,5 +66,5 @@ def _sure(free: Case) -> list[int]:
     estimate, items = free.estimate, free.estimate.base.parameters.items
     return [i for i, row in enumerate(estimate.base.matrix)
             if estimate.identified[i] and np.all(row >= 0)
-            and abs(estimate.values[i]) > SIGNIFICANT_VALUE * estimate.std[i]
+            and abs(estimate.values[i]) > PRICE_STANDARD_ERRORS * estimate.std[i]
             and all(items[c].never_negative for c in np.flatnonzero(row))]

@@ -7,45 +7,56 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.findings import Finding
+from dynid.findings import Evidence, Finding
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.words import listed, span
-
-MAX_RELATIVE_STD = 30.0  # percent: relative deviation of a parameter that is known well enough to be missed
-_MOVES, _MATTERS = 4.0, 20.0  # deviations of both, and percent of the value: a parameter that moves by both depends
-_OF_ERROR, _OF_TORQUE = 0.5, 1.0  # share of the fit's error, and percent of the torques: predictions that depend
+from dynid.validate.thresholds import (
+    CUTOFF_KNOWN,
+    CUTOFF_OF_ERROR,
+    CUTOFF_OF_TORQUE,
+    CUTOFF_PERCENT,
+    CUTOFF_STANDARD_ERRORS,
+)
+from dynid.validate.words import listed, sentence, span
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Parameters that move by more than the deviations here and there say, or predictions that change about as much as
-    they err, at a cut-off that may be as right."""
+    """Predictions that change about as much as they err at a cut-off that may be as right; and, as a remark, parameters
+    that change by more than the standard errors of both state, where predictions do not."""
     found = case.cutoff
     if found is None:
         return
     percent = np.abs(found.percent)
-    material = (percent > _MATTERS) & (case.estimate.relative_std < MAX_RELATIVE_STD) & ~found.refused[:, None]
+    material = (percent > CUTOFF_PERCENT) & (case.estimate.relative_std < CUTOFF_KNOWN) & ~found.refused[:, None]
     deviations = _deviations(found, material)
-    moved, changed = material & (deviations > _MOVES), _changed(found)
+    moved, changed = material & (deviations > CUTOFF_STANDARD_ERRORS), _changed(found)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
     most = np.max(np.where(moved, percent, 0.0), axis=0)
     order = [i for i in np.argsort(-most) if most[i] > 0]
     where = " or ".join(f"{cutoff:g}" for cutoff in found.others[sides])
-    said: list[str] = []
-    if order:
-        said.append(f"{listed([found.names[i] for i in order], 4)} would change by {span(each(most[order]))}")
-    if changed.any():
-        said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while the error of the "
-                    f"fit is {found.error:.2g} %")
+    evidence: Evidence = {
+        "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
+        "relative_error": found.error, "percent": each(most[order]),
+        "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])}
+    names = [found.names[i] for i in order]
+    parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
+    said = [parameters] if order else []
+    if not changed.any():
+        # Whatever is done with the model, predictions are the same: nothing is wrong but some standard errors.
+        yield Finding("cutoff-dependent", "validation", "info", sentence(
+            f"At a cut-off of {where} instead of {found.cutoff:g} Hz {parameters}, which is more than their standard "
+            f"errors state, while predicted torques change by {span(each(found.torques[sides]))}: do not rely on the "
+            "single values"), f"parameters depend on the cut-off ({found.cutoff:g} Hz)", parameters=tuple(names),
+            evidence=evidence)
+        return
+    said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while the error of the fit "
+                f"is {found.error:.2g} %")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
                   f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
                   "and motion of the positions overlap, so a faster motion or finer encoders are needed",
-                  parameters=[found.names[i] for i in order], evidence={
-                      "cutoff": found.cutoff, "others": each(found.others), "torque_change": each(found.torques),
-                      "relative_error": found.error, "percent": each(most[order]),
-                      "deviations": each(np.max(np.where(moved, deviations, 0.0), axis=0)[order])})
+                  parameters=names, evidence=evidence)
 
 
 def _deviations(found: CutoffDependence, material: Bools) -> Array:
@@ -55,7 +66,7 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
     move that this explains is no doubt about the estimate here.
     """
     far = np.where(material, np.abs(found.deviations), 0.0)
-    for k in np.flatnonzero((far > _MOVES).any(axis=1)):
+    for k in np.flatnonzero((far > CUTOFF_STANDARD_ERRORS).any(axis=1)):
         std = found.std[material[k]]
         far[k, material[k]] *= std / np.hypot(std, found.std_at(float(found.others[k]))[material[k]])
     return far
@@ -63,7 +74,7 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
 
 def _changed(found: CutoffDependence) -> Bools:
     """At which of the other cut-offs (k,) predictions change about as much as they err."""
-    return (found.torques > _OF_ERROR * found.error) & (found.torques > _OF_TORQUE) & ~found.refused
+    return (found.torques > CUTOFF_OF_ERROR * found.error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:

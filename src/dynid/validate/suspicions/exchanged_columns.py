@@ -19,12 +19,8 @@ from dynid.validate.hypotheses.trial import own_score
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, relative_left
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.suspicions.cause_findings import positions_swapped
-from dynid.validate.thresholds import UNEXPLAINED_MISFIT
+from dynid.validate.thresholds import MIXED_COLUMNS_SHARE, SWAP_LOG_GAIN, UNEXPLAINED_MISFIT
 from dynid.validate.words import joint_label, joints_listed, listed
-
-MIXED_COLUMNS_SHARE = 0.08  # share of its torque that is left at least, on a typical block left out, of some joint
-#                             where columns are exchanged
-SWAP_GAIN = 4.0  # logarithm, over all joints, by which what is left of torques in squares has to shrink
 
 
 def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
@@ -89,13 +85,13 @@ def _two_columns(case: Case) -> Hypothesis | None:
     signs = [scaled_torques(np.where(np.isin(range(dof), some), -1.0, 1.0))
              for count in (1, 2) for some in combinations(range(dof), count)]
     # A wrong sign lets an exchange look likely as well, and explains more.
-    wanted = min(screen.relative_left(same) - 0.5 * SWAP_GAIN / dof,
+    wanted = min(screen.relative_left(same) - 0.5 * SWAP_LOG_GAIN / dof,
                  *(screen.relative_left(Hypothesis("torque-sign", (), change)) for change in signs))
     hopes = [min(((screen.relative_left(one), one) for one in kind), key=lambda pair: pair[0])
              for kind in kinds if kind]
     likely = [(_left(case, one), one) for hope, one in hopes if hope < wanted]
     least, best = min(likely, key=lambda pair: pair[0], default=(np.inf, same))
-    return best if likely and least < _left(case, same) - SWAP_GAIN / dof else None
+    return best if likely and least < _left(case, same) - SWAP_LOG_GAIN / dof else None
 
 
 def _left(case: Case, hypothesis: Hypothesis) -> float:

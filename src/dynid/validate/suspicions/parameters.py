@@ -13,19 +13,20 @@ from dynid.model.kinds import VISCOUS
 from dynid.regression.equations import unmeasured_joints
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import (
+    DRIVING_STANDARD_ERRORS,
+    LARGE_OFFSET,
+    NEGATIVE_FALSE_ALARM,
+    NEGATIVE_STANDARD_ERRORS,
+    NEGLIGIBLE_TORQUE,
+    OFFSET_STANDARD_ERRORS,
+)
 from dynid.validate.words import joints_listed, listed, span
 
-_BELOW = 2.0  # deviations below zero that count as below zero
-_NEGATIVE_FALSE_ALARM = 0.01  # that noise alone puts one of all values so far below zero
-# Share of a joint's torque that an inertia or a push makes, up to which its sign does not matter.
-_NEGLIGIBLE_TORQUE = 0.02
 NEGATIVE_TOLERANCE = 1e-9  # of the largest value
 _INERTIA_POSTURES = 200  # of a log at which the inertia matrix is looked at
 _SPEEDS = 25  # of either direction at which friction is looked at
 _FRICTION_MIN_SPEED = 1e-2  # of the top speed, below which friction is not looked at
-_DRIVES = 3.0  # deviations by which an offset must be above dry friction
-_OFFSET = 0.6  # of the joint's RMS torque
-_OFFSET_DEVIATIONS = 3.0
 
 # By the group of a parameter's kind: code, title, and why it cannot be below zero.
 _NEGATIVE = {
@@ -68,7 +69,7 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
         parts = np.flatnonzero(row)
         value, std = float(estimate.values[i]), float(estimate.std[i])
         if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
-                or value > -_BELOW * std
+                or value > -NEGATIVE_STANDARD_ERRORS * std
                 or value > -NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max()))):
             continue
         kind = items[estimate.base.independent[i]].kind
@@ -83,13 +84,13 @@ def _material(case: Case, i: int) -> bool:
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
     tried = sum(items[c].never_negative for c in base.independent)
-    if estimate.values[i] > NormalDist().inv_cdf(_NEGATIVE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
+    if estimate.values[i] > NormalDist().inv_cdf(NEGATIVE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
         return False
     if base is not regression.base or items[base.independent[i]].kind.group != "body":
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
-    return max(shares) > _NEGLIGIBLE_TORQUE
+    return max(shares) > NEGLIGIBLE_TORQUE
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
@@ -107,7 +108,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
         speeds = top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _SPEEDS)
         speeds = np.concatenate([-speeds, speeds])
         torque, deviation = friction_at(estimate, j, own[j], speeds)
-        push = -np.sign(speeds) * torque - _BELOW * deviation
+        push = -np.sign(speeds) * torque - NEGATIVE_STANDARD_ERRORS * deviation
         if push.max() > NEGATIVE_TOLERANCE * np.abs(torque).max():
             found[name] = float(speeds[int(np.argmax(push))])
     if found:
@@ -138,9 +139,9 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         value = float(estimate.full[offsets].sum())
         speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _SPEEDS)
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
-        push = np.sign(value) * torque - _DRIVES * deviation  # both work against the motion, or for it
+        push = np.sign(value) * torque - DRIVING_STANDARD_ERRORS * deviation  # both work against the motion, or for it
         rms = case.reconstruction.joints[j].torque_rms or 0.0
-        if push[0] > 0.0 and np.sign(value) * torque[0] > _NEGLIGIBLE_TORQUE * rms and abs(value) <= _OFFSET * rms:
+        if push[0] > 0.0 and np.sign(value) * torque[0] > NEGLIGIBLE_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
             friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
             found.append((name, [parameters.items[c].name for c in np.flatnonzero(offsets)], abs(value), friction,
                           float(deviation[0]), float(np.abs(speeds[push > 0.0]).max())))
@@ -182,7 +183,7 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
     value = float(gradient @ estimate.full)
     own = gradient[estimate.base.independent]
     std = float(np.sqrt(max(float(own @ estimate.covariance @ own), 0.0)))
-    if value < -_BELOW * std:
+    if value < -NEGATIVE_STANDARD_ERRORS * std:
         yield suspect("indefinite-inertia", "unphysical inertia", "inertia matrix",
                       f"the inertia matrix is not positive definite in {100 * negative.mean():.0f} % of the recorded "
                       "postures: the estimate cannot be simulated; use --method pc-wls",
@@ -198,7 +199,7 @@ def large_offsets(case: Case) -> Iterator[Finding]:
             continue
         fit = case.reconstruction.joints[items[c].owner]
         torque, value = fit.torque_rms or 0.0, abs(float(estimate.values[i]))
-        if torque > 0 and value > max(_OFFSET * torque, _OFFSET_DEVIATIONS * float(estimate.std[i])):
+        if torque > 0 and value > max(LARGE_OFFSET * torque, OFFSET_STANDARD_ERRORS * float(estimate.std[i])):
             found.append((estimate.names[i], value / torque, fit.name))
     if found:
         names, parts, joints = ([*column] for column in zip(*found, strict=True))

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
 from dynid.validate.candidates import BACKLASH, CandidateFit
-from dynid.validate.residual_tests import COLOURED, JointTests
+from dynid.validate.residual_tests import JointTests
 from dynid.validate.robust_check import robust_predicts_better
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.suspicions.constraint_cost import without_constraints
-from dynid.validate.thresholds import DELAY_STANDARD_ERRORS, DELAYED_JOINTS
-from dynid.validate.words import joints_listed, listed, span
-
-_LOW_R2 = 0.8
-_MATERIAL_RESIDUAL = 0.03  # of a joint's torque: what a residual has to be for its colour or outliers to matter
+from dynid.validate.thresholds import (
+    COLOURED_SHARE,
+    COMMAND_PERIODS,
+    DELAY_STANDARD_ERRORS,
+    DELAYED_JOINTS,
+    LOW_R2,
+    MATERIAL_RESIDUAL,
+    PATTERN_BLOCKS,
+    PATTERN_STRENGTH,
+    SAME_DELAY,
+)
+from dynid.validate.words import joints_listed, listed, sentence, span
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
     """What residuals follow, joints that follow the same together: a term is missing or too simple. Backlash is not
     said here: its gap is measured among the causes."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
+    common = _common_delay(case)
+    if common:
+        yield _late_together(common)
     for joint in case.tests.joints:
         if joint.explained_by is not None and joint.explained_by.candidate != BACKLASH:
             cause = joint.explained_by
+            if cause.candidate == "delay" and joint.joint in common:
+                continue
             if cause.candidate == "delay" and _delayed(case) < DELAYED_JOINTS:
+                late = -(cause.coefficient or 0.0)
+                if abs(late) > _period(case):
+                    yield _late_alone({joint.joint: (late, cause.std or 0.0)})
                 continue
             groups.setdefault((cause.candidate, cause.neighbour), []).append((joint, cause))
     for members in groups.values():
@@ -51,11 +68,10 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
     if not case.problem.recordings or any(test.explained_by is not None and test.explained_by.candidate == "delay"
                                           for test in case.tests.joints):
         return
-    period = 1.0 / min(log.rate for log in case.problem.recordings)
     late = {names[item.owner]: (float(estimate.values[i]), float(estimate.std[i]))
             for i, c in enumerate(estimate.base.independent)
             if (item := estimate.base.parameters.items[c]).kind == DELAY and estimate.identified[i]
-            and abs(estimate.values[i]) > max(period, DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
+            and abs(estimate.values[i]) > max(_period(case), DELAY_STANDARD_ERRORS * float(estimate.std[i]))}
     ms, moving = [1e3 * x for x, _ in late.values()], sum(not case.at_rest(j) for j in range(len(names)))
     if late and len(late) >= DELAYED_JOINTS * moving and min(ms) * max(ms) > 0:
         way = "later" if min(ms) > 0 else "earlier"
@@ -65,6 +81,59 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
                       "is a fault of the log: correct the time stamps of its torques", joints=[*late],
                       evidence={"coefficient": each([-x for x, _ in late.values()]),
                                 "std": each([std for _, std in late.values()])})
+    elif late:
+        yield _late_alone(late)
+
+
+def _common_delay(case: Case) -> dict[str, tuple[float, float]]:
+    """Delays (s) and their standard errors of the joints whose residuals follow one, where these are at least half of
+    the moving joints and agree, and the delay is surely above one sample, or for torques that come earlier above what
+    logs of commands have; empty otherwise.
+
+    A delay is a fault of the log however little of the torques it makes: it limits what the estimate is worth in faster
+    motions. That joints agree is evidence which friction at reversals does not give.
+    """
+    moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
+    late = {test.joint: (-best.coefficient, best.std) for test in moving for best in test.follows[:1]
+            if best.candidate == "delay" and best.coefficient is not None and best.std is not None
+            and best.strength > PATTERN_STRENGTH and best.blocks >= PATTERN_BLOCKS}
+    if len(late) < max(2.0, DELAYED_JOINTS * len(moving)):
+        return {}
+    values = np.array([value for value, _ in late.values()])
+    least = np.abs(values) - DELAY_STANDARD_ERRORS * np.array([std for _, std in late.values()])
+    agree = float(np.min(values * np.sign(values[0]))) * SAME_DELAY > float(np.max(np.abs(values)))
+    # A commanded torque is held for a period and its motion logged after another: so much earlier it may well be.
+    usual = _period(case) * (1.0 if values[0] > 0 else COMMAND_PERIODS)
+    return late if agree and float(least.min()) > usual else {}
+
+
+def _late_together(late: dict[str, tuple[float, float]]) -> Finding:
+    """The finding on delays (s) and their standard errors that joints share."""
+    names, ms = [*late], [1e3 * value for value, _ in late.values()]
+    way = "later" if ms[0] > 0 else "earlier"
+    return suspect("residual-follows-delay", "residual follows delay", joints_listed(names),
+                   f"the residuals of {joints_listed(names)} follow the rate of change of the torque: the torques come "
+                   f"{span([abs(x) for x in ms], 'ms')} {way} than the motion (95 % intervals "
+                   f"{_intervals([*late.values()])} ms)", joints=names,
+                   evidence={"coefficient": each([-value for value, _ in late.values()]),
+                             "std": each([std for _, std in late.values()])})
+
+
+def _period(case: Case) -> float:
+    """The longest sample period of the logs, s."""
+    return 1.0 / min(log.rate for log in (case.problem.recordings or case.problem.data))
+
+
+def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
+    """A remark on delays (s) and their standard errors of fewer joints than share a bus: a fault of the log would delay
+    them all, so that friction or the filter of a drive is as likely."""
+    names = tuple(late)
+    times = listed([f"{1e3 * x:.3g} ms" for x, _ in late.values()], 4)
+    return Finding("residual-follows-delay", "validation", "info", sentence(
+        f"the torque of {joints_listed(names)} follows the motion with a delay of {times} (95 % intervals "
+        f"{_intervals([*late.values()])} ms), those of the other joints do not: one of friction at reversals, a filter "
+        "of the drive, or time stamps"), f"delay ({joints_listed(names)})", names,
+        evidence={"coefficient": each([-x for x, _ in late.values()]), "std": each([std for _, std in late.values()])})
 
 
 def _intervals(late: list[tuple[float, float]]) -> str:
@@ -110,7 +179,7 @@ def _predictable(case: Case) -> dict[str, float]:
     """Joints whose residual its own past predicts, with the share of it, where that matters and nothing explains it."""
     return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
-            and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED
+            and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED_SHARE
             and _matters(case, joint.joint, joint.whiteness.predictable)}
 
 
@@ -134,14 +203,14 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
     """Whether a share of a joint's residual, in squares, is enough of its torque to be worth a word."""
     fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
-    return (fit.rms or 0.0) * share ** 0.5 > _MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
+    return (fit.rms or 0.0) * share ** 0.5 > MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:
     """Joints whose torque varies otherwise than the model says, unless they stand still or a missing term is known."""
     found = {fit.name: fit.r2 for j, (fit, test) in enumerate(zip(case.reconstruction.joints, case.tests.joints,
                                                                   strict=True))
-             if fit.r2 is not None and fit.r2 < _LOW_R2 and not case.at_rest(j) and test.explained_by is None}
+             if fit.r2 is not None and fit.r2 < LOW_R2 and not case.at_rest(j) and test.explained_by is None}
     if found:
         who, shares = joints_listed([*found]), span([100 * max(r2, 0.0) for r2 in found.values()])
         yield suspect("low-r2", "low R2", who,

@@ -16,6 +16,7 @@ from dynid.estimate.friction_choice import REPLACED
 from dynid.model import LinearModel, Model, Term, term_from_table
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, fold
+from dynid.regression.derived import CachedEquations
 from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.hypotheses.trial import BLOCKS
@@ -57,12 +58,15 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
     problem = case.problem
     base = problem.base if model is problem.model else None
     same = len(model.parameters) == len(problem.model.parameters)
-    anew = fold(TorqueEquations.of(model, samples, base), blocks=BLOCKS, threads=problem.threads)
+    equations = CachedEquations.of(TorqueEquations.of(model, samples, base))
+    anew = fold(equations, blocks=BLOCKS, threads=problem.threads)
     prior = problem.regression.prior if base is not None else None
     second = Problem(model, replace(anew, prior=prior), samples,
                      problem.nominal if same else _renamed(problem, model), problem.threads)
+    if second.filtered is None:
+        vars(second)["equations"] = equations  # their rows are at hand already
     estimate = identify(second, method=METHOD)
-    reconstruction = reconstruct(estimate, samples, for_tests=True)
+    reconstruction = reconstruct(estimate, samples, for_tests=True, equations=equations)
     return replace(case, problem=second, estimate=estimate, reconstruction=reconstruction,
                    tests=residual_tests(reconstruction), gains=drive_gains(second, estimate))
 

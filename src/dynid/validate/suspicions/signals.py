@@ -12,19 +12,21 @@ from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.recording.stuck import Hang, hanging_positions
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
-from dynid.validate.thresholds import NOISE_ACCELERATION
+from dynid.validate.thresholds import (
+    CLOCK_CORRELATION,
+    CLOCK_OFF,
+    DEGREES_LIMIT_RATIO,
+    LIMIT_SLACK,
+    NOISE_ACCELERATION,
+    REPEATED_SHARE,
+    SATURATED_SHARE,
+    TOO_FAST_RATIO,
+)
 from dynid.validate.words import joint_label, joints_listed
 
-DEGREES_LIMIT_RATIO = 3.0  # times its limit that a joint has to reach for its positions to look like degrees
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: taken as the limit of a joint that has none
-_SLACK = 0.05  # rad or m beyond a limit that nobody minds
-_TOO_FAST = 1.5  # times the speed limit
 _IN_A_ROW = 5  # samples at a limit that count as saturated
-_AT_LIMIT = 0.002  # share of a log's rows at a torque limit that is worth a word
 _LOOKED_AT = 200_000  # rows of a log in which copies are looked for: memory does not grow with the log
-_MIN_REPEATED_SHARE = 0.4  # share of rows that repeat the one before; every row twice makes a half
-_CLOCK = 0.05  # from one: factor between measured and differentiated velocity
-_MIN_CORRELATION = 0.95  # their correlation
 _DEGREES = 180.0 / np.pi
 
 
@@ -73,12 +75,13 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
         return
     for motion in case.motions:
         who, low, high = joint_label(motion.joint), motion.lower, motion.upper
-        if (low is not None and motion.low < low - _SLACK) or (high is not None and motion.high > high + _SLACK):
+        below = low is not None and motion.low < low - LIMIT_SLACK
+        if below or (high is not None and motion.high > high + LIMIT_SLACK):
             yield suspect("position-beyond-limits", "beyond limits", who,
                           f"{who} goes from {motion.low:.3g} to {motion.high:.3g} {motion.unit}, beyond its limits: "
                           "check sign, offset and unit of its position", joints=[motion.joint],
                           evidence={"low": motion.low, "high": motion.high})
-        elif motion.velocity_limit is not None and motion.speed > _TOO_FAST * motion.velocity_limit:
+        elif motion.velocity_limit is not None and motion.speed > TOO_FAST_RATIO * motion.velocity_limit:
             yield suspect("velocity-beyond-limits", "beyond limits", who,
                           f"{who} reaches {motion.speed:.3g} {motion.unit}/s, its limit is {motion.velocity_limit:.3g}"
                           ": check the unit of position and the time stamps", joints=[motion.joint],
@@ -109,7 +112,7 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
         names = log.joints or case.problem.regression.joints
         lower, upper = found_limits(log.tau, _IN_A_ROW)
         share = at_limit(log.tau, lower, upper, _IN_A_ROW).mean(axis=0)
-        for j in np.flatnonzero(share > _AT_LIMIT):
+        for j in np.flatnonzero(share > SATURATED_SHARE):
             limit = float(upper[j] if np.isfinite(upper[j]) else lower[j])
             yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
                           f"the torque of {joint_label(names[j])} is cut off at "
@@ -124,7 +127,7 @@ def rows_held(case: Case) -> Iterator[Finding]:
     """Logs whose rows repeat the row before in all signals while the robot moves."""
     for log in case.problem.recordings:
         share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
-        if share > _MIN_REPEATED_SHARE:
+        if share > REPEATED_SHARE:
             yield suspect("rows-repeated", "repeated rows", log.source,
                           f"{100 * share:.2g} % of the rows in motion of {log.source} repeat the previous row in "
                           f"every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as it "
@@ -169,13 +172,13 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         factors = []
         for j in range(log.dof):
             a, b = (np.convolve(x[:, j], smooth, mode="valid") for x in (speed, log.dq))
-            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > _MIN_CORRELATION:
+            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > CLOCK_CORRELATION:
                 factors.append(float(a @ b / (b @ b)))
-        if not factors or np.ptp(factors) > _CLOCK * abs(np.median(factors)):
+        if not factors or np.ptp(factors) > CLOCK_OFF * abs(np.median(factors)):
             continue
         factor = float(np.median(factors))
-        unit = min(abs(factor * _DEGREES - 1.0), abs(factor / _DEGREES - 1.0)) < _CLOCK
-        if abs(factor - 1.0) > _CLOCK and factor > 0 and not unit:
+        unit = min(abs(factor * _DEGREES - 1.0), abs(factor / _DEGREES - 1.0)) < CLOCK_OFF
+        if abs(factor - 1.0) > CLOCK_OFF and factor > 0 and not unit:
             yield suspect("time-scale", "time stamps", log.source,
                           f"time stamps of {log.source} are probably wrong by a factor: positions "
                           f"change {factor:.3g} times as fast as the measured velocity; check the "

@@ -10,22 +10,25 @@ from dynid.findings import Finding
 from dynid.validate.hypotheses.other_log import what_changed
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
+from dynid.validate.thresholds import (
+    NOT_CONSTANT_RATIO,
+    ODD_BLOCK_PERCENT,
+    ODD_BLOCK_RATIO,
+    SCALE_LEAVES,
+    SLOPE_CHANGE,
+    WORSE_RATIO,
+)
 from dynid.validate.useless_model import blocks_worse_than_nothing, negative_r2
 from dynid.validate.words import joint_label, joints_listed, listed
 
-_SCALED = 0.1  # change of the slope of measured over predicted torque
-_BY_SCALE = 0.5  # share of the misfit that a changed scale has to leave at most
-_WORSE = 2.0  # times the error on the fitted data
 EXACT_ERROR = 1e-6  # percent: there is nothing to say of errors below
-_ODD, _ODD_BY = 3.0, 2.0  # a block's error over the median one, and percent of the torques above it
-_NOT_CONSTANT = 3.0  # spread over blocks against stated deviations
 
 
 def other_logs(case: Case) -> Iterator[Finding]:
     """Other logs that are predicted far worse than the fitted one, and why."""
     own = case.reconstruction
     for other in case.validations:
-        if other.relative_error > max(_WORSE * own.relative_error, own.relative_error + 1.0):
+        if other.relative_error > max(WORSE_RATIO * own.relative_error, own.relative_error + 1.0):
             yield _why(case, other)
 
 
@@ -85,10 +88,10 @@ def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, floa
     found = {}
     for j, (mine, fit) in enumerate(zip(own.joints, other.joints, strict=True)):
         if (fit.slope is None or mine.slope is None or fit.relative_error is None
-                or abs(fit.slope - mine.slope) < _SCALED):
+                or abs(fit.slope - mine.slope) < SLOPE_CHANGE):
             continue
         before, after = _scaled_misfit(other, j, fit.slope)
-        if after < _BY_SCALE * before and fit.relative_error > _WORSE * (mine.relative_error or 0.0):
+        if after < SCALE_LEAVES * before and fit.relative_error > WORSE_RATIO * (mine.relative_error or 0.0):
             found[fit.name] = fit.slope
     return found
 
@@ -121,7 +124,7 @@ def odd_block(case: Case) -> Iterator[Finding]:
     errors = cross.errors * np.sqrt(power / power.mean())
     known = errors[np.isfinite(errors)]
     typical, most = np.median(known), known.max()
-    if len(known) > 3 and most > _ODD * typical and most > typical + _ODD_BY:
+    if len(known) > 3 and most > ODD_BLOCK_RATIO * typical and most > typical + ODD_BLOCK_PERCENT:
         worst = cross.blocks[int(np.nanargmax(errors))]
         block = blocks[worst]
         which, span = f"block {worst + 1}", block.spans[0]
@@ -140,7 +143,7 @@ def logs_differ(case: Case) -> Iterator[Finding]:
     cross = case.cross
     if cross is None or cross.mean < EXACT_ERROR:
         return
-    odd = [one for one in cross.logs if one.from_others > max(_WORSE * one.from_itself, one.from_itself + 1.0)]
+    odd = [one for one in cross.logs if one.from_others > max(WORSE_RATIO * one.from_itself, one.from_itself + 1.0)]
     if odd:
         names = [one.source for one in odd]
         what = listed([f"{one.source} with an error of {one.from_others:.1f} % (from its own other blocks: "
@@ -156,7 +159,7 @@ def logs_differ(case: Case) -> Iterator[Finding]:
 def parameters_not_constant(case: Case) -> Iterator[Finding]:
     """Parameters that move between blocks of time more than their deviations allow."""
     cross = case.cross
-    if cross is not None and cross.mean >= EXACT_ERROR and cross.ratio is not None and cross.ratio > _NOT_CONSTANT:
+    if cross is not None and cross.mean >= EXACT_ERROR and cross.ratio is not None and cross.ratio > NOT_CONSTANT_RATIO:
         yield suspect("parameters-not-constant", "parameters not constant", "parameters",
                       f"between blocks of time, parameters vary by {cross.ratio:.1f} times their standard errors: the "
                       "model is too simple or the robot changes (temperature, load)",

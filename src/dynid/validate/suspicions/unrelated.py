@@ -12,6 +12,8 @@ from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.thresholds import UNRELATED_SHARE
 
+SAME_LENGTH = 0.9  # of the longer log: torques of a log that is shorter cannot have been taken for its own
+
 
 def is_unrelated(case: Case) -> bool:
     """Whether one set of parameters leaves much of the variation of most joints' torques on blocks left out."""
@@ -26,13 +28,13 @@ def is_unrelated(case: Case) -> bool:
     return float(np.median(trial.typical[moving] / np.maximum(variation, 1e-300))) > UNRELATED_SHARE
 
 
-def unrelated_torques(case: Case) -> Finding:
-    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
+def torques_exchanged(case: Case) -> Finding | None:
+    """Torques that are exchanged with those of another log at hand: the motion of this one explains them far better."""
     logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
     for one in case.problem.data:
         for other in logs:
             rows = min(len(one), len(other))
-            if other is one or rows < 0.9 * max(len(one), len(other)):
+            if other is one or rows < SAME_LENGTH * max(len(one), len(other)):
                 continue
             mixed = replace(one.select([(0, rows)]), tau=other.select([(0, rows)]).tau)
             own = try_out(fold_logs(case.problem.model, (mixed,), case.problem.base, case.problem.threads))
@@ -42,7 +44,12 @@ def unrelated_torques(case: Case) -> Finding:
                     f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "
                     "the torques of the second; give each log its own torque file", severity="fatal",
                     logs=[one.source, other.source])
-    return suspect(
+    return None
+
+
+def unrelated_torques(case: Case) -> Finding:
+    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
+    return torques_exchanged(case) or suspect(
         "torques-unrelated", "torques unrelated", "all logs",
         "torques and positions do not belong together: no joint's equations explain its torque, whatever column, sign, "
         "unit, delay or direction of gravity is assumed; check that positions and torques are of the same log and "

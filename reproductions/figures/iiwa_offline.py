@@ -1,0 +1,24 @@
+"""Figures of iiwa-offline: torques of the controller's model and of the identified ones, and signals of joint 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from figures.panels import by_joint
+
+from dynid.report.drawing import Drawing, Panel, PlotCurve
+
+
+def figures(result: dict[str, Any]) -> list[Drawing]:
+    commanded, sensed = dict(result["controller"]["figure_2_2"]), dict(result["figure_2_3"])
+    signals = tuple(Panel(name.split(",")[0], "time, s", name, tuple(
+        PlotCurve(whose, curves["t"], curves[whose], role="true" if whose == "sensed" else "ours")
+        for whose in ("sensed", "commanded", "difference"))) for name, curves in result["signals"].items())
+    return [Drawing("Commanded torques of the spline", "figure 2.2: the model found from commanded signals gives the "
+                    "commanded torques of another motion, joint 7 worst.",
+                    by_joint(commanded.pop("t"), commanded, "time, s", "torque, N m")),
+            Drawing("Sensed torques of the spline", "figure 2.3: least squares, instruments and unfiltered instruments "
+                    "reconstruct the sensed torques alike; models of the literature do not.",
+                    by_joint(sensed.pop("t"), sensed, "time, s", "torque, N m")),
+            Drawing("Commanded and sensed signals of joint 4", "figures B.8 to B.11: the position error is below 1 % "
+                    "and has the profile of the velocity; noise shows in acceleration and torque.", signals)]

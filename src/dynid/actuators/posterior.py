@@ -1,0 +1,335 @@
+"""ActuatorPosterior: identified actuators with their covariance, as joints of a simulator and as draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.actuators import columns as c
+from dynid.actuators.laws import LAWS, drive_law
+from dynid.actuators.problem import ActuatorLog, ChainProblem, joint_numbers
+from dynid.actuators.refinement import Refinement
+from dynid.arrays import Array, Bools
+from dynid.errors import ModelError, RecordingError
+from dynid.estimate.simulators.friction_fit import TorqueLoss, best_fit
+from dynid.estimate.simulators.joint_values import SimulatedJoint
+from dynid.files import read_small, write_json
+from dynid.model import Model
+from dynid.robot import Robot
+
+MAX_DRAWS = 1_000_000
+DEFAULT_SPREAD = 0.2  # relative standard deviation of parameters that the data do not determine, as for links
+SHORTEST_DELAY = 2e-4  # s that an exported drive has: a tenth of MuJoCo's time step
+_MAX_STATES = 200  # rows of the motion that are kept: friction over more of them fits the same values
+_MOVING_SHARE = 0.02  # of a joint's greatest speed, above which its friction opposes the motion and does not stick
+_LOAD_ROUNDS = 4  # of friction from the motor torque and of the motor torque from friction, a contraction
+_MAX_REDRAWS = 200  # of a draw outside the bounds; what is outside then is cut to them
+# Columns of friction that is neither Coulomb nor viscous, which the joints of simulators do not have.
+_RICHER_FRICTION = (c.STRIBECK, c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL,
+                    c.QUADRATIC_MOTOR, c.QUADRATIC_EXTERNAL)
+
+
+@dataclass(frozen=True, eq=False)
+class DriveStates:
+    """States of the joints along the simulated logs, over which friction is approximated; all (rows, joints).
+
+    Attributes:
+        speed: velocity, rad/s or m/s.
+        motor: torque of the motor, N m or N.
+        external: torque of gravity and of Coriolis forces on the joint, N m or N.
+    """
+
+    speed: Array
+    motor: Array
+    external: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorPosterior:
+    """Estimated actuator parameters with their covariance, and what simulators need beside them.
+
+    Attributes:
+        law: name of the drive law.
+        joints: names of the joints.
+        names: of the unknowns (k,), such as "armature".
+        owners: for each unknown the places of the joints that it belongs to; several share one delay.
+        values, covariance: of the unknowns, (k,) and (k, k).
+        identified: which unknowns the data determine (k,).
+        lower, upper: bounds of the unknowns (k,).
+        known: given values by name, one table a joint, with the gains of the first log.
+        supply: mean logged supply of each joint (joints,), 1 where the law needs none.
+        states: along the simulated logs.
+        notes: sentences on what an exported actuator does not represent.
+    """
+
+    law: str
+    joints: tuple[str, ...]
+    names: tuple[str, ...]
+    owners: tuple[tuple[int, ...], ...]
+    values: Array
+    covariance: Array
+    identified: Bools
+    lower: Array
+    upper: Array
+    known: tuple[Mapping[str, float], ...]
+    supply: Array
+    states: DriveStates
+    notes: tuple[str, ...] = ()
+
+    def tables(self, x: Array) -> list[dict[str, float]]:
+        """Return all parameter values of each joint by name, from values (k,) of the unknowns."""
+        found = [dict(table) for table in self.known]
+        for name, owners, value in zip(self.names, self.owners, x, strict=True):
+            for j in owners:
+                found[j][name] = float(value)
+        return found
+
+    def link_scales(self, x: Array | None = None) -> Array:
+        """Return the factor on the inertial parameters of each joint's link (joints,)."""
+        return np.array([table.get("link_scale", 1.0) for table in self.tables(self.values if x is None else x)])
+
+    def simulated(self, x: Array | None = None) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
+        """Return the joints with their drives as simulators have them, and the torque that each loses there.
+
+        Friction beyond Coulomb and viscous friction is replaced by the damping and frictionloss that predict it best
+        along the logs; a constant offset is lost. x: values (k,) of the unknowns; the estimate by default.
+        """
+        law, joints, losses = drive_law(self.law), [], []
+        for j, table in enumerate(self.tables(self.values if x is None else x)):
+            joint, loss = self._joint(j, joint_numbers(law, table))
+            joints.append(joint)
+            losses.append(loss)
+        return tuple(joints), tuple(losses)
+
+    def _joint(self, j: int, own: Array) -> tuple[SimulatedJoint, TorqueLoss]:
+        gain = float(own[c.TORQUE_GAIN] * self.supply[j])
+        damping, dry, offset = float(own[c.VISCOUS]), float(own[c.COULOMB]), float(own[c.OFFSET])
+        left, lost = np.zeros(1), ("offset",) if offset else ()
+        speed, motor = self.states.speed[:, j], self.states.motor[:, j]
+        moving = np.abs(speed) > _MOVING_SHARE * max(float(np.abs(speed).max(initial=0.0)), 1e-12)
+        if np.any(own[list(_RICHER_FRICTION)] != 0.0) and moving.any():
+            speed, motor = speed[moving], motor[moving]
+            budget = friction_torque(own, motor, self.states.external[moving, j], speed)
+            torque = np.sign(speed) * budget + damping * speed
+            fitted = best_fit(torque, {"damping": speed, "frictionloss": np.sign(speed)})
+            damping, dry = fitted["damping"], fitted["frictionloss"]
+            left, lost = torque - damping * speed - dry * np.sign(speed), ("friction", *lost)
+        error = float(np.sqrt(np.mean((left + offset) ** 2)))
+        has_loop = own[c.KP] > 0.0
+        limit = min(gain * float(own[c.U_LIMIT]), float(own[c.TORQUE_LIMIT]))
+        integral = gain * float(own[c.KI] * own[c.INTEGRAL_ERROR])
+        joint = SimulatedJoint(
+            self.joints[j], armature=float(own[c.ARMATURE]), damping=damping + float(own[c.BACK_EMF]), frictionloss=dry,
+            stiffness=gain * float(own[c.KP]) if has_loop else None, kd=gain * float(own[c.KD]) if has_loop else None,
+            ki=integral if has_loop and integral > 0.0 else None, force_limit=limit,
+            delay=float(own[c.DELAY]) if own[c.DELAY] >= SHORTEST_DELAY else 0.0)
+        size = float(np.sqrt(np.mean(motor ** 2))) if len(motor) else 0.0
+        return joint, TorqueLoss(self.joints[j], error, size, lost)
+
+    def draws(self, count: int, seed: int = 0, *, spread: float = DEFAULT_SPREAD) -> Array:
+        """Return parameter values drawn from the posterior (count, k), inside their bounds.
+
+        Unknowns that the data determine are normal with the estimated covariance. The others are independent normals
+        about the estimate with the relative standard deviation `spread`. Draws outside the bounds are drawn again.
+        """
+        if not 1 <= count <= MAX_DRAWS:
+            raise ModelError(f"the number of draws must be between 1 and {MAX_DRAWS}, got {count}",
+                             code="wrong-number-of-draws")
+        if not 0.0 < spread <= 1.0:
+            raise ModelError("the relative standard deviation of what the data do not determine must be above 0 and at "
+                             f"most 1, got {spread:g}", code="wrong-spread")
+        size, vectors = np.linalg.eigh(self.drawn_covariance(spread))
+        factor = vectors * np.sqrt(np.maximum(size, 0.0))
+        rng = np.random.default_rng(seed)
+        found = np.empty((count, len(self.values)))
+        open_ = np.arange(count)
+        for _ in range(_MAX_REDRAWS):
+            found[open_] = self.values + rng.standard_normal((len(open_), len(size))) @ factor.T
+            outside = np.any((found[open_] < self.lower) | (found[open_] > self.upper), axis=1)
+            open_ = open_[outside]
+            if not len(open_):
+                break
+        return np.clip(found, self.lower, self.upper)
+
+    def drawn_covariance(self, spread: float = DEFAULT_SPREAD) -> Array:
+        """Return the covariance (k, k) that draws have before the bounds cut them."""
+        wanted = np.outer(self.identified, self.identified) * self.covariance
+        return wanted + np.diag(np.where(self.identified, 0.0, (spread * self.values) ** 2))
+
+    def save(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
+        """Write the posterior as JSON. settings: of the run, kept beside it."""
+        numbers = {"values": self.values, "covariance": self.covariance, "identified": self.identified,
+                   "lower": self.lower, "upper": self.upper, "supply": self.supply, "speed": self.states.speed,
+                   "motor": self.states.motor, "external": self.states.external}
+        write_json(Path(path), {
+            "law": self.law, "joints": self.joints, "names": self.names, "owners": self.owners,
+            "known": [_texts(table) for table in self.known], "notes": self.notes, "settings": dict(settings or {}),
+            **{name: _nested(array) for name, array in numbers.items()}})
+
+    @staticmethod
+    def load(path: str | Path) -> tuple[ActuatorPosterior, dict[str, Any]]:
+        """Return a saved posterior, and the settings of the run.
+
+        Raises:
+            RecordingError: if the file is damaged.
+            ModelError: if the drive law is a user's own.
+        """
+        damaged = RecordingError(f"{path}: is not a posterior of `dynid actuators`, or is damaged",
+                                 "identify again with `dynid actuators ... -o`", "damaged-posterior")
+        try:
+            found = json.loads(read_small(Path(path)))
+            texts = {name: tuple(map(str, found[name])) for name in ("joints", "names", "notes")}
+            arrays = {name: np.array(found[name], dtype=float) for name in
+                      ("values", "covariance", "identified", "lower", "upper", "supply", "speed", "motor", "external")}
+            known = tuple({str(key): float(value) for key, value in table.items()} for table in found["known"])
+            owners = tuple(tuple(int(j) for j in own) for own in found["owners"])
+            law, settings = str(found["law"]), dict(found["settings"])
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+            raise damaged from None
+        n, k = len(texts["joints"]), len(texts["names"])
+        shapes = {"values": (k,), "covariance": (k, k), "identified": (k,), "lower": (k,), "upper": (k,),
+                  "supply": (n,)}
+        if (any(arrays[name].shape != shape for name, shape in shapes.items()) or len(known) != n or len(owners) != k
+                or any(not 0 <= j < n for own in owners for j in own)
+                or not all(np.isfinite(arrays[name]).all() for name in ("values", "covariance", "supply"))
+                or len({arrays[name].shape for name in ("speed", "motor", "external")}) != 1
+                or arrays["speed"].shape[1:] != (n,)):
+            raise damaged
+        if law not in LAWS:
+            raise ModelError(f"the drive law '{law}' is a user's own, so the folder is not enough to export the result",
+                             "call `estimate.posterior.simulated()` in the script that defines the law", "unknown-law")
+        states = DriveStates(arrays["speed"], arrays["motor"], arrays["external"])
+        return ActuatorPosterior(law, texts["joints"], texts["names"], owners, arrays["values"], arrays["covariance"],
+                                 arrays["identified"] > 0.5, arrays["lower"], arrays["upper"], known, arrays["supply"],
+                                 states, texts["notes"]), settings
+
+
+def _texts(table: Mapping[str, float]) -> dict[str, str]:
+    """Numbers as text, which holds infinite limits and missing supplies too."""
+    return {name: repr(float(value)) for name, value in table.items()}
+
+
+def _nested(array: Any) -> Any:
+    """Nested lists of an array; infinite bounds as text."""
+    if array.dtype == bool:
+        return array.astype(int).tolist()
+    return array.tolist() if np.isfinite(array).all() else [repr(float(value)) for value in array]
+
+
+def friction_torque(own: Array, motor: Array, external: Array, speed: Array) -> Array:
+    """Return the largest dry friction torque of a joint (rows,), N m, as the compiled simulation has it.
+
+    Args:
+        own: numbers of the joint, see `columns`.
+        motor, external, speed: states (rows,).
+    """
+    load = np.abs(own[c.LOAD_EXTERNAL] * external - own[c.LOAD_MOTOR] * motor)
+    more = own[c.STRIBECK] + np.abs(own[c.STRIBECK_LOAD_EXTERNAL] * external - own[c.STRIBECK_LOAD_MOTOR] * motor)
+    against = external * motor < 0.0
+    more = more + against * np.where(np.abs(external) < np.abs(motor), own[c.QUADRATIC_EXTERNAL] * external ** 2,
+                                     own[c.QUADRATIC_MOTOR] * motor ** 2)
+    return own[c.COULOMB] + load + more * np.exp(-(np.abs(speed) / own[c.STRIBECK_SPEED]) ** own[c.STRIBECK_SHAPE])
+
+
+def posterior_of(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequence[ChainProblem],
+                 fits: Sequence[Refinement], identified: Sequence[Bools], simulated: Sequence[Array]
+                 ) -> ActuatorPosterior:
+    """Return the posterior of all chains of a robot.
+
+    Args:
+        robot: the robot.
+        entries: the logs.
+        problems, fits, identified: of each chain, and which unknowns its data determine.
+        simulated: positions (rows, joints) of each log.
+    """
+    names: list[str] = []
+    owners: list[tuple[int, ...]] = []
+    known: list[Mapping[str, float]] = [{} for _ in robot.joints]
+    supply, count = np.ones(robot.dof), sum(len(fit.x) for fit in fits)
+    covariance, at = np.zeros((count, count)), 0
+    for problem, fit in zip(problems, fits, strict=True):
+        log = problem.logs[0]
+        places = tuple(int(j) for j in log.chain.joints)
+        for j, table in zip(places, problem.known, strict=True):
+            known[j] = {**table, **log.gains}
+        supply[list(places)] = np.mean(log.signals.supply, axis=0)
+        own = problem.unknowns[:len(fit.x)]
+        names += [one.name for one in own]
+        owners += [places if one.joint < 0 else (places[one.joint],) for one in own]
+        covariance[at:at + len(own), at:at + len(own)] = fit.covariance
+        at += len(own)
+    values = np.concatenate([fit.x for fit in fits])
+    pairs = list(zip(problems, fits, strict=True))
+    found = ActuatorPosterior(
+        problems[0].law.name, robot.joint_names, tuple(names), tuple(owners), values, covariance,
+        np.concatenate(list(identified)), np.concatenate([problem.lower[:len(fit.x)] for problem, fit in pairs]),
+        np.concatenate([problem.upper[:len(fit.x)] for problem, fit in pairs]), tuple(known), supply,
+        DriveStates(*(np.zeros((0, robot.dof)) for _ in range(3))))
+    numbers = np.array([joint_numbers(problems[0].law, table) for table in found.tables(values)])
+    return replace(found, states=_states(robot, entries, simulated, numbers, found.link_scales()),
+                   notes=_notes(problems, numbers))
+
+
+def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Array], numbers: Array,
+            link_scales: Array) -> DriveStates:
+    """States along the simulated positions of all logs, evenly thinned."""
+    parts = []
+    for entry, q in zip(entries, simulated, strict=True):
+        own, t = entry.robot or robot, entry.recording.t
+        model, theta = Model(own), (own.inertias[:own.dof] * link_scales[:, None]).ravel()
+        speed = np.gradient(q, t, axis=0)
+        push = np.gradient(speed, t, axis=0)
+        external = -model.inverse_dynamics(theta, q, speed, np.zeros_like(q))
+        needed = (model.inverse_dynamics(theta, q, speed, push) + numbers[:, c.ARMATURE] * push
+                  + numbers[:, c.VISCOUS] * speed + numbers[:, c.OFFSET])
+        motor = needed.copy()
+        for _ in range(_LOAD_ROUNDS):
+            dry = np.column_stack([friction_torque(one, motor[:, j], external[:, j], speed[:, j])
+                                   for j, one in enumerate(numbers)])
+            motor = needed + np.sign(speed) * dry
+        parts.append((speed, motor, external))
+    whole = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    kept = np.unique(np.linspace(0, len(whole[0]) - 1, min(_MAX_STATES, len(whole[0]))).round().astype(int))
+    return DriveStates(*(one[kept] for one in whole))
+
+
+def _notes(problems: Sequence[ChainProblem], numbers: Array) -> tuple[str, ...]:
+    """What an exported actuator does not represent."""
+    notes = []
+    gains = [dict(log.gains) for log in problems[0].logs]
+    if any(one != gains[0] for one in gains):
+        notes.append("the logs have different gains; the exported drives have those of the first log")
+    if np.any(numbers[:, c.BIAS] != 0.0):
+        notes.append("encoder biases are not part of the exported files; subtract them from commands and positions")
+    if np.any(numbers[:, c.BACKLASH] != 0.0):
+        notes.append("backlash is not part of the exported files")
+    if np.any(numbers[:, c.KI] * numbers[:, c.INTEGRAL_SPEED] != 0.0):
+        notes.append("the integral of the velocity loop acts on the position error only in the exported drives")
+    if np.all(numbers[:, c.KP] == 0.0):
+        notes.append("the drive law has no position loop, so no actuators are exported; give gains with --drives")
+    return tuple(notes)
+
+
+def draw_table(posterior: ActuatorPosterior, drawn: Array) -> dict[str, Any]:
+    """Return drawn actuators as arrays by name.
+
+    `theta` (draws, unknowns) in the order of `names` (joint and parameter); of each joint in `joints` `armature`,
+    `damping`, `frictionloss`, `stiffness`, `kd`, `ki`, `force_limit` and `delay` (draws, joints), NaN for a gain that
+    a joint does not have.
+    """
+    fields = ("armature", "damping", "frictionloss", "stiffness", "kd", "ki", "force_limit", "delay")
+    rows = np.array([[[np.nan if getattr(joint, name) is None else getattr(joint, name) for joint in
+                       posterior.simulated(x)[0]] for name in fields] for x in drawn])
+    return {"names": np.array(labels(posterior)), "theta": drawn, "joints": np.array(posterior.joints),
+            **{name: rows[:, k] for k, name in enumerate(fields)}}
+
+
+def labels(posterior: ActuatorPosterior) -> list[str]:
+    """Return joint and name of each unknown, such as "hip.armature"; a shared one has all its joints."""
+    return [f"{'+'.join(posterior.joints[j] for j in own)}.{name}"
+            for name, own in zip(posterior.names, posterior.owners, strict=True)]

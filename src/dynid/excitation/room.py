@@ -1,0 +1,140 @@
+"""Motions of a two-wheeled robot inside a room (Ardiani, s. E.3.2): Fourier series of least condition number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.errors import ModelError, NotPossibleError
+from dynid.model import DifferentialDrive
+
+SERIES_TERMS = 5  # of the Fourier series (eq. E.19)
+SEARCH_POINTS = 76  # of the motion at which limits are checked in the search: 15 in a period of the last term
+SEARCH_SHARE = 0.97  # of the limits, to which the search keeps at these points, for what lies between them
+START_AMPLITUDE = 0.1  # m/s and rad/s, of the random series from which a search starts
+_SPEEDS = DifferentialDrive()  # speed and turn rate as coordinates: their regressor depends on nothing else
+
+
+@dataclass(frozen=True)
+class Room:
+    """Limits of a motion about its start.
+
+    Attributes:
+        half: Half the edge of the square room, m.
+        speed: Largest speed, m/s.
+        turn: Largest turn rate, rad/s.
+        speed_rate: Largest acceleration, m/s^2.
+        turn_rate: Largest rate of the turn rate, rad/s^2.
+        heading: How far the robot may turn either way, rad, so that it makes no circles.
+    """
+
+    half: float
+    speed: float
+    turn: float
+    speed_rate: float
+    turn_rate: float
+    heading: float
+
+    def __post_init__(self) -> None:
+        wrong = [f"{name} = {value!r}" for name, value in vars(self).items()
+                 if not (np.isfinite(value) and value > 0.0)]
+        if wrong:
+            raise ModelError(f"limits of a room must be above zero, got {', '.join(wrong)}", code="wrong-room")
+
+    def left(self, speeds: Array, rates: Array, pose: Array) -> Array:
+        """Return the unused share of each limit (limits,), negative where one is exceeded.
+
+        Args:
+            speeds: Speed and turn rate (rows, 2), m/s and rad/s.
+            rates: Their rates (rows, 2).
+            pose: Place, m, and heading, rad (rows, 3).
+        """
+        parts = [pose[:, :2] / self.half, pose[:, 2:] / self.heading, speeds / (self.speed, self.turn),
+                 rates / (self.speed_rate, self.turn_rate)]
+        values = np.concatenate([part.ravel() for part in parts])
+        return np.concatenate([1.0 - values, 1.0 + values])
+
+
+@dataclass(frozen=True, eq=False)
+class RoomMotion:
+    """Speed and turn rate as Fourier series from rest (eq. E.19).
+
+    Attributes:
+        cosines: Coefficients (2, terms), m/s and rad/s.
+        sines: Coefficients (2, terms).
+        pulsation: Of the first term, rad/s.
+        duration: s.
+    """
+
+    cosines: Array
+    sines: Array
+    pulsation: float
+    duration: float
+
+    @staticmethod
+    def from_free(x: Array, pulsation: float, duration: float) -> RoomMotion:
+        """Return the series of free coefficients (4 terms - 2,); the last cosine of each makes it start at rest."""
+        free = x[:2 * (SERIES_TERMS - 1)].reshape(2, SERIES_TERMS - 1)
+        return RoomMotion(np.column_stack([free, -free.sum(axis=1)]),
+                          x[2 * (SERIES_TERMS - 1):].reshape(2, SERIES_TERMS), pulsation, duration)
+
+    def at(self, t: Array) -> tuple[Array, Array]:
+        """Return speed and turn rate, and their rates (rows, 2), at times t (rows,), s."""
+        w = self.pulsation * np.arange(1, self.cosines.shape[1] + 1)
+        c, s = np.cos(np.outer(t, w)), np.sin(np.outer(t, w))
+        return c @ self.cosines.T + s @ self.sines.T, c @ (self.sines * w).T - s @ (self.cosines * w).T
+
+    def sampled(self, rate: float) -> tuple[Array, Array, Array]:
+        """Return speeds and their rates (rows, 2) and the pose (rows, 3) at a rate, Hz, over the duration."""
+        speeds, rates = self.at(np.arange(int(self.duration * rate)) / rate)
+        return speeds, rates, _SPEEDS.pose(speeds, rate)
+
+    def condition_number(self, points: int = 20 * SEARCH_POINTS) -> float:
+        """Return the condition number of the regressor along the motion."""
+        return speeds_condition(*self.at(np.linspace(0.0, self.duration, points)))
+
+
+def speeds_condition(speeds: Array, rates: Array) -> float:
+    """Return the condition number of the regressor of speed and turn rate (rows, 2) and their rates (rows, 2)."""
+    return float(np.linalg.cond(_SPEEDS.regressor(np.zeros_like(speeds), speeds, rates).reshape(-1, 8)))
+
+
+def room_motion(room: Room, *, pulsation: float = 0.1, duration: float = 30.0, seed: int = 0, starts: int = 1
+                ) -> RoomMotion:
+    """Search for the motion of least condition number inside a room by sequential quadratic programming.
+
+    Args:
+        room: Its limits.
+        pulsation: Of the first term of the series, rad/s.
+        duration: Of the motion, s.
+        seed: Of the random start; start k has seed + k.
+        starts: Number of searches, of which the best is returned.
+
+    Raises:
+        NotPossibleError: If no search ends inside the limits.
+    """
+    from scipy.optimize import minimize
+
+    t, rate = np.linspace(0.0, duration, SEARCH_POINTS), (SEARCH_POINTS - 1) / duration
+
+    def goal(x: Array) -> float:
+        return float(np.log(speeds_condition(*RoomMotion.from_free(x, pulsation, duration).at(t))))
+
+    def left(x: Array) -> Array:
+        speeds, rates = RoomMotion.from_free(x, pulsation, duration).at(t)
+        return room.left(speeds, rates, _SPEEDS.pose(speeds, rate)) - (1.0 - SEARCH_SHARE)
+
+    found = []
+    for k in range(starts):
+        start = START_AMPLITUDE * np.random.default_rng(seed + k).normal(size=4 * SERIES_TERMS - 2)
+        x = minimize(goal, start, method="SLSQP", constraints=[{"type": "ineq", "fun": left}],
+                     options={"maxiter": 100, "ftol": 1e-4}).x
+        motion = RoomMotion.from_free(x, pulsation, duration)
+        if room.left(*motion.sampled(20.0 * SEARCH_POINTS / duration)).min() >= 0.0:
+            found.append(motion)
+    if not found:
+        raise NotPossibleError(f"no motion of {duration:g} s inside the room was found in {starts} searches",
+                               "try more starts, a longer duration or wider limits", "no-motion-in-room")
+    return min(found, key=RoomMotion.condition_number)

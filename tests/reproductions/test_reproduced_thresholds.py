@@ -1,0 +1,39 @@
+"""What half and twice of a threshold changes: on a few logs here, on all in the reproduction."""
+
+from __future__ import annotations
+
+import json
+
+import verdict_thresholds as study
+from _faults import FAULTS
+
+from dynid.validate import thresholds
+from dynid.validate.hypotheses import nominal
+
+
+def test_thresholds_are_set_where_they_are_used_and_set_back() -> None:
+    before = thresholds.WRONG_UNIT
+    with study.threshold("WRONG_UNIT", 3.0 * before):
+        assert nominal.WRONG_UNIT == thresholds.WRONG_UNIT == 3.0 * before
+    assert nominal.WRONG_UNIT == thresholds.WRONG_UNIT == before
+
+
+def test_shares_stay_shares_and_counts_stay_counts() -> None:
+    assert study.varied_value("PATTERN_BLOCKS", 2.0) == 1.0
+    assert study.varied_value("CHANGE_EXPLAINED", 2.0) == 1.0
+    assert study.varied_value("MIN_BLOCKS_FOR_STEP", 0.5) == 3
+    assert study.varied_value("WRONG_UNIT", 2.0) == 10.0
+
+
+def test_a_threshold_that_is_far_off_changes_a_verdict() -> None:
+    """A unit that is wrong by a thousand is named at half and twice the threshold, and not at ten thousand."""
+    places = [k for k, fault in enumerate(FAULTS) if fault.name in ("healthy, white noise", "torques in mN m")]
+    result = study.run(lambda words: None, robots=("arm3r",), names=("WRONG_UNIT", "LARGE_OFFSET"), seed=3,
+                       faults=places)
+    json.dumps(result, allow_nan=False)
+    assert result["before"]["named"] == 100.0 and result["before"]["false"] == 0.0
+    assert result["without_effect"] == ["LARGE_OFFSET", "WRONG_UNIT"]  # a unit is off by 1000, a healthy log by nothing
+    head, *rows = study.table(result)
+    assert len(rows) == 5 and all(len(row) == len(head) for row in rows)
+    with study.threshold("WRONG_UNIT", 1e4):
+        assert not study.totals([one.outcome for one in study.cases(("arm3r",), 3, places)])["named"]
