@@ -16,7 +16,8 @@ import dynid
 
 DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 WALKED = sorted(page for folder in ("learn", "howto", "explain") for page in (DOCS / folder).glob("*.md"))
-SLOW = {"learn/arm", "learn/payload", "learn/servo", "learn/quadruped", "howto/servos"}  # more than some seconds of a processor
+# Pages that take more than some seconds of a processor.
+SLOW = {"learn/arm", "learn/payload", "learn/servo", "learn/quadruped", "howto/servos"}
 
 
 def emps(names):
