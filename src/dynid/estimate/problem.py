@@ -22,6 +22,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
+from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
@@ -142,7 +143,9 @@ class Problem:
         dataset = _dataset_of(model, data, recordings, known)
         logs = dataset.samples
         model = scaled_model(model, logs)
-        base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
+        if base is None:
+            base = identifiable_parameters(model, dataset.recordings) or base_parameters(
+                model, unmeasured=unmeasured_joints(logs))
         held = held_values(model) if isinstance(model, Model) else {}
         facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
                                    **(known or {})})

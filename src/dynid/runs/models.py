@@ -34,7 +34,11 @@ def make_robot(settings: RunSettings) -> Robot:
     """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
     estimated."""
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
-    refuse_free_base(robot, "a run from log files")
+    if robot.has_free_base and settings.gravity == "estimate":
+        raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of "
+                         "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")
+    if robot.has_free_base and settings.model.flexible is not None:
+        refuse_free_base(robot, "a model with flexible joints")
     robot = part_of(robot, settings.only, settings.lock).holding(settings.held)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
@@ -142,6 +146,8 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
     """Return why unnamed friction cannot be chosen from the data; empty if it can."""
+    if robot.has_free_base:
+        return "it is not chosen for robots with a free base"
     if robot.followers is not None:
         return "it cannot be chosen for robots with dependent joints"
     if settings.gravity == "estimate":

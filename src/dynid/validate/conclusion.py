@@ -13,6 +13,7 @@ from dynid.errors import optional_package
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
+from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -142,15 +143,22 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
     others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
     tried = tuple(one if isinstance(one, Reconstruction) else reconstruct(estimate, one) for one in others)
+    free = _has_free_base(problem)
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
-                drive_gains(problem, estimate), tried, cross, physics, cutoff)
+                () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_untold(case),
-                *_swinging(case), *_undecidable(case), *(() if cause.findings else _unexplained(cause.weighed)))
+    more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more,
+                *(() if cause.findings else _unexplained(cause.weighed)))
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
+
+
+def _has_free_base(problem: Problem) -> bool:
+    robot = complete(problem.model).robot
+    return robot is not None and robot.has_free_base
 
 
 def _missing(excited: DataExcitation) -> Iterator[Finding]:

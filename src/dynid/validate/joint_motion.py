@@ -36,6 +36,7 @@ class JointMotion:
         spread: ratio of fast and slow speed (90 % and 25 % quantiles of the moving rows).
         unit: rad, m, or empty without a robot. Limits are None if the robot gives none.
         usual: range, speed and acceleration to try without limits.
+        is_base: whether it is a coordinate of a free base, which has no position of its own.
     """
 
     joint: str
@@ -53,6 +54,7 @@ class JointMotion:
     usual: tuple[float, float, float]
     torque: float = 0.0
     torque_limit: float | None = None
+    is_base: bool = False
 
     @property
     def range(self) -> float:
@@ -62,7 +64,7 @@ class JointMotion:
     def moves(self) -> bool:
         """Whether the joint moves, as in preparation: its range is at least a milliradian, and it has a velocity in
         some log."""
-        return self.range > AT_REST and self.speed > 0.0
+        return self.is_base or (self.range > AT_REST and self.speed > 0.0)
 
     @property
     def possible_positions(self) -> tuple[float, float]:
@@ -189,7 +191,8 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
         found.append(JointMotion(
             name, float(ranges[j, 0]), float(ranges[j, 1]), float(top[0][j]), float(top[1][j]),
             float(np.mean(moving > 0)) if len(moving) else 0.5, float(fast / slow) if slow > 0 else 1.0, lower, upper,
-            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort))
+            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort,
+            robot is not None and j < robot.free_coordinates))
     return tuple(found)
 
 

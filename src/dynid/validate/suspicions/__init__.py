@@ -33,6 +33,10 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     accuracy, this is reported first, and the unconstrained fit is checked. If a cause is found, the fit with that fault
     corrected is checked.
     """
+    if case.has_free_base:  # faults of such logs are looked for where they are read, see `whole_body_faults`
+        return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
+                                          *cutoff.SUSPICIONS, *body.SUSPICIONS) for finding in suspicion.look(case)
+                ], Explained((), case)
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)

@@ -12,6 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Evidence, Finding, Severity
+from dynid.model import complete
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import DataExcitation
@@ -79,6 +80,12 @@ class Case:
         """
         from dynid.validate.suspicions.second_fit import plain_case
         return plain_case(self)
+
+    @property
+    def has_free_base(self) -> bool:
+        """Whether the robot has a free base, on which forces act that no joint causes."""
+        robot = complete(self.problem.model).robot
+        return robot is not None and robot.has_free_base
 
     @property
     def motions(self) -> tuple[JointMotion, ...]:
