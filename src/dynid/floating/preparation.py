@@ -7,7 +7,7 @@ filtered as torques are. The four kinds of equations differ in the right-hand si
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;
 - "projected": rows of the null space of the standing contacts' Jacobian, no contact forces;
-- "flight": all rows without contact, while the robot hangs on a sensor whose force is given; the rows of the joints
+- "flight": all rows without contact, while the robot is suspended from a sensor whose force is given; the rows of the joints
   alone while it flies or hangs without one.
 """
 
@@ -273,7 +273,7 @@ def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
 
 
 def _extended(standing: Bools, margin: int) -> Bools:
-    """Contacts (samples, contacts) that stand at least once within so many samples."""
+    """Contacts (samples, contacts) that are in contact at least once within so many samples."""
     window = np.ones(2 * margin + 1, dtype=int)
     return np.stack([np.convolve(one.astype(int), window, mode="same")[:len(one)] > 0
                      if len(one) >= len(window) else np.full(len(one), np.any(one)) for one in standing.T], axis=1)

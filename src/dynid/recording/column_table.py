@@ -26,7 +26,7 @@ class Column:
 
 def source_columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]
                    ) -> tuple[Column, ...]:
-    """Return one entry a column; arrays give several."""
+    """Return one entry per column; arrays give several."""
     if found.parts is not None:
         return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
     columns: list[Column] = []

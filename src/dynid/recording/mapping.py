@@ -99,7 +99,7 @@ class Mapping(BaseModel):
         foot_radius: radius of round feet, m.
         foot_force_axes: "frame" for the axes of each foot, or "world".
         contact_threshold: normal force above which a foot stands, N or the unit of the column. Default: from the data.
-        wrench_frame: frame on which the sensor of `wrench` acts, for a base that hangs on it.
+        wrench_frame: frame on which the sensor of `wrench` acts, for a base that is suspended from it.
         scale: factors by signal from the numbers of the log, such as {supply_voltage = 0.1} for tenths of a volt.
         torque_free: whether the log has no torques: positions and commands only, for `dynid actuators`.
         drive_gain: torque per unit of `current`: a number, one per joint, the key of a value in the file, "from-log"
