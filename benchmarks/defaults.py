@@ -1,6 +1,8 @@
 """Error of `dynid identify` with nothing named on unseen data, in ratio to a plain weighted least-squares fit.
 
 Real machines: every split of the data folder, from log to log, half to half, slow to fast, and from the first seconds.
+The margin by which a richer friction must win is the constant of the choice that data have set. Each split is therefore
+repeated with other margins, and each machine is also stated with the margin that is best on all others.
 Simulated machines: logs of 5, 20 and 60 s, predicted on another motion.
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +20,11 @@ from _random_machines import random_machine
 
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
-from dynid.estimate import Estimate, Problem, identify
+from dynid.estimate import Estimate, Problem, friction_choice, identify
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.robot import Robot
-from dynid.runs.choices import choose
+from dynid.runs.choices import Choices, choose, choose_friction_step
 from dynid.runs.models import make_model
 from dynid.runs.settings import RunSettings
 
@@ -31,6 +34,7 @@ SIMULATED_MACHINES = 200
 FIRST_JUDGED_SEED = 10_000  # rules are chosen on lower seeds
 REAL = "real"  # in `only`: all real machines
 SIMULATED = "simulated"
+OTHER_MARGINS = (0.5, 2.0)  # standard errors; the default is `friction_choice.STANDARD_ERRORS`
 
 
 def run(progress: Callable[[str], None], only: Sequence[str] = (), machines: int = SIMULATED_MACHINES,
@@ -56,7 +60,7 @@ def _real(progress: Callable[[str], None], named: Sequence[str]) -> list[dict[st
     results = []
     for split in splits(named):
         progress(f"{split.machine}: {split.name}")
-        one = compared(split.robot, split.fitted, split.tested, split.cutoff)
+        one = compared(split.robot, split.fitted, split.tested, split.cutoff, OTHER_MARGINS)
         results.append({"machine": split.machine, "split": split.name, "is_short": split.is_short, **one})
     return results
 
@@ -72,7 +76,26 @@ def _by_machine(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
                                    "short_worst": max(short, default=None)}
     known = [one["ratio"] for one in found["machines"].values() if one["ratio"] is not None]
     worst = [one["worst"] for one in found["machines"].values() if one["worst"] is not None]
-    return {**found, "median": float(np.median(known)) if known else None, "worst": max(worst, default=None)}
+    return {**found, "median": float(np.median(known)) if known else None, "worst": max(worst, default=None),
+            **_left_out(results)}
+
+
+def _left_out(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return each machine's long splits with the margin that has the smallest mean ratio on all other machines."""
+    margins = (friction_choice.STANDARD_ERRORS, *OTHER_MARGINS)
+    long = [one for one in results if not one["is_short"] and "by_margin" in one]
+    names = list(dict.fromkeys(one["machine"] for one in long))
+    if len(names) < 2:
+        return {}
+    ratios = {name: {margin: [one["by_margin"][f"{margin:g}"] for one in long if one["machine"] == name]
+                     for margin in margins} for name in names}
+    found = {}
+    for name in names:
+        margin = min(margins, key=lambda m: sum(float(np.mean(np.log(ratios[other][m]))) for other in names
+                                                if other != name))
+        found[name] = {"margin": margin, "ratio": _mean(ratios[name][margin]), "worst": max(ratios[name][margin])}
+    return {"left_out": found, "left_out_median": float(np.median([one["ratio"] for one in found.values()])),
+            "left_out_worst": max(one["worst"] for one in found.values())}
 
 
 def _mean(ratios: Sequence[float]) -> float | None:
@@ -95,32 +118,60 @@ def _simulated(progress: Callable[[str], None], count: int, first: int) -> dict[
     return found
 
 
-def compared(robot: Robot, fitted: Sequence[Recording], tested: Sequence[Recording], cutoff: float) -> dict[str, Any]:
-    """Return the errors of dynid's default and of the plain fit on unseen logs, their ratio, and what was chosen."""
+def compared(robot: Robot, fitted: Sequence[Recording], tested: Sequence[Recording], cutoff: float,
+             margins: Sequence[float] = ()) -> dict[str, Any]:
+    """Return the errors of dynid's default and of the plain fit on unseen logs, their ratio, and what was chosen.
+
+    Args:
+        robot: of the machine.
+        fitted, tested: logs.
+        cutoff: Hz, of the plain fit and of the rows that are predicted.
+        margins: standard errors, other margins of the choice of friction, whose ratios are added.
+    """
     bodies = Model(robot, make_terms(robot)[:1])
     rows = [rows_of(log, cutoff) for log in tested]
     plain = PlainFit.of(bodies, fitted, cutoff)
     error = relative_error([plain.residual(one) for one in rows], rows)
+
+    def ratio(estimate: Estimate) -> float:
+        return relative_error([residual_of(estimate, one) for one in rows], rows) / error
+
     start = time.process_time()
     try:
-        estimate, choice = default_estimate(robot, fitted)
+        settings = RunSettings(robot=robot.name, logs=tuple(log.source for log in fitted))
+        chosen = choose(settings, robot, Dataset.from_recordings(fitted))
+        estimate = _estimate(chosen)
+        seconds = time.process_time() - start
+        found = {f"{friction_choice.STANDARD_ERRORS:g}": ratio(estimate)}
+        for margin in margins:
+            other = _with_margin(replace(chosen, settings=settings), margin)
+            is_same = other.settings.model == chosen.settings.model
+            found[f"{margin:g}"] = ratio(estimate if is_same else _estimate(other))
     except DynidError as problem:
         return {"plain_error": error, "failure": str(problem), "cpu_s": time.process_time() - start}
-    seconds = time.process_time() - start
-    own = relative_error([residual_of(estimate, one) for one in rows], rows)
-    return {"ratio": own / error, "error": own, "plain_error": error, "cpu_s": seconds, **choice}
+    own = ratio(estimate)
+    has_rotor = any(one.get("kind") == "rotor" for one in chosen.settings.model.terms) or chosen.settings.model.rotor
+    return {"ratio": own, "error": own * error, "plain_error": error, "cpu_s": seconds,
+            "cutoff_hz": None if chosen.cutoff is None else chosen.cutoff.cutoff, "method": estimate.method,
+            "friction": None if chosen.friction is None else chosen.friction.text, "rotor": has_rotor,
+            **({"by_margin": found} if margins else {})}
 
 
-def default_estimate(robot: Robot, logs: Sequence[Recording]) -> tuple[Estimate, dict[str, Any]]:
-    """Return the estimate that a run with nothing named makes, and its choices."""
-    settings = RunSettings(robot=robot.name, logs=tuple(log.source for log in logs))
-    chosen = choose(settings, robot, Dataset.from_recordings(logs))
-    problem = Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset, blocks=settings.blocks)
-    estimate = identify(problem, method=settings.method)
-    return estimate, {"cutoff_hz": None if chosen.cutoff is None else chosen.cutoff.cutoff, "method": estimate.method,
-                      "friction": None if chosen.friction is None else chosen.friction.text,
-                      "rotor": any(table.get("kind") == "rotor" for table in chosen.settings.model.terms)
-                      or chosen.settings.model.rotor}
+def _estimate(chosen: Choices) -> Estimate:
+    """Return the estimate that a run with these choices makes."""
+    settings = chosen.settings
+    problem = Problem.of(make_model(settings, chosen.robot), chosen.dataset, blocks=settings.blocks)
+    return identify(problem, method=settings.method)
+
+
+def _with_margin(state: Choices, margin: float) -> Choices:
+    """Return the choices with friction that must win by another margin, standard errors."""
+    before = friction_choice.STANDARD_ERRORS
+    friction_choice.STANDARD_ERRORS = margin
+    try:
+        return choose_friction_step(state, lambda sentence: None)
+    finally:
+        friction_choice.STANDARD_ERRORS = before
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -140,6 +191,9 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
             short = "" if one["short_ratio"] is None else f"{one['short_ratio']:.2f} (worst {one['short_worst']:.2f})"
             rows.append((f"{name}: mean, worst; short", "" if one["ratio"] is None else f"{one['ratio']:.2f}",
                          "" if one["worst"] is None else f"{one['worst']:.2f}", short, "", "", "", ""))
+        for name, one in real.get("left_out", {}).items():
+            rows.append((f"{name}: mean, worst with the margin of the others", f"{one['ratio']:.2f}",
+                         f"{one['worst']:.2f}", f"{one['margin']:g}", "", "", "", ""))
     for length, one in result.get("simulated", {}).items():
         rows.append((f"simulated, {length}: mean", f"{one['mean']:.2f}", f"worst {one['worst']:.2f}",
                      f"{one['above_1.3']} above 1.3", "", "", "", f"{one['failures']} failures"))

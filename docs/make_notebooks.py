@@ -16,7 +16,8 @@ from examples import BLOCK, Block
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE / "notebooks"
-PAGES = [*(HERE / "learn" / f"{name}.md" for name in ("emps", "arm", "payload", "live", "servo")), HERE / "tutorial.md"]
+LEARN = ("emps", "arm", "payload", "live", "servo", "quadruped")
+PAGES = [*(HERE / "learn" / f"{name}.md" for name in LEARN), HERE / "tutorial.md"]
 SETUP = {"tutorial": "import os\n\nos.chdir(\"../example\")\n!python make_logs.py"}
 
 

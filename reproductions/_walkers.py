@@ -77,6 +77,28 @@ def humanoid(gravity: float = -9.81) -> str:
     return _model("humanoid", "pelvis", height, 6.0, (0.16, 0.24, 0.14), (-0.01, 0.0, -0.02), [*legs, waist], gravity)
 
 
+def small_humanoid(gravity: float = -9.81) -> str:
+    """MJCF of a humanoid with 17 joints (two legs of 6, a waist, two arms of 2) and about 25 kg."""
+    legs, arms = [], []
+    for side, y in (("left", 1.0), ("right", -1.0)):
+        sole = (f'<geom name="{side}_foot" class="sole" pos="0.02 0 {0.01 - ANKLE}" size="{SOLE[0]} {SOLE[1]} 0.01"/>'
+                f'<site name="{side}_sole" pos="0.02 0 {-ANKLE}"/>')
+        legs.append(_chain(side, y, [
+            ("hip_yaw", (0.0, 0.07 * y, -0.05), (0, 0, 1), 0.7, (0.07, 0.07, 0.07), (0.008, 0.003 * y, -0.02)),
+            ("hip_roll", (0.0, 0.0, -0.03), (1, 0, 0), 0.8, (0.07, 0.07, 0.08), (-0.008, 0.004 * y, -0.01)),
+            ("hip_pitch", (0.0, 0.0, 0.0), (0, 1, 0), 2.1, (0.09, 0.08, 0.24), (0.005, 0.008 * y, -0.1)),
+            ("knee", (0.0, 0.0, -0.25), (0, 1, 0), 1.4, (0.07, 0.06, 0.23), (0.008, -0.005 * y, -0.1)),
+            ("ankle_pitch", (0.0, 0.0, -0.25), (0, 1, 0), 0.3, (0.04, 0.04, 0.04), (0.0, 0.0, -0.004)),
+            ("ankle_roll", (0.0, 0.0, 0.0), (1, 0, 0), 0.6, (0.18, 0.09, 0.03), (0.02, 0.002 * y, -0.045))], sole))
+        arms.append(_chain(side, y, [
+            ("shoulder", (0.0, 0.15 * y, 0.2), (0, 1, 0), 1.1, (0.07, 0.07, 0.2), (0.004, 0.02 * y, -0.08)),
+            ("elbow", (0.0, 0.03 * y, -0.19), (0, 1, 0), 0.7, (0.06, 0.06, 0.18), (0.01, 0.004 * y, -0.08))], ""))
+    waist = Link("waist_yaw", (0.0, 0.0, 0.05), (0, 0, 1), 6.5, (0.14, 0.2, 0.26), (0.012, 0.002, 0.12), children=arms)
+    height = 0.05 + 0.03 + 0.25 + 0.25 + ANKLE
+    return _model("small_humanoid", "pelvis", height, 3.4, (0.12, 0.18, 0.1), (-0.008, 0.001, -0.015),
+                  [*legs, waist], gravity)
+
+
 def _chain(side: str, y: float, rows: list[tuple], ends: str) -> Link:
     """A chain of links, the first of which is returned; `ends` is what the last one carries."""
     links = [Link(f"{side}_{name}", *rest) for name, *rest in rows]

@@ -11,9 +11,9 @@ from dynid.errors import DynidError
 
 
 @contextmanager
-def refused(kind: type[DynidError], code: str, *names: str) -> Iterator[None]:
+def refused(kind: type[DynidError], code: str, *names: str) -> Iterator[pytest.ExceptionInfo[DynidError]]:
     """The block raises an error of exactly this class and code, whose message holds all of these names or numbers."""
     with pytest.raises(kind) as found:
-        yield
+        yield found
     assert (type(found.value), found.value.code) == (kind, code)
     assert [name for name in names if name not in str(found.value)] == []

@@ -74,6 +74,17 @@ def test_what_is_shown_of_each(shown):
     assert EVIL in words["verdict"]
 
 
+def test_text_representations_are_one_short_line(shown):
+    samples = dynid.Samples.of(*np.zeros((4, 9, 3)), source="log.csv")
+    robot = dynid.Robot.builtin("arm3r")
+    model = dynid.Model(robot)
+    assert repr(robot) == "<Robot arm3r: 3 joints>" and repr(model) == "<Model of arm3r: 3 joints, 30 parameters>"
+    assert repr(samples) == "<Samples of log.csv: 9 rows, 3 joints>"
+    assert "1,000 samples, 5.0 s at 200 Hz" in repr(shown["recording"])
+    for one in shown.values():
+        assert "\n" not in repr(one) and "array(" not in repr(one) and len(repr(one)) < 600
+
+
 def test_the_parts():
     assert Whole(listed([])).tags == [] and Whole(listed([("a", "b")], folded="more")).tags[0] == "details"
     page = Whole(card("t", paragraph("p & q"), table(("a", "b"), [("x", "1")])))

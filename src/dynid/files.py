@@ -89,7 +89,7 @@ def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dic
     for path in paths.values():
         try_file(path)
         if path.exists() and not force:
-            raise DynidError(f"{path} is there already; choose another folder or say --force")
+            raise DynidError(f"{path} exists already; choose another folder or add --force")
     return paths
 
 
@@ -126,8 +126,8 @@ def read_small(path: Path) -> bytes:
 
 
 def toml_table(text: str) -> dict[str, Any]:
-    """The table in a TOML text; TOMLDecodeError for all that is wrong with it, nesting and numbers that no quantity has
-    included. Infinity and nan pass: whoever reads a setting names it."""
+    """Return the table of a TOML text. Raise TOMLDecodeError for all errors, including deep nesting and numbers that
+    no quantity has. Infinity and nan are allowed: the reader of a setting checks them."""
     try:
         table = tomllib.loads(text)
         _check_numbers(table)

@@ -1,4 +1,4 @@
-"""What is said of data and results, each with a stable code: programs ask for the code, people read the text."""
+"""Findings on data and results, each with a stable code for programs and a text for people."""
 
 from __future__ import annotations
 

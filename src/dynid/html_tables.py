@@ -35,7 +35,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[
 
 
 def listed(items: Sequence[tuple[str, str]], folded: str = "") -> str:
-    """Sentences, each behind a word in bold; folded: behind this line, to be opened."""
+    """Return sentences as a list, each after a word in bold; folded: title of a list that is collapsed."""
     if not items:
         return ""
     lines = "".join(f"<li><b>{escape(word)}</b> {escape(text)}</li>" for word, text in items)

@@ -20,8 +20,8 @@ from dynid.arrays import Array
 
 
 def _load(name: str) -> ModuleType:
-    """The extension module of `scipy.linalg` with a name; by way of that package where it is loaded, or laid out
-    otherwise."""
+    """Return the extension module of `scipy.linalg` with a name, through that package if it is loaded or has another
+    layout."""
     whole = f"scipy.linalg.{name}"
     package = importlib.util.find_spec("scipy")
     if whole in sys.modules or "scipy.linalg" in sys.modules or package is None:

@@ -9,9 +9,9 @@ Say = Callable[[str, float], None]  # the same, with the share of the whole that
 
 
 class Progress:
-    """A `Tell` that knows shares: progress("folding", 0.4), or progress("folding") where the share stays as it is.
+    """A `Tell` with shares of completion: progress("folding", 0.4), or progress("folding") for an unchanged share.
 
-    The share that is said never goes back, whatever parts report, so that a bar only grows.
+    The reported share never decreases, so that a progress bar only grows.
     """
 
     def __init__(self, say: Say, start: float = 0.0, stop: float = 1.0, last: list[float] | None = None) -> None:

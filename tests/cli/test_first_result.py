@@ -108,9 +108,9 @@ def test_the_last_column_of_a_wide_table_is_not_cut_off(monkeypatch):
     assert {word for text in (*head, *row) for word in text.split()} <= set(shown.split())
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("reproduce", "bench")])
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS if name not in ("reproduce", "bench"))])
 def test_help_has_no_type_beside_a_flag(dynid, command):
-    shown = dynid(command, "--help")
+    shown = dynid(*command, "--help")
     assert shown.code == 0 and "<bool>" not in shown.out
 
 

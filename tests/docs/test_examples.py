@@ -16,7 +16,8 @@ import dynid
 
 DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 WALKED = sorted(page for folder in ("learn", "howto", "explain") for page in (DOCS / folder).glob("*.md"))
-SLOW = {"learn/arm", "learn/payload", "learn/servo", "howto/servos"}  # more than some seconds of a processor
+# Pages that take more than some seconds of a processor.
+SLOW = {"learn/arm", "learn/payload", "learn/servo", "learn/quadruped", "howto/servos"}
 
 
 def emps(names):
@@ -53,6 +54,11 @@ def servo(names):
     assert "change together" in first and "Not determined" not in second
 
 
+def walker(names):
+    assert 0.85 < names["inside"] <= 1.0
+    assert np.median(names["weighed"].estimate.std / names["run"].estimate.std) < 0.95
+
+
 def quadruped(names):
     """Armature of the calves: .03 to .04 by plain least squares, .043 to .053 by others (README.md of the data)."""
     found = names["found"]
@@ -63,6 +69,7 @@ def quadruped(names):
 
 # What a page says of its numbers.
 CLAIMS = {"learn/emps": emps, "learn/arm": arm, "learn/payload": load, "learn/live": live, "learn/servo": servo,
+          "learn/quadruped": walker,
           "howto/servos": quadruped}
 
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from documentation import DOCS, ROOT
 
 import dynid
 from dynid import controllers, literature, terms, trajectories
+from dynid.cli.main import COMMANDS
 from dynid.cli.methods import RECOMMENDED
 from dynid.estimate import methods
 from dynid.model import FlexibleModel, Model, RigidBodies
@@ -41,7 +43,17 @@ PRIVATE = {
     r"\bsuspicious\b": "warning",
     r"(file|log|mapping)s? (says?|tells?)\b": "states, specifies",
     r"what a robot's file": "the nominal model",
-    r"\bone a (joint|robot|core)\b|\ba (row|line) a (sample|joint)\b": "one per joint",
+    r"\b(a|an|one) (row|line|box|pane|file|number|value|column|entry|set) an? (?!time)\w+\b": "one row per sample",
+    r"\bone a (joint|robot|core|axis)\b": "one per joint",
+    r"\bwhoever\b": "any user, any process",
+    r"\bwhat is left\b": "the residual, the remainder",
+    r"\b(is|are|was|were) told\b|\bnot told\b|\buntold\b": "given, specified",
+    r"\bjudged\b": "compared, tested",
+    r"\bhangs? on\b": "is attached to, depends on",
+    r"\bstands? behind\b": "follows, comes after",
+    r"\bbelow zero\b": "negative",
+    r"\b(turning|sliding) joints?\b": "revolute, prismatic joint",
+    r"\bsay --\w+": "add the option",
 }
 
 # Texts in which a pattern is right: the rest of the sentence gives the word its ordinary meaning.
@@ -109,6 +121,31 @@ def test_messages_and_help_have_no_private_words():
     assert [one for path in sorted(SOURCE.rglob("*.py")) for one in found(visible(path), path)] == []
 
 
+def all_docstrings() -> Iterator[tuple[str, str]]:
+    """Docstrings of every module, class and function, private ones too, without code, examples and argument names."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = (ast.get_docstring(node) or "").split(">>>")[0]
+                name = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+                yield name, re.sub(r"``?[^`]*``?|\"[^\"]*\"|\b[\w, ]+(\([^)]*\))?:(?= )", "", text)
+
+
+def test_docstrings_have_no_private_words():
+    texts = [(name, re.sub("|".join(RIGHT), "", " ".join(text.split()))) for name, text in all_docstrings()]
+    assert len(texts) > 4000
+    assert [f"{name}: write '{better}' for {found_[0]!r}" for name, text in texts for pattern, better in PRIVATE.items()
+            if (found_ := re.search(pattern, text))] == []
+
+
+def test_help_of_every_command_has_no_private_words():
+    """The docstring of a command is its help."""
+    for name, module in COMMANDS.items():
+        text = " ".join((import_module(module).command.__doc__ or "").split())
+        assert text, name
+        assert [pattern for pattern in PRIVATE if re.search(pattern, text)] == [], name
+
+
 def public_names() -> Iterator[tuple[str, object]]:
     """Every public name with what it is: of dynid itself and of the namespaces for terms, controllers and so on."""
     for name in dynid._MODULES:
@@ -144,7 +181,7 @@ def test_reports_and_the_studio_have_no_private_words():
 
 
 def test_the_documentation_has_no_private_words():
-    pages = [*DOCS.rglob("*.md"), ROOT / "CHANGELOG.md"]
+    pages = [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
     assert [one for path in sorted(pages) for one in found(prose(path), path)] == []
 
 

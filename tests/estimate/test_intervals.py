@@ -51,7 +51,7 @@ def test_intervals_reach_the_method_and_bad_ones_are_refused() -> None:
     assert 4.6 - 1e-6 <= masses["M1"] + masses["M2"] <= 4.7 + 1e-6  # 4.3 in the file; motion does not show it
     with refused(ModelError, "bad-interval"):
         identify(model, samples, method="pc-wls", intervals={"M2": 3.0})
-    with pytest.raises(ModelError, match="larger upper"):
+    with refused(ModelError, "bad-interval"):
         Consistency(model.parameters, intervals={"M2": (2.0, 1.0)})
     with refused(ModelError, "unknown-parameter"):
         _ = Consistency(model.parameters, intervals={"Q7": (1.0, 2.0)}).blocks

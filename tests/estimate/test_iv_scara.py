@@ -181,7 +181,7 @@ def test_a_function_as_the_controller_needs_no_inertia() -> None:
 
 
 def test_recordings_must_match_samples() -> None:
-    with pytest.raises(ModelError, match="2 recordings were given for 1 sets of samples"):
+    with refused(ModelError, "recordings-of-other-samples", "2", "1"):
         Problem.of(MODEL, problem(True).data, base=BASE, recordings=(log(), log()))
     half = log().between(0.0, 20.0)
     with refused(ModelError, "reference-too-short", "0", "20", "39.99"):

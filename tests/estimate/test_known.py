@@ -161,7 +161,7 @@ def test_what_cannot_be_known_is_refused() -> None:
         with pytest.raises(ModelError, match=match):
             Problem.of(model, samples, known={name: value})
     problem = Problem.of(model, samples, known={"M3": 1.0})
-    with pytest.raises(ModelError, match="known twice"):
+    with refused(ModelError, "known-twice"):
         problem.regression.given({"M3": 2.0})
     with refused(ModelError, "data-given-twice"):
         identify(problem, known={"M3": 1.0})

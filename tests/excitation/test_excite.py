@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _sousa import TRAJECTORY_A
+from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.excitation import (
@@ -190,11 +191,11 @@ def test_budget_is_kept_and_a_users_model_works() -> None:
     limits = Limits(lower=-2.0, upper=2.0, velocity=2.0, acceleration=6.0, jerk=np.inf, torque=np.inf, names=("a", "b"))
     found = excite(Scara(), limits, family=Fourier(6.0, 3), search=Search(budget=1.0))
     assert found.elapsed < 10.0 and found.report.ok and np.isfinite(found.condition)
-    with pytest.raises(DynidError, match="has no limits of its own"):
+    with refused(DynidError, "no-limits"):
         excite(Scara())
-    with pytest.raises(DynidError, match="there is no criterion 'best'"):
+    with refused(DynidError, "unknown-criterion", "'best'"):
         excite(model("arm3r"), criterion="best")
-    with pytest.raises(DynidError, match="give a budget in seconds"):
+    with refused(DynidError, "no-budget"):
         Search(budget=None)
     with pytest.raises(DynidError, match="sampling rate must be between"):
         Measurement(rate=0.0)

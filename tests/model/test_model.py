@@ -208,14 +208,16 @@ def test_motor_side_from_energies():
     assert np.allclose(model.inverse_dynamics(theta, q, dq, ddq), torques, atol=1e-7)
 
 
-def test_coupled_wrist_from_energies():
-    """T = Iam dq5 dq6 and R = Fvm dq5 dq6 + Fcm |dq5 + dq6|."""
+@pytest.mark.parametrize("ratio", [1.0, -1.0, 0.4])
+def test_coupled_wrist_from_energies(ratio):
+    """T = Iam r dq5 dq6 and R = Fvm r dq5 dq6 + Fcm |r dq5 + dq6|."""
     robot = random_robot(np.random.default_rng(7), 6)
-    model = Model(robot, (CoupledWrist(),))
+    model = Model(robot, (CoupledWrist(ratio=ratio),))
     q, dq, ddq = motion(6, seed=2)
     inertia, viscous, dry = 0.3, 0.7, 1.1
-    torques = [lagrange(lambda v: inertia * v[4] * v[5], lambda v: viscous * v[4] * v[5] + dry * abs(v[4] + v[5]),
-                        dq[s], ddq[s]) for s in range(9)]
+    torques = [lagrange(lambda v: inertia * ratio * v[4] * v[5],
+                        lambda v: viscous * ratio * v[4] * v[5] + dry * abs(ratio * v[4] + v[5]), dq[s], ddq[s])
+               for s in range(9)]
     assert np.allclose(model.inverse_dynamics([inertia, viscous, dry], q, dq, ddq), torques, atol=1e-7)
 
 
@@ -223,7 +225,8 @@ COUPLING = np.array([[2.0, 0.3, 0], [0, 1.0, -1.0], [0.2, 0.5, 0.5]])
 EVERY_TERM = [
     RigidBodies(), RotorInertia(), Viscous((1, 3)), Coulomb(sign=Sign("tanh", 0.5)), Offset(), Spring(2, rest=0.3),
     AsymmetricCoulomb(sign=Sign("arctan", 0.4)), AsymmetricViscous(), Stribeck(delta=3.0, alpha=1.4, Kv=5.0),
-    MotorSide(COUPLING, sign=Sign("tanh", 0.5)), CoupledWrist((1, 3), Sign("tanh", 0.5)), Payload("tool"),
+    MotorSide(COUPLING, sign=Sign("tanh", 0.5)), CoupledWrist((1, 3), Sign("tanh", 0.5)),
+    CoupledWrist((1, 2), Sign("tanh", 0.5), ratio=-0.7), Payload("tool"),
     FrictionCurve(widths=(0.2, 0.6), speed=2.0, sign=Sign("tanh", 0.5)),
     FrictionCurve(widths=(0.2, 0.6), speed=2.0, asymmetric=True, sign=Sign("tanh", 0.5)),
     FrictionCurve("spline", widths=(0.2, 0.6, 1.0), speed=(2.0, 1.5, 3.0), joints=(1, 3), sign=Sign("tanh", 0.5)),

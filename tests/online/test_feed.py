@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online.streams import Truth, coloured, motion, truth
+from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
@@ -130,15 +131,15 @@ def test_what_does_not_fit_is_refused(raw: tuple[Truth, np.ndarray]) -> None:
     online = Online(data.model, feeding=KNOWN)
     feed(online, data, t, slice(0, 2000))
     before = online.values
-    with pytest.raises(ModelError, match="time stamps need"):
+    with refused(ModelError, "bad-shape"):
         online.feed(t[2000], np.zeros(4), np.zeros(4))
-    with pytest.raises(ModelError, match="time stamps need"):
+    with refused(ModelError, "bad-shape"):
         online.feed(t[2000:2002], data.q[2000:2003], data.tau[2000:2003])
-    with pytest.raises(ModelError, match="commanded positions"):
+    with refused(ModelError, "no-reference"):
         Online(data.model, "riv", forgetting=None).feed(t[0], data.q[0], data.tau[0])
     with pytest.raises(ModelError, match="above zero"):
         FeedOptions(cutoff=-1.0)
-    with pytest.raises(ModelError, match="too high"):
+    with refused(ModelError, "cutoff-above-rate"):
         FeedOptions(cutoff=90.0, rate=100.0)
     assert np.array_equal(online.values, before)
 
@@ -226,5 +227,5 @@ def test_a_stream_of_kernels_is_kept(raw: tuple[Truth, np.ndarray], tmp_path: Pa
     online.save(tmp_path / "stream.npz")
     again = Online.load(tmp_path / "stream.npz", data.model)
     assert again.facts()["feeding"] == online.facts()["feeding"]
-    with pytest.raises(ModelError, match="'torque' or 'kernel'"):
+    with refused(ModelError, "equations-not-supported", "'torque'", "'kernel'"):
         FeedOptions(equations="power")

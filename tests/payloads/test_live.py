@@ -152,12 +152,12 @@ def test_bad_calls_are_refused(machine, estimate):
         LivePayload(estimate, "hand")
     with pytest.raises(ModelError, match="is fixed to the base"):
         LivePayload(estimate, "base")
-    with pytest.raises(ModelError, match="mass in kg and a distance in m"):
+    with refused(ModelError, "bad-largest-load"):
         LivePayload(estimate, FRAME, largest=(-1.0, 0.2))
-    with pytest.raises(ModelError, match="memory of a live payload must be above zero"):
+    with refused(ModelError, "not-above-zero"):
         LivePayload(estimate, FRAME, memory=0.0)
     live = LivePayload(estimate, FRAME)
-    with pytest.raises(NotPossibleError, match="no row with motion"):
+    with refused(NotPossibleError, "no-motion-yet"):
         live.estimate()
     with pytest.raises(ModelError, match="with 7 joints"):
         live.update(*np.zeros((4, 6)))

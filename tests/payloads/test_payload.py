@@ -356,9 +356,9 @@ def test_wrong_names_are_refused(unloaded, log):
         dynid.payload(estimate, log, "hand")
     with pytest.raises(ModelError, match="is fixed to the base"):
         dynid.payload(estimate, log, "base")
-    with pytest.raises(ModelError, match="no payload method 'magic'"):
+    with refused(ModelError, "unknown-payload-method", "'magic'"):
         dynid.payload(estimate, log, way="magic")
-    with pytest.raises(RecordingError, match="not negative"):
+    with refused(RecordingError, "bad-gain-deviation"):
         dynid.payload(estimate, log, gain_deviation=-0.1)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import RecordingError
 from dynid.recording import Recording
@@ -57,5 +58,5 @@ def test_motors_stand_behind_the_links() -> None:
 
 def test_a_log_without_motor_positions_is_refused() -> None:
     log = _recording()
-    with pytest.raises(RecordingError, match="no motor positions"):
+    with refused(RecordingError, "no-motor-positions"):
         add_motor_side(Recording(log.t, log.q, log.tau), [0])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.arrays import Array
 from dynid.dynamics.following import chain_of, tree_motion
@@ -160,10 +161,9 @@ def of_own(machine: VirtualRobot, q: Array, dq: Array, ddq: Array) -> Array:
 
 def test_what_cannot_be_is_said() -> None:
     robot = Robot.builtin("four-bar")
-    with pytest.raises(RobotError, match="no joint 'nose', which is listed as measured; its joints are crank, "
-                                         "coupler, rocker"):
+    with refused(RobotError, "no-joint", "'nose'"):
         robot.measuring(["nose"])
-    with pytest.raises(RobotError, match="do not determine the positions"):
+    with refused(RobotError, "joints-undetermined"):
         Robot.builtin("palletiser").measuring(["turn", "elbow", "wrist"])
     with pytest.raises(NotPossibleError, match="do not determine motor1, motor2, motor3"):
         own_positions(Robot.builtin("delta").measuring(["swing1", "swing2", "swing3"]), np.zeros((1, 3)))

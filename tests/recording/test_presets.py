@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import RecordingError
 from dynid.recording import presets
@@ -69,7 +70,7 @@ def test_libfranka_counts_milliseconds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", ["state.tau_ext_hat_filtered[{i}]", "cmd.tau_J_d[{i}]"])
 def test_torques_that_do_not_move_the_robot_are_refused(tmp_path: Path, pattern: str) -> None:
     path = libfranka(tmp_path, signals(7))
-    with pytest.raises(RecordingError, match="cannot be the torque: signals of this name are") as problem:
+    with refused(RecordingError, "not-a-torque") as problem:
         read(path, preset="libfranka", torque=pattern)
     assert pattern.format(i=0) in str(problem.value)
 
@@ -154,7 +155,7 @@ def test_openarm_dataset_by_names_of_an_array(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="choose one with --set log.episode"):
         read(folder / "file-000.parquet", robot=robot, preset="lerobot-openarm")
     (tmp_path / "meta" / "info.json").write_text("[]")
-    with pytest.raises(RecordingError, match="info\\.json: is not a valid dataset description"):
+    with refused(RecordingError, "bad-dataset-description", "info.json"):
         read(folder / "file-000.parquet", robot=robot, preset="lerobot-openarm", episode=5)
 
 
@@ -166,9 +167,9 @@ def test_parts_of_an_array_by_number(tmp_path: Path) -> None:
     found = read(tmp_path / "log.npz", settings)
     np.testing.assert_array_equal(found.q, true["q"])
     np.testing.assert_array_equal(found.tau, true["tau"])
-    with pytest.raises(RecordingError, match="has no array 'stat' with several columns for torque. Arrays: state"):
+    with refused(RecordingError, "no-array", "'stat'"):
         read(tmp_path / "log.npz", settings | {"torque": {"array": "stat", "columns": "3-4"}})
-    with pytest.raises(RecordingError, match="no column 5 for torque; columns are numbered from 1 to 4"):
+    with refused(RecordingError, "no-column", "5", "1", "4"):
         read(tmp_path / "log.npz", settings | {"torque": {"array": "state", "columns": "4-5"}})
 
 
@@ -178,9 +179,9 @@ def test_torque_scale(tmp_path: Path) -> None:
                                         **spread("tau{}", true["tau"])})
     np.testing.assert_allclose(read(path, torque_scale=1e-3).tau, 1e-3 * true["tau"], rtol=1e-15)
     np.testing.assert_allclose(read(path, torque_scale=[1.0, 0.5]).tau, true["tau"] * [1.0, 0.5], rtol=1e-15)
-    with pytest.raises(RecordingError, match="torque_scale must be above zero"):
+    with refused(RecordingError, "bad-torque-scale"):
         read(path, torque_scale=-1.0)
-    with pytest.raises(RecordingError, match="torque_scale applies to torque"):
+    with refused(RecordingError, "bad-recording", "torque_scale", "drive_gain"):
         Mapping.of({"current": "i{i}", "drive_gain": 1.0, "torque_scale": 2.0})
 
 
@@ -204,7 +205,7 @@ def test_gear_ratios_of_the_robots_file(tmp_path: Path) -> None:
     found = read(path, robot=robot, side="motor", ratio="robot")
     np.testing.assert_allclose(found.q, true["q"] / [50, -100], rtol=1e-14)
     np.testing.assert_allclose(found.tau, true["tau"] * [50, -100], rtol=1e-14)
-    with pytest.raises(RecordingError, match="states no mechanical reduction of joint 'j2'"):
+    with refused(RecordingError, "no-gear-ratio", "'j2'"):
         read(path, robot=Robot.from_urdf(URDF.replace("mechanicalReduction", "offset")), side="motor", ratio="robot")
     with pytest.raises(Exception, match="the mechanical reduction of joint 'j2' must be a number other than zero"):
         Robot.from_urdf(URDF.format(0))

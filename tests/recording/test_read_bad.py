@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refused
 
 from dynid.errors import RecordingError
 from dynid.recording.log_reading import read
@@ -68,7 +69,7 @@ def test_many_bad_rows_are_counted(tmp_path: Path, rows: list[list[str]]) -> Non
     assert note.startswith("5 of 200") and "row 5" in note and "row 52" in note and note.endswith("and 2 more")
     for row in rows:
         row[1] = "nan"
-    with pytest.raises(RecordingError, match="no row that can be used"):
+    with refused(RecordingError, "no-usable-row"):
         read(write(tmp_path / "log.csv", rows), bad_rows="drop")
 
 
@@ -220,7 +221,7 @@ def test_bad_samples_in_arrays(tmp_path: Path, rows: list[list[str]]) -> None:
     with pytest.raises(RecordingError, match="log.npz sample 31: column 'tau.2.' has the value nan"):
         read(tmp_path / "log.npz")
     np.savez(tmp_path / "short.npz", t=table[:150, 0], q=table[:, 1:3], tau=table[:, 3:])
-    with pytest.raises(RecordingError, match="'q' is 200 x 2, which does not fit the 150 samples"):
+    with refused(RecordingError, "lengths-differ", "'q'", "200", "2", "150"):
         read(tmp_path / "short.npz")
 
 

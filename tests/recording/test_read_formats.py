@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 from bags import new_bag
+from refusals import refused
 from rosbags import rosbag1, rosbag2
 from rosbags.typesys import Stores, get_typestore
 
@@ -288,8 +289,7 @@ def test_a_bag_with_a_wrench_beside_the_joints(tmp_path: Path, log: SimpleNamesp
 
 def test_bag_topics_grippers_and_times_of_receipt(tmp_path: Path, log: SimpleNamespace) -> None:
     two = write_bag(tmp_path / "two.bag", log, "ros1", topics=("/left", "/right"))
-    with pytest.raises(RecordingError, match="several JointState topics, /left, /right; choose one with --set "
-                                             "log.topic"):
+    with refused(RecordingError, "several-topics"):
         read(two, robot=ARM)
     with pytest.raises(RecordingError, match="no JointState topic '/joint_states'; it has /left, /right"):
         read(two, robot=ARM, topic="/joint_states")
@@ -354,5 +354,5 @@ def test_damaged_files_give_one_sentence(tmp_path: Path, name: str, content: byt
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="there is no such file"):
+    with refused(RecordingError, "no-such-file"):
         read(tmp_path / "log.csv")

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from dynid.arrays import lies_on_disk
 from dynid.errors import RecordingError
@@ -129,7 +130,7 @@ def test_a_large_file_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_an_impossible_piece_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="at least one row"):
+    with refused(RecordingError, "bad-block-size"):
         read(tmp_path / "log.csv", at_once=0)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from refusals import refused
 from rosbags import rosbag2
 from rosbags.typesys import Stores, get_typestore
 from scipy.io import savemat
@@ -114,7 +115,7 @@ def test_each_log_has_files_of_its_own_by_its_name(tmp_path: Path) -> None:
     for k in (1, 2):
         found = read(tmp_path / f"run{k}.csv", time=1, position="2-3", torque={"file": "{stem}_torques.csv"})
         np.testing.assert_allclose(found.tau, k * TABLE[:, 3:])
-    with pytest.raises(RecordingError, match="run1_currents.csv: there is no such file"):
+    with refused(RecordingError, "no-such-file", "run1_currents.csv"):
         read(tmp_path / "run1.csv", time=1, position="2-3", torque={"file": "{stem}_currents.csv"})
 
 
@@ -156,7 +157,7 @@ def test_joints_by_prefix_are_put_into_the_robots_order(tmp_path: Path) -> None:
 
 def test_two_robots_in_a_bag_are_asked_about(tmp_path: Path) -> None:
     path = bag(tmp_path / "bag", ["left/a", "left/b", "right/a", "right/b"])
-    with pytest.raises(RecordingError, match="position exists for several robots: 'left/' and 'right/'"):
+    with refused(RecordingError, "several-robots", "'left/'", "'right/'"):
         read(path, robot=robot("a", "b"))
     found = read(path, robot=robot("a", "b"), time="stamp", position="position/left/{joint}",
                  torque="effort/left/{joint}")

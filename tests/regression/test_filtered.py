@@ -138,11 +138,11 @@ def test_what_does_not_go_together_is_refused():
         prepare(log, equations="kernel", thin=4)
     with pytest.raises(RecordingError, match="equations"):
         prepare(log, equations="work")
-    with pytest.raises(NotPossibleError, match="no kernel that suppresses"):
+    with refused(NotPossibleError, "no-kernel"):
         prepare(log, equations="energy", suppress=50.0, cutoff=8.0)
-    with pytest.raises(NotPossibleError, match="less than one period"):
+    with refused(NotPossibleError, "window-too-short"):
         prepare(log, equations="kernel", suppress=3.0, kernel_window=0.1)
-    with pytest.raises(NotPossibleError, match="memory: a window of 0.003 s contains 3 samples"):
+    with refused(NotPossibleError, "window-too-short", "0.003", "3"):
         prepare(log, equations="kernel", kernel_window=0.003)
     with pytest.raises(NotPossibleError, match="a window of 9 s needs"):
         prepare(log, equations="kernel", kernel_window=9.0, cutoff=8.0)

@@ -16,7 +16,7 @@ from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import TorqueEquations, base_parameters, fold
 from dynid.regression.correlation import autocovariance, correlation
 from dynid.regression.derived import Mixed
-from dynid.regression.residuals import residuals
+from dynid.regression.residuals import PIECE, Residuals, residuals, torque_sums
 
 
 def autoregressive(rng: np.random.Generator, count: int, a: float) -> Array:
@@ -156,3 +156,17 @@ def test_logs_are_weighed_by_their_rows() -> None:
     assert found.rows.tolist() == [6000.0] * 3
     power = np.sum([np.sum(part.residual ** 2, axis=0) for part in residuals(equations, beta)], axis=0)
     np.testing.assert_allclose([c[0] for c in found.autocovariance], power / 6000, rtol=1e-10)
+
+
+def test_torque_sums_are_those_of_the_kept_rows() -> None:
+    """Over more rows than one piece has, beside sums that are written down row by row."""
+    rng = np.random.default_rng(4)
+    rows = PIECE + 17
+    tau, hat = rng.normal(size=(2, rows, 2)) + 0.3
+    keep = rng.random((rows, 2)) < 0.8
+    found = torque_sums(Residuals(np.arange(rows) / 100.0, tau, hat, keep, 100.0, "made up"))
+    for j in range(2):
+        pairs = [(float(a), float(b)) for a, b, yes in zip(tau[:, j], hat[:, j], keep[:, j], strict=True) if yes]
+        expected = [sum(a * a for a, _ in pairs), sum(a for a, _ in pairs), sum((a - b) ** 2 for a, b in pairs),
+                    sum(a * b for a, b in pairs), sum(b * b for _, b in pairs), len(pairs)]
+        assert found[j] == pytest.approx(expected)

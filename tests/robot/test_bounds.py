@@ -6,6 +6,7 @@ import resource
 import time
 
 import pytest
+from refusals import refused
 
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import Robot
@@ -51,7 +52,7 @@ inertia = {{mass = {mass}, com = [0.1, 0, 0], about_com = [1, 0, 0, 1, 0, 1]}}''
 @pytest.mark.parametrize("text", ["x = " + "[" * 100_000, "x = " + "9" * 400, "x = " + "9" * 5000, "x = 1" + "0" * 30])
 def test_toml_that_no_parser_likes(tmp_path, text):
     (tmp_path / "arm.toml").write_text(text)
-    with pytest.raises(RobotError, match="not valid TOML"):
+    with refused(RobotError, "not-toml"):
         Robot.load(tmp_path / "arm.toml")
 
 

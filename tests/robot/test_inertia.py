@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from robots import random_inertia, random_pose
 
 from dynid.errors import ModelError
@@ -69,11 +70,11 @@ def test_skew_and_symmetric() -> None:
 
 
 def test_what_cannot_be_written_otherwise() -> None:
-    with pytest.raises(ModelError, match="ten inertial numbers"):
+    with refused(ModelError, "bad-inertias"):
         ten.pseudo_inertia(np.zeros(9))
     with pytest.raises(ModelError, match="no centre of mass"):
         ten.to_central([0, 0, 0, 0, 0, 0, 1, 0, 0, 0])
-    with pytest.raises(ModelError, match="not positive definite"):
+    with refused(ModelError, "not-consistent"):
         ten.to_log_cholesky(ten.from_central(1.0, [0, 0, 0], np.diag([0.1, 0.1, 0.3])))
     mass, com, central = ten.to_central(np.zeros(10))
     assert mass == 0 and not com.any() and not central.any()

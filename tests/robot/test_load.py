@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import RobotError
 from dynid.robot import Robot, builtin_names
@@ -160,11 +161,11 @@ def test_names_and_files_that_are_not_there(tmp_path: Path) -> None:
         load(tmp_path / "none.toml")
     with pytest.raises(RobotError, match="does not exist"):
         load(tmp_path / "none.urdf")
-    with pytest.raises(RobotError, match="does not exist; give a"):
+    with refused(RobotError, "no-such-file"):
         load("somewhere/robot.sdf")
     other = tmp_path / "robot.json"
     other.write_text("{}")
-    with pytest.raises(RobotError, match=r"has the ending '\.json'"):
+    with refused(RobotError, "unknown-ending", "'.json'"):
         load(other)
     with pytest.raises(RobotError, match="cannot be read"):
         binary = tmp_path / "binary.toml"
@@ -191,5 +192,5 @@ def test_the_largest_payload_of_a_file(tmp_path: Path) -> None:
     path.write_text(f'convention = "dh"\n{joint}')
     assert Robot.load(path).payload is None
     path.write_text(f'convention = "dh"\npayload = -1\n{joint}')
-    with pytest.raises(RobotError, match="largest mass the robot may carry, must be above zero"):
+    with refused(RobotError, "bad-payload"):
         Robot.load(path)

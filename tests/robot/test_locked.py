@@ -112,11 +112,11 @@ def test_refusals() -> None:
     robot = Robot.builtin("kuka-iiwa14")
     with refused(RobotError, "unknown-joint", "finger"):
         robot.lock({"finger": 0.0})
-    with pytest.raises(RobotError, match="cannot be locked at nan"):
+    with refused(RobotError, "bad-lock"):
         robot.lock({robot.joint_names[0]: float("nan")})
     with pytest.raises(RobotError, match="every joint"):
         robot.lock(dict.fromkeys(robot.joint_names, 0.0))
-    with pytest.raises(RobotError, match="drive several joints at once"):
+    with refused(RobotError, "motors-coupled"):
         Robot.builtin("barrett-wam").lock({Robot.builtin("barrett-wam").joint_names[0]: 0.0})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid import dynamics
 from dynid.arrays import Array
@@ -338,7 +339,7 @@ def test_xacro_is_expanded_where_its_package_is(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "arm.urdf.xacro"
     path.write_text("<robot/>")
     monkeypatch.setitem(sys.modules, "xacro", None)
-    with pytest.raises(RobotError, match="package xacro, which expands it, is not installed"):
+    with refused(RobotError, "missing-package"):
         Robot.load(path)
     urdf = ('<robot name="u"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
             '<child link="b"/></joint></robot>')
@@ -349,5 +350,5 @@ def test_xacro_is_expanded_where_its_package_is(tmp_path: Path, monkeypatch: pyt
     def fail(file: str) -> None:
         raise ValueError("no such macro")
     monkeypatch.setitem(sys.modules, "xacro", SimpleNamespace(process_file=fail))
-    with pytest.raises(RobotError, match="cannot be expanded by xacro: no such macro"):
+    with refused(RobotError, "bad-xacro"):
         Robot.load(path)

@@ -32,7 +32,7 @@ def test_joints_by_name_and_number() -> None:
     assert robot.joint_index("j3") == 2 and robot.joint_index(3) == 2
     with refused(RobotError, "unknown-joint", "elbow", "j1", "j2"):
         robot.joint_index("elbow")
-    with pytest.raises(RobotError, match="joints 1 to 5, but not joint 0"):
+    with refused(RobotError, "no-joint", "1", "5", "0"):
         robot.joint_index(0)
 
 
@@ -47,19 +47,19 @@ def test_variations() -> None:
     robot = random_robot(np.random.default_rng(0), 3)
     assert robot.with_gravity([0, 0, 0]).gravity.tolist() == [0, 0, 0]
     np.testing.assert_array_equal(robot.with_inertias(2 * robot.inertias).inertias, 2 * robot.inertias)
-    with pytest.raises(RobotError, match="3 bodies, got inertias for 2"):
+    with refused(RobotError, "bad-inertias", "3", "2"):
         robot.with_inertias(np.zeros((2, 10)))
-    with pytest.raises(RobotError, match="three finite numbers"):
+    with refused(RobotError, "bad-gravity"):
         robot.with_gravity([0, 0, np.nan])
 
 
 def test_what_is_no_robot() -> None:
     robot = tree()
-    with pytest.raises(RobotError, match="5 joints but 4 bodies"):
+    with refused(RobotError, "joints-without-bodies", "5", "4"):
         replace(robot, bodies=robot.bodies[:4])
-    with pytest.raises(RobotError, match="two body entries with the name 'b1'"):
+    with refused(RobotError, "duplicate-name", "'b1'"):
         replace(robot, bodies=(robot.bodies[0], *robot.bodies[:4]))
     with pytest.raises(RobotError, match="'j1' of robot 'tree' is listed before its parent"):
         replace(robot, joints=(replace(robot.joints[0], parent=3), *robot.joints[1:]))
-    with pytest.raises(RobotError, match="no moving joint"):
+    with refused(RobotError, "no-moving-joint"):
         Robot("nothing", (), ())

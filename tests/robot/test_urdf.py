@@ -12,6 +12,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from robots import body_poses, exact_text, frame_pose
 
 from dynid.errors import RobotError
@@ -179,7 +180,7 @@ def test_friction_and_gravity() -> None:
     assert robot.values == {"Fv1": 0.5, "Fc2": -0.25}
     assert np.array_equal(robot.gravity, np.zeros(3))
     assert robot.bodies_without_inertia == ("b", "c")
-    with pytest.raises(RobotError, match="no inertia for link 'b'"):
+    with refused(RobotError, "no-inertia", "'b'"):
         robot.inertias  # noqa: B018
 
 
@@ -265,9 +266,9 @@ DTD = '<!DOCTYPE robot SYSTEM "http://localhost:1/robot.dtd"><robot name="r"><li
 def test_hostile_xml_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.urdf"
     path.write_text(text)
-    with pytest.raises(RobotError, match=r"'hostile\.urdf' has a DTD, entities or external references"):
+    with refused(RobotError, "xml-with-entities", "'hostile.urdf'"):
         read_urdf(path)
-    with pytest.raises(RobotError, match="DTD"):
+    with refused(RobotError, "xml-with-entities"):
         read_urdf(text)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from refusals import refused
 from robots import random_robot
 
 from dynid import dynamics
@@ -59,7 +60,7 @@ def test_random_trees_move_alike(seed: int) -> None:
 def test_built_in_robots_are_refused_where_mujoco_refuses_them(name: str) -> None:
     robot = Robot.builtin(name)
     if any(problem.kind != "centre-of-mass" for problem in inertia_problems(robot)):
-        with pytest.raises(NotPossibleError, match="may become unstable"):
+        with refused(NotPossibleError, "not-consistent"):
             to_mjcf(robot)
         with pytest.raises(ValueError, match="inertia"):
             compiled(to_mjcf(robot, unchecked=True))
@@ -71,7 +72,7 @@ def test_built_in_robots_are_refused_where_mujoco_refuses_them(name: str) -> Non
 
 
 def test_a_robot_without_inertias_is_refused() -> None:
-    with pytest.raises(RobotError, match="gives no inertia for link 'link1'"):
+    with refused(RobotError, "no-inertia", "'link1'"):
         to_mjcf(from_dh([(0, 0, 0, 0)]))
 
 

@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from refusals import refused
 from robots import exact_text, random_inertia
 
 from dynid import dynamics
@@ -269,7 +270,7 @@ def test_other_robots_and_wrong_shapes_are_refused() -> None:
                           (text.replace("revolute", "prismatic"), "'j' has another pose")):
         with pytest.raises(RobotError, match=reason):
             urdf_with_inertias(text, read_urdf(other), BODY)
-    with pytest.raises(ModelError, match="1 x 10 finite"):
+    with refused(ModelError, "bad-inertias", "1", "10"):
         write(text, BODY[:, :9])
     with pytest.raises(ModelError, match="not finite"):
         write(text, BODY * np.nan)
@@ -279,9 +280,9 @@ def test_other_robots_and_wrong_shapes_are_refused() -> None:
 
 def test_hostile_text_is_refused() -> None:
     text = f'{HEAD}<link name="arm"/>{JOINT}</robot>'
-    with pytest.raises(RobotError, match="DTD"):
+    with refused(RobotError, "xml-with-entities"):
         urdf_with_inertias(f'<!DOCTYPE r [<!ENTITY a "b">]>{text}', read_urdf(text), BODY)
-    with pytest.raises(RobotError, match="not well-formed"):
+    with refused(RobotError, "bad-xml"):
         urdf_with_inertias(text[:-3], read_urdf(text), BODY)
-    with pytest.raises(RobotError, match="encoding"):
+    with refused(RobotError, "bad-encoding"):
         urdf_with_inertias(text.encode() + b"\xff", read_urdf(text), BODY)

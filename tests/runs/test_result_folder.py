@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.model import Model, make_terms
@@ -149,7 +150,7 @@ def test_files_of_the_user_survive_and_are_not_replaced_unasked(runs, tmp_path):
     (out / "mine").mkdir(parents=True)
     (out / "mine" / "log.csv").write_text("1")
     (out / "run.toml").write_text("# mine")
-    with pytest.raises(DynidError, match="run.toml exists already and does not belong to a result"):
+    with refused(DynidError, "folder-in-use", "run.toml"):
         save(runs[0], out, report=False)
     assert (out / "run.toml").read_text() == "# mine"
     save(runs[0], out, force=True, report=False)

@@ -164,7 +164,7 @@ def test_degrees_given_as_radians_are_noticed(settings, tmp_path):
 def test_torque_all_zero_is_said(settings, tmp_path):
     one = log(0)
     write_csv(replace(one, tau=0 * one.tau), tmp_path / "one.csv")
-    with pytest.raises(NotPossibleError, match="one.csv: the torque of every joint is zero"):
+    with refused(NotPossibleError, "torques-zero", "one.csv"):
         run(settings)
     write_csv(replace(one, tau=one.tau * [1, 0, 1]), tmp_path / "one.csv")
     [silent] = [one for one in run(settings).verdict.findings if one.code == "torque-zero"]
@@ -282,5 +282,5 @@ def test_friction_that_is_not_chosen(unnamed, changes, kinds):
 
 
 def test_no_friction_stands_alone(unnamed):
-    with pytest.raises(ModelError, match="means no friction"):
+    with refused(ModelError, "friction-none-and-others"):
         run(unnamed.model_copy(update={"model": ModelSettings(friction=("none", "viscous"))}))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from refusals import refused
 from studio_client import Client, served
 
 from dynid.errors import DynidError
@@ -137,5 +138,5 @@ def test_requests_have_a_size_and_are_json(client: Client) -> None:
 
 
 def test_two_studios_do_not_share_a_folder(opened: Opened) -> None:
-    with pytest.raises(DynidError, match="another studio is using"):
+    with refused(DynidError, "studio-in-use"):
         open_studio(opened.studio.workspace.folder)

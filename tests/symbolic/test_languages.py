@@ -23,6 +23,7 @@ from programs import (
     some_values,
     stribeck,
 )
+from refusals import refused
 from robots import random_robot
 
 from dynid.dynamics import inverse_dynamics
@@ -224,7 +225,7 @@ def test_what_cannot_be_generated_is_a_sentence():
         with pytest.raises(DynidError, match=re.escape(words)):
             call()
     bare = Robot.from_dh([[0.0, 1.0, 0.0, 0.0]])
-    with pytest.raises(ModelError, match="gives no value of"):
+    with refused(ModelError, "no-value"):
         generate(bare, ["gravity"], parameters="fixed")
     assert len(generate(bare, ["inverse_dynamics"]).numbers) > 0
     if find_spec("casadi") is None:

@@ -62,6 +62,13 @@ def test_a_cause_comes_first_and_takes_its_consequences_under_it():
     assert [one.code for one, _ in others] == ["residual-follows-delay", "positions-rounded"]
 
 
+def test_torques_that_nothing_explains_come_after_a_cause_that_was_measured():
+    unrelated, jumps = suspect("torques-unrelated", "fatal"), suspect("positions-jump")
+    (first, consequences), = grouped([unrelated, suspect("low-r2"), jumps])
+    assert first is jumps and consequences[0] is unrelated
+    assert grouped([unrelated])[0] == (unrelated, ())
+
+
 def test_without_a_cause_nothing_is_folded_and_larger_torques_come_first():
     small = suspect("residual-follows-velocity", evidence={"torque": (0.1,)})
     large = suspect("residual-follows-load", evidence={"torque": (0.2, 3.0)})

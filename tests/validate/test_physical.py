@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.integrate import solve_ivp
 
 from dynid.consistency import Consistency, nearest
@@ -144,9 +145,9 @@ def test_wrong_calls_are_refused() -> None:
     model, theta = arm()
     with pytest.raises(ModelError, match="made from a robot"):
         positive_inertia_share(Scara(), np.ones(8))
-    with pytest.raises(ModelError, match="3 finite initial positions"):
+    with refused(ModelError, "bad-shape", "3"):
         free_fall(model, theta, start=[0.0, np.nan, 0.0])
-    with pytest.raises(ModelError, match="no parameter sets"):
+    with refused(ModelError, "no-parameter-sets"):
         wrench_comparison(model, {}, Samples.of(*np.zeros((4, 3, 3))))
 
 

@@ -1,4 +1,4 @@
-"""Chain: the joints of a robot that hang on one joint of its base, which move independently of all others."""
+"""Chain: the joints of a robot that one joint of its base carries, which move independently of all others."""
 
 from __future__ import annotations
 

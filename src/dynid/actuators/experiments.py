@@ -80,7 +80,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         part_duration: s, of one part.
         rate: rows per second.
         seed: of random steps.
-        tell: is told what is going on.
+        tell: called with progress messages.
 
     Returns:
         The parts, with the standard errors that they are expected to give.

@@ -66,7 +66,7 @@ def command(
 
 
 def _print(found: FoundActuators, written: dict[str, str]) -> None:
-    """What people see: the simulation error, parameters with intervals, friction models, findings and notes."""
+    """Print the simulation error, the parameters with intervals, the friction models, the findings and the notes."""
     to, estimate = console(), found.estimate
     to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (first stage "
              f"{1e3 * estimate.linear_error:.3g} mrad). Drive law: {estimate.law}; friction: {estimate.friction}.",

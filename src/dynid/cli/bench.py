@@ -1,4 +1,4 @@
-"""`dynid bench`: ours and peers side by side in one process. The benchmarks stand in benchmarks/ of the source."""
+"""`dynid bench`: dynid and other tools side by side in one process. The benchmarks are in benchmarks/ of the source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(
                                               help="Seed of the first of them.")] = None,
     json: Json = False,
 ) -> None:
-    """Compare dynid's speed with its peers', in one process."""
+    """Compare the speed of dynid with that of other tools, in one process."""
     options = {"only": tuple(only.split(",")) if only else None, "machines": machines, "first": first}
     given = {key: value for key, value in options.items() if value is not None}
     Scripts("benchmark", FOLDER, "compares with").command(name, every, json, given)

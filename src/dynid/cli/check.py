@@ -1,4 +1,4 @@
-"""`dynid check`: can this robot exist, and if not, why."""
+"""`dynid check`: whether a robot is physically consistent, and why if it is not."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Set several methods side by side, on the same data or on many simulated logs; or two earlier results."""
+    """Compare several methods on the same data or on many simulated logs, or compare two earlier results."""
     if Path(source).is_dir():
         if monte_carlo or methods or only or lock or assignments or output is not None:
             raise DynidError("two results are compared as they are: give both folders, and logs to compare their "

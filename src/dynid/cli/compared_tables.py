@@ -1,4 +1,4 @@
-"""What `dynid compare` prints for people of two results."""
+"""The tables that `dynid compare` prints for two results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_COMPARED = 15  # parameters that one screen has room for
 
 
 def print_compared_results(found: ComparedResults) -> None:
-    """Two results: the parameters that differ most, and what the difference means in torque."""
+    """Print the parameters of two results that differ most, and what the difference means in torque."""
     to, both = console(), found.comparison
     order = sorted(range(len(both.names)), key=lambda k: -abs(both.apart[k]) if both.apart[k] == both.apart[k] else 0.0)
     rows = [(both.names[k], f"{both.values_a[k]:.4g} ± {both.std_a[k]:.1g}",

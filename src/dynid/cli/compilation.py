@@ -1,4 +1,4 @@
-"""Word that kernels are being compiled: at the first use after installation that takes a while, then never again."""
+"""The message that kernels are being compiled, which takes a while at the first use after installation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SENTENCE = "Compiling for this machine (only at the first use after installation
 
 @contextmanager
 def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
-    """While it lasts, `say` is given one sentence as soon as kernels that numba's cache does not hold have taken
-    `patience` seconds to compile; nothing where they come from the cache."""
+    """Within this context, give `say` one sentence as soon as kernels that are not in numba's cache have taken
+    `patience` seconds to compile."""
     from dynid.kernel_store import when_numba_is_loaded
 
     watch = CompilationWatch(say, patience)
@@ -29,9 +29,9 @@ def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) 
 
 @dataclass
 class CompilationWatch:
-    """Adds up the time that numba compiles, and speaks once when there is enough of it; a numba event listener.
+    """Listener to numba's events that adds up the time of compilation and reports once when it is long enough.
 
-    One thread compiles at a time, a kernel inside another: depth counts them.
+    One thread compiles at a time, and one kernel inside another: `depth` counts them.
     """
 
     say: Callable[[str], None]
@@ -46,7 +46,7 @@ class CompilationWatch:
     is_over: bool = False
 
     def begin(self) -> None:
-        """Listen to numba, unless it is loaded too late."""
+        """Start listening to numba, unless it was loaded before."""
         from numba.core import event
 
         if not self.is_over:
@@ -55,7 +55,7 @@ class CompilationWatch:
             self.is_listening = True
 
     def end(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self.is_over = True
         if self.is_listening:
             from numba.core import event
@@ -64,7 +64,7 @@ class CompilationWatch:
         self.stop()
 
     def notify(self, event: Any) -> None:
-        """Called by numba when it begins and ends to compile a function that no cache holds."""
+        """Take an event of numba: it begins or ends to compile a function that is not in the cache."""
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:
             self.begun = time.perf_counter()
@@ -77,7 +77,7 @@ class CompilationWatch:
             self.stop()
 
     def stop(self) -> None:
-        """Say nothing any more of what is being compiled."""
+        """Suppress the message from now on."""
         if self.timer is not None:
             self.timer.cancel()
 

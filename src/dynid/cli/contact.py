@@ -1,4 +1,4 @@
-"""`dynid contact`: what acted on a robot from outside, when, on which link and how hard."""
+"""`dynid contact`: external forces on a robot: when, on which link and how large."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Find forces from outside: when something touched the robot, on which link, how hard, and whether a payload."""
+    """Detect external forces: when something touched the robot, on which link, how hard, and whether it is a
+    payload."""
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
     from dynid.runs.contact_result import ContactOptions, checked_way, contact_files, contacts_of_result, save_contacts
@@ -67,7 +68,7 @@ def command(
 
 
 def _print(found: FoundContacts, written: dict[str, str]) -> None:
-    """What people see: the contacts of each log with what they are, and findings."""
+    """Print the contacts of each log with their kinds, and the findings."""
     to, free = console(), found.outside.free
     to.print(f"Calibrated on {free.seconds:.3g} s of free motion. Detection threshold: {free.alarms:g} false alarms "
              f"per hour expected (statistic above {free.level:.0f}). Detection delay: "

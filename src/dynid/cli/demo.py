@@ -1,4 +1,4 @@
-"""`dynid demo`: the whole job on a built-in robot, ends with a report to open."""
+"""`dynid demo`: the whole job on a built-in robot, with a report at the end."""
 
 from __future__ import annotations
 

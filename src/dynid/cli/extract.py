@@ -1,4 +1,4 @@
-"""`dynid extract`: full parameters out of base values, by global search inside bounds."""
+"""`dynid extract`: full parameters from base values, by global search inside bounds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Extract full parameters from base values inside bounds, and compare their torques and inner forces."""
+    """Extract full parameters from base values inside bounds, and compare their torques and internal forces."""
     from dynid.extraction import ExtractionOptions
     from dynid.extraction.searches import search_of
     from dynid.files import free_paths
@@ -75,7 +75,8 @@ def _form(name: str) -> Literal["exact", "penalty"]:
 
 
 def _print(found: ExtractedSets, written: dict[str, str]) -> None:
-    """What people see: each set, why it cannot exist, how far its base values and inner forces are off."""
+    """Print each set of parameters, why it is not physically consistent, and the errors of its base values and
+    internal forces."""
     to, compared = console(), found.comparison
     head = ["set", "consistent", "base value error", "bounds violated", "torque error, %", "force error, N", "s"]
     to.print(table(head, [

@@ -1,4 +1,4 @@
-"""`dynid fleet`: many robots of one type: which differ, in what, and since when."""
+"""`dynid fleet`: robots of one type: which of them differ, in which parameters, and since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dynid fleet` prints for people: one screen."""
+"""What `dynid fleet` prints, at most one screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIFFERS: tuple[Differs, Differs] = ("robots", "motions")
 
 
 def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
-    """Robots that differ and the words for it, the table of cross-prediction of a small fleet, and where all stands."""
+    """Print the robots that differ and how, the cross-prediction table of a small fleet, and where the results are."""
     screen = Screen(console())
     logs, failures = result.folded.entries, result.folded.failures
     screen.print(f"{len(result.robots)} robots of type {result.robot.name}, {len(logs)} logs, {result.folded.read} "

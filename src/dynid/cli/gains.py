@@ -1,4 +1,4 @@
-"""`dynid gains`: torque per current of every drive."""
+"""`dynid gains`: the torque per current of every drive."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def command(
                                                  show_default=False)] = None,
     json: Json = False,
 ) -> None:
-    """Find drive gains from a log's own targets or with a known load, with deviations, and hold them against each
-    other."""
+    """Estimate drive gains with standard errors, from a log's own targets or with a known load, and compare them."""
     from dynid.errors import DynidError
     from dynid.runs.arguments import log_table
     from dynid.runs.drive_gains import find_gains

@@ -1,4 +1,4 @@
-"""`dynid identify`: from a robot and logs to parameters with deviations, a verdict and a report."""
+"""`dynid identify`: parameters with standard errors, a verdict and a report from a robot and logs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Identify a robot from its logs: parameters, deviations, a verdict in words, and a report."""
+    """Identify a robot from its logs: parameters with standard errors, a verdict, and a report."""
     from dynid.runs import run
     from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
     from dynid.runs.results import check_output, facts, save

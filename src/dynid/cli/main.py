@@ -1,8 +1,7 @@
-"""The door of the command line: which commands there are, and how an error leaves.
+"""Entry point of the command line: the commands, and how errors are reported.
 
-A command is a file beside this one with a function `command`, and a line in COMMANDS. Its file is
-imported when the command is called; what it computes with is imported inside the function, so that
-``dynid --help`` loads no arrays and no compiler.
+A command is a module of this package with a function `command`, and a line in COMMANDS. Its module is imported when the
+command is called; libraries are imported inside the function, so that ``dynid --help`` loads no arrays and no compiler.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -64,7 +63,10 @@ COMMANDS = {
 
 
 class _LazyGroup(TyperGroup):
-    """Commands from the table, each imported when it is asked for."""
+    """Group of the commands in COMMANDS; each is imported at first use."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_flag_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -78,24 +80,21 @@ class _LazyGroup(TyperGroup):
                 self.commands[name] = command = typer.main.get_command(one)
                 for parameter in command.params:
                     parameter.callback = parameter.callback or _finite
-                setattr(command, "get_params", _wrapped(command.get_params))  # noqa: B010
+                own = command.get_params
+                setattr(command, "get_params", lambda ctx, own=own: _without_flag_types(own(ctx)))  # noqa: B010
         return self.commands.get(cmd_name)
 
 
-
-def _wrapped(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
-    """The parameters of a command, flags without a type in the help: they take no value."""
-    def parameters(ctx: Any) -> list[Any]:
-        found = get_params(ctx)
-        for one in found:
-            if getattr(one, "is_flag", False):
-                one.display_type_rich = lambda ctx: None
-        return found
+def _without_flag_types(parameters: list[Any]) -> list[Any]:
+    """Return the parameters of a command with no type beside its flags in the help: flags take no value."""
+    for one in parameters:
+        if getattr(one, "is_flag", False):
+            one.display_type_rich = lambda ctx: None
     return parameters
 
 
 def _finite(context: Any, parameter: Any, value: Any) -> Any:
-    """A value of an option as it is; no option of any command takes a number that no quantity has."""
+    """Return the value of an option; raise for a number that no physical quantity has."""
     if isinstance(value, float) and not is_physical(value):
         raise typer.BadParameter(f"{value} is not a plausible value of a physical "
                                  "quantity", ctx=context, param=parameter)
@@ -123,7 +122,7 @@ def dynid(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command line and exit: 0 done, 1 the data or model do not allow it, 2 the call was wrong."""
+    """Run one command line and exit with 0 (done), 1 (the data or model do not allow it) or 2 (the call was wrong)."""
     # Loading libraries makes many objects and no garbage: looking for it as often as usual takes a tenth of a run.
     # At the end it goes through all of them again, a fifth of a run, before their memory is given back as a whole.
     gc.set_threshold(500_000)
@@ -160,6 +159,6 @@ def _refuse_empty_output(arguments: Sequence[str]) -> None:
 
 
 def _drop_output() -> None:
-    """Let go of what stdout still holds, which would fail again when the interpreter ends."""
+    """Discard the buffered output of stdout, which would fail again when the interpreter ends."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

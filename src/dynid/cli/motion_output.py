@@ -1,4 +1,4 @@
-"""Motions as commands take options for them, write and show them."""
+"""Options for motions, and how commands write and show motions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:
-    """Raise where the motion has no known ending, or a file is there already and may not be replaced."""
+    """Raise if the motion's file has an unknown ending, or if a file exists and may not be replaced."""
     if output.suffix.lower() not in SUFFIXES:
         raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory")
     refuse_to_replace([output, *([report] if report else [])], force)
 
 
 def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Callable[[str], None]) -> dict[str, str]:
-    """Write the motion, and its page where one is asked for; what was written where."""
+    """Write the motion, and its report if requested. Return the paths by name."""
     from dynid.report.pages.motion import write_motion
 
     data.excitation.save(output)
@@ -57,7 +57,7 @@ def write_outputs(data: MotionData, output: Path, report: Path | None, tell: Cal
 
 # -- for people --------------------------------------------------------------------------------------
 def show(data: MotionData, written: dict[str, str]) -> None:
-    """Print how good the motion is, what it should tell and how near its limits it comes."""
+    """Print the quality of the motion, the expected standard errors and the margins to its limits."""
     from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation

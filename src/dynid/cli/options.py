@@ -1,4 +1,4 @@
-"""Options that several commands share, and the text of options as values."""
+"""Options that several commands share, and the conversion of their text to values."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ Trust = Annotated[bool, typer.Option("--trust", help="Allow execution of a Pytho
 
 
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:
-    """What --no-simulation and --horizon say of the [simulation] table, None where they say nothing."""
+    """Return the settings of the [simulation] table that --no-simulation and --horizon give, or None."""
     return {"run": False if left_out else None, "horizon": horizon}
 
 
 def words(text: str) -> tuple[str, ...]:
-    """'viscous, coulomb' as words, none for nothing."""
+    """Return the words of 'viscous, coulomb'; empty for no text."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def numbers(text: str, option: str) -> list[float] | None:
-    """'0.1,0.2' as numbers, None for nothing."""
+    """Return the numbers of '0.1,0.2', or None for no text."""
     if not text.strip():
         return None
     try:
@@ -67,7 +67,7 @@ def numbers(text: str, option: str) -> list[float] | None:
 
 
 def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]:
-    """Numbers by name from entries NAME=X or NAME=X1,X2."""
+    """Return numbers by name from entries NAME=X or NAME=X1,X2."""
     found: dict[str, list[float]] = {}
     for entry in entries:
         name, sign, text = entry.partition("=")
@@ -79,7 +79,7 @@ def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]
 
 
 def deviating(text: str, option: str) -> float | tuple[float, float] | None:
-    """'4.1' as a number, '4.1+-0.01' as a number and its deviation, None for nothing."""
+    """Return '4.1' as a number, '4.1+-0.01' as a number and its standard error, and None for no text."""
     if not text.strip():
         return None
     try:
@@ -90,7 +90,7 @@ def deviating(text: str, option: str) -> float | tuple[float, float] | None:
 
 
 def tls_files(text: str) -> tuple[str, str, str] | None:
-    """'ca.pem,cert.pem,key.pem' as three names of files, None for nothing."""
+    """Return the three file names of 'ca.pem,cert.pem,key.pem', or None for no text."""
     if not text:
         return None
     names = words(text)
@@ -100,7 +100,7 @@ def tls_files(text: str) -> tuple[str, str, str] | None:
 
 
 def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
-    """Raise where a file could not be written, or is there already and may not be replaced."""
+    """Raise if a file cannot be written, or exists and may not be replaced."""
     for path in paths:
         try_file(path)
         if path.exists() and not force:

@@ -1,4 +1,4 @@
-"""How commands speak: a JSON object for programs, tables for people, progress on stderr."""
+"""Output of commands: one JSON object for programs, tables for people, progress on stderr."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """The one JSON object of a command on stdout. A number that is not finite is a bug, so it raises."""
+    """Print the one JSON object of a command on stdout. Raise for a number that is not finite, which is a bug."""
     from dynid.files import json_text
 
     # Names of files may hold bytes that are no text.
@@ -37,7 +37,7 @@ def typed_command() -> str:
 
 def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, force: bool,
           tell: Callable[[str], None]) -> dict[str, str]:
-    """What `save` wrote of a result where, nothing without an output."""
+    """Return the paths that `save` wrote by name; empty without an output folder."""
     if output is None:
         return {}
     tell("writing")
@@ -45,7 +45,7 @@ def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, 
 
 
 def console() -> Console:
-    """Where people read: stdout, as wide as the terminal, plain text when it is no terminal."""
+    """Return the console on stdout, as wide as the terminal, and plain text if stdout is not a terminal."""
     from dynid.cli.plain_console import PlainConsole
 
     return PlainConsole()
@@ -53,8 +53,8 @@ def console() -> Console:
 
 @contextmanager
 def progress(task: str) -> Iterator[Progress]:
-    """Gives a progress that says on stderr what is going on now, and which share of it is done where that is known;
-    where stderr is no terminal, only that it compiles."""
+    """Give a progress callback that shows on stderr what is being done and which share of it is complete. If stderr
+    is not a terminal, it reports compilation only."""
     from dynid.cli.compilation import said_when_compiling
     from dynid.kernel_cache import take_note
 
@@ -79,7 +79,7 @@ def progress(task: str) -> Iterator[Progress]:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequence[str] = (),
           title: str | None = None) -> Table:
-    """A table with plain cells; the columns named in `numbers` align right."""
+    """Return a table with plain cells; the columns in `numbers` are aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -103,8 +103,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequen
 
 
 def _shrunk(widths: list[int], least: list[int], room: int) -> list[int]:
-    """Widths of columns that together have so much room: the widest give way first, none below its least. A table
-    that is left to Rich levels them without regard to the least, and is then cut off at the right."""
+    """Return column widths that fit the given room: the widest shrink first, none below its minimum. Rich ignores
+    these minima and then cuts the table off at the right."""
     found = list(widths)
     while sum(found) > room:
         wide = [k for k, width in enumerate(found) if width > least[k]]

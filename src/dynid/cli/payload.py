@@ -1,4 +1,4 @@
-"""`dynid payload`: what hangs on a robot, and what its controller wants to know of it."""
+"""`dynid payload`: the load on a robot's flange, and the values for its controller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Find mass, centre of mass and inertia of what hangs on a robot, and what to type into its controller."""
+    """Estimate mass, centre of mass and inertia of the load on a robot, and the values to enter into its controller."""
     from dynid.files import free_paths
     from dynid.runs.arguments import log_table
     from dynid.runs.payload_result import FILES, PayloadOptions, checked_way, find_payload, save_payload
@@ -63,7 +63,7 @@ def command(
 
 
 def _print(found: FoundPayload, written: dict[str, str]) -> None:
-    """What people see: the body with its intervals, where the deviation comes from, findings, what to type in."""
+    """Print the load with its intervals, the sources of its standard error, the findings and the values to enter."""
     to, body = console(), found.payload
     head = ["", "value", "standard error", "95 %"]
     rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")

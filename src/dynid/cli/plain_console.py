@@ -11,7 +11,7 @@ from dynid.escape import terminal_text
 
 
 class PlainConsole(Console):
-    """Prints every text as it is: names of robots and joints are neither markup nor commands of a terminal."""
+    """Console that prints every text literally: names of robots and joints are neither markup nor terminal commands."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)

@@ -47,7 +47,7 @@ def command(
 
 
 def _failure(plugin: Plugin) -> str | None:
-    """Why a plugin fails the contract of its group; None where it passes."""
+    """Return why a plugin fails the contract of its group, or None if it passes."""
     from dynid.errors import DynidError
     from dynid.validate.contract.plugin_checks import check_plugin
 

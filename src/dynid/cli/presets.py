@@ -1,4 +1,4 @@
-"""`dynid presets`: the recorders whose logs are read by name."""
+"""`dynid presets`: the recorders whose log formats are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUTPUT = record("Presets", presets=map_of(_LISTED))
 
 
 def command(json: Json = False) -> None:
-    """List the presets for logs, what to mind with each, and where its names are documented."""
+    """List the presets for log formats, the cautions for each, and where its column names are documented."""
     from dynid.recording.presets import known_presets
 
     if json:

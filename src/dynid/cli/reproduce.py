@@ -1,4 +1,4 @@
-"""`dynid reproduce`: published tables, ours beside theirs. They stand in reproductions/ of the source.
+"""`dynid reproduce`: published tables next to those of dynid. The scripts are in reproductions/ of the source.
 
 A reproduction's result has up to three kinds of evidence, and the command ends with exit code 1 when one fails:
 
@@ -6,8 +6,8 @@ A reproduction's result has up to three kinds of evidence, and the command ends 
 - `checks`: conclusions of a document in words, and whether they hold.
 - `demonstrations`: statements on a machine of ours that no document prints, or that hold by construction.
 
-figures/ beside them has, under the same name, how its figures are drawn; IN_ALL of a reproduction is the smaller study
-that `--all` runs of it.
+The module of the same name in figures/ draws a reproduction's figures. IN_ALL of a reproduction is the smaller study
+that `--all` runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ FOLDER = SOURCE / "reproductions"
 
 @dataclass(frozen=True)
 class Ran:
-    """One that was run. cpu, wall: s. result: plain values."""
+    """One reproduction that was run.
+
+    Attributes:
+        cpu, wall: time, s.
+        result: plain values.
+    """
 
     name: str
     module: ModuleType
@@ -65,7 +70,7 @@ class Ran:
         return list(self.result.get("printed", ()))
 
     def count(self, what: str) -> int:
-        """Entries of all tables that are printed, compared or within tolerance."""
+        """Number of entries of all tables that are printed, compared or within tolerance."""
         return sum(int(one[what]) for one in self.tables)
 
     @property
@@ -87,7 +92,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Replace earlier pages in that folder.")] = False,
     json: Json = False,
 ) -> None:
-    """Compute published results again and set ours beside theirs."""
+    """Recompute published results and compare them with the published values."""
     from dynid.files import free_paths
 
     scripts = Scripts("reproduction", FOLDER, "needs")
@@ -124,7 +129,7 @@ def _run(scripts: Scripts, name: str, every: bool) -> Ran:
 
 
 def _cpu() -> float:
-    """CPU time of this process and of the workers that it has waited for, s."""
+    """CPU time of this process and of its finished workers, s."""
     workers = os.times()
     return time.process_time() + workers.children_user + workers.children_system
 
@@ -144,7 +149,7 @@ def _show(scripts: Scripts, ran: Ran) -> None:
 
 
 def _table_line(one: dict[str, Any]) -> str:
-    """Counts of one table, and why entries cannot be compared."""
+    """Return the counts of one table, and why entries cannot be compared."""
     page = "" if one["page"] is None else f", p. {one['page']}"
     left = "; ".join(f"{count} not comparable: {why}" for why, count in one["not_comparable"].items())
     return (f"{one['document']}, table {one['table']}{page}: {one['printed']} printed, {one['compared']} compared, "
@@ -152,7 +157,7 @@ def _table_line(one: dict[str, Any]) -> str:
 
 
 def _summary(ran: list[Ran]) -> None:
-    """What each took, what holds, and the totals in the last line."""
+    """Print the time of each reproduction, what holds, and the totals in the last line."""
     head = ["reproduction", "printed numbers", "checks that hold", "demonstrations", "CPU s", "s"]
     rows = [(one.name, _share(one.count("within"), one.count("compared")), _held([one.checks]),
              _held([one.demonstrations]), f"{one.cpu:.1f}", f"{one.wall:.1f}") for one in ran]
@@ -175,7 +180,7 @@ def _held(words: Sequence[Mapping[str, bool]]) -> str:
 
 
 def drawings(ran: Ran) -> tuple[Drawing, ...]:
-    """The figures of a result, from the file of its name in figures/; none where there is no such file."""
+    """Return the figures of a result from the module of its name in figures/; empty if there is no such module."""
     name = ran.module.__name__.rpartition(".")[2]
     if not (FOLDER / "figures" / f"{name}.py").exists():
         return ()

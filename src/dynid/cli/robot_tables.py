@@ -1,4 +1,4 @@
-"""What `dynid inspect` and `dynid check` print about a robot: its tree, limits, parameters, and consistency."""
+"""What `dynid inspect` and `dynid check` print about a robot: its tree, limits, parameters and consistency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def print_log_signals(logs: Sequence[Mapping[str, Any]], to: Console) -> None:
-    """What logs of a robot hold."""
+    """Print the signals of a robot's logs."""
     for log in logs:
         to.print(f"{log['source']}: {log['rows']} rows, {log['seconds']:.4g} s", markup=False)
         for note in log["notes"]:
@@ -24,7 +24,7 @@ def print_log_signals(logs: Sequence[Mapping[str, Any]], to: Console) -> None:
 
 
 def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
-    """What `inspect_robot` found."""
+    """Print the facts of `inspect_robot`."""
     from dynid.runs.inspection import LIMITS, inertia_sentences
 
     parameters, base = facts["parameters"], facts["base_parameters"]

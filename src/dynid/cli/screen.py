@@ -1,4 +1,4 @@
-"""Screen: what a command prints, kept to the lines of one screen."""
+"""Output of a command that is limited to the lines of one screen."""
 
 from __future__ import annotations
 
@@ -15,30 +15,35 @@ LINES = 30  # of one screen
 
 @dataclass
 class Screen:
-    """Prints to a console and counts the lines; lines: those that are left."""
+    """Console output with a count of the remaining lines.
+
+    Attributes:
+        lines: lines that remain.
+    """
 
     to: Console
     lines: int = field(default=LINES)
 
     def print(self, part: Any = "") -> None:
-        """Print a part, whatever it takes; text is taken as it is, a table without the blank line below it."""
+        """Print a part regardless of its height. Text is printed literally, a table without the blank line below it."""
         text = self._rendered(part)
         self.lines -= text.count("\n")
         self.to.out(text, end="", highlight=False)
 
     def height(self, parts: Sequence[Any]) -> int:
-        """Lines that parts take."""
+        """Number of lines of some parts."""
         return sum(self._rendered(part).count("\n") for part in parts)
 
     def print_if_it_fits(self, part: Any, spare: int = 0) -> bool:
-        """Print a part where `spare` lines are left below it; whether it was."""
+        """Print a part if `spare` lines remain below it. Return whether it was printed."""
         if self._rendered(part).count("\n") + spare > self.lines:
             return False
         self.print(part)
         return True
 
     def print_what_fits(self, parts: Sequence[Any], spare: int = 0, most: int | None = None) -> int:
-        """Print the first parts, at most so many, as long as `spare` lines are left below them; how many were."""
+        """Print the first parts, at most `most`, while `spare` lines remain below them. Return how many were
+        printed."""
         done = 0
         for part in parts[:most]:
             if not self.print_if_it_fits(part, spare):

@@ -1,4 +1,4 @@
-"""Scripts that stand beside the source, one result a file: what `dynid bench` and `dynid reproduce` run."""
+"""Scripts next to the source, one result per file, which `dynid bench` and `dynid reproduce` run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ RESULT = record("ScriptResult")  # each script has keys of its own
 
 @dataclass(frozen=True)
 class Scripts:
-    """The files of a folder that have `run(progress) -> dict` and `table(result) -> rows`.
+    """The files of a folder that define `run(progress) -> dict` and `table(result) -> rows`.
 
-    noun: what one of them is called. missing: says what an import that fails stands for.
+    Attributes:
+        noun: name of one script in messages.
+        missing: start of the message about a package that cannot be imported.
     """
 
     noun: str
@@ -37,8 +39,8 @@ class Scripts:
     missing: str
 
     def names(self) -> dict[str, Path]:
-        """Name, with dashes, -> file. An underscore at the end of a file's name, which keeps it from hiding an
-        installed package, is none of the script's."""
+        """File of each script by its name with dashes. A trailing underscore of a file name, which keeps the file
+        from hiding an installed package, is not part of the script's name."""
         if not self.folder.is_dir():
             raise NotPossibleError(f"the scripts of the {self.noun}s are missing from this installation",
                                    "install dynid again from its wheel or from a clone", code="missing-scripts")
@@ -46,7 +48,11 @@ class Scripts:
                 if not path.stem.startswith("_")}
 
     def command(self, name: str | None, every: bool, json: bool, options: Mapping[str, Any]) -> None:
-        """List them, or run one or all, and print the results. options: of the one that is named."""
+        """List the scripts, or run one or all of them, and print the results.
+
+        Args:
+            options: options of the script that is named.
+        """
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
             module = self.load(one)
@@ -61,7 +67,7 @@ class Scripts:
             print_json(results[name] if name else results)
 
     def chosen(self, name: str | None, every: bool, json: bool) -> list[str]:
-        """The names to run; where none is asked for, the list of all is printed and there are none."""
+        """Return the names to run. If none is requested, print the list of all and return none."""
         if name and every:
             raise DynidError(f"give either the {self.noun} '{name}' or --all, not both")
         known = self.names()
@@ -73,7 +79,7 @@ class Scripts:
         return [name] if name else list(known)
 
     def show(self, module: ModuleType, name: str, result: dict[str, Any]) -> None:
-        """Print a result's table for people."""
+        """Print the table of a result."""
         head, *rows = module.table(result)
         console().print(table(head, rows, numbers=head[1:], title=name))
 
@@ -86,7 +92,7 @@ class Scripts:
             console().print(table([self.noun, "is about"], list(about.items())))
 
     def load(self, name: str) -> ModuleType:
-        """The module of a script, its helpers at hand."""
+        """Import the module of a script with its helpers on the path."""
         import sys
         from importlib.util import module_from_spec, spec_from_file_location
 
@@ -105,7 +111,11 @@ class Scripts:
         return module
 
     def run(self, module: ModuleType, name: str, **options: Any) -> dict[str, Any]:
-        """What a script computes, with progress on stderr. options: what `run` takes beside it."""
+        """Return the result of a script, with progress on stderr.
+
+        Args:
+            options: keyword arguments of its `run`.
+        """
         import sys
 
         try:

@@ -1,4 +1,4 @@
-"""`dynid simulate`: the log of a virtual robot that follows a motion."""
+"""`dynid simulate`: the log of a simulated robot that follows a motion."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Let a virtual robot follow a motion under a controller, and log it as `dynid identify` reads it."""
+    """Simulate a robot that follows a motion under a controller, and write a log that `dynid identify` reads."""
     from dynid.cli.tables import print_log
     from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from dynid.validate import Reconstruction, SimulationCheck
 
 _SHOWN_JOINTS = 8  # that one screen has room for
-_LOGS = 4  # too many to stand side by side
-_FINDINGS = 5
+_MAX_LOG_COLUMNS = 4  # too many to stand side by side
+_MAX_FINDINGS_PRINTED = 5
 BASE_ONLY = "gives base parameters only"  # of notes on a robot file that stand on the screen too
 OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
 
 # -- a run and its validation ------------------------------------------------------------------------
 def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes: Sequence[str] = ()) -> None:
-    """What matters on one screen: verdict, errors, the worst findings, where things are; or with `full` everything."""
+    """Print verdict, errors, the worst findings and the paths of the files on one screen; with `full` print
+    everything."""
     if full:
         _print_whole_run(result, written)
         return
@@ -57,7 +58,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
             *(f"  {note}." for note in notes if BASE_ONLY in note)]
     below = to.height(tail)
     found = _finding_lines(result)
-    shown = to.print_what_fits(found, below + 1, most=_FINDINGS)
+    shown = to.print_what_fits(found, below + 1, most=_MAX_FINDINGS_PRINTED)
     if len(found) > shown:
         more = len(found) - shown
         to.print(f"  {more} more finding{'s' * (more > 1)}: {_more(written)}")
@@ -68,7 +69,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
 
 
 def _finding_lines(result: Run) -> list[str]:
-    """What is wrong, the most important first, each with its consequences in a word and with what to type."""
+    """Return the lines of the findings, the most important first, each with its consequences and what to type."""
     from dynid.runs.remedies import remedy
     from dynid.validate.grade import grouped
 
@@ -100,7 +101,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
     names = [one.source for one in result.validations]
     others = {f"validation on {short_name(one.source, names)}": one for one in result.validations}
     fits = {"fit": result.reconstruction, **others}
-    to.print((error_table if len(fits) < _LOGS else log_table)(fits))
+    to.print((error_table if len(fits) < _MAX_LOG_COLUMNS else log_table)(fits))
     print_simulations(result.simulations)
     print_dropped(result.logs)
     for line in _finding_lines(result):
@@ -116,7 +117,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
 
 
 def _essential_sentence(found: Essential) -> str:
-    """What was left out, and what it costs."""
+    """Return a sentence with the removed parameters and the error without them."""
     unseen = "" if found.unseen is None else (f"; on unseen blocks of time {found.unseen[1]:.3g} instead of "
                                               f"{found.unseen[0]:.3g} %")
     names = ", ".join(one.name for one in found.removed) or "nothing"
@@ -125,7 +126,7 @@ def _essential_sentence(found: Essential) -> str:
 
 
 def parameter_table(estimate: Estimate) -> Table:
-    """The base parameters with their deviations."""
+    """Return the table of base parameters with their standard errors."""
     from dynid.estimate.summary_text import rows as summary_rows
 
     head = ["name", "value", "deviation", "relative", "is"]
@@ -133,7 +134,7 @@ def parameter_table(estimate: Estimate) -> Table:
 
 
 def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
-    """What one screen only counts: parameters that were not excited, and the command that mends most of it."""
+    """Print how many parameters need more excitation, and the command that designs a motion for them."""
     from rich.text import Text
 
     from dynid.runs.improvement import improve_command
@@ -151,7 +152,7 @@ def _more(written: Mapping[str, str]) -> str:
 
 
 def _where(written: Mapping[str, str]) -> list[str]:
-    """Where the results are."""
+    """Print where the results are."""
     if not written:
         return ["Nothing was written: add -o FOLDER to save parameters and report, --full to print all of them."]
     names = ", ".join(Path(path).name for path in written.values())
@@ -159,9 +160,9 @@ def _where(written: Mapping[str, str]) -> list[str]:
 
 
 def print_validation(found: ValidatedResult) -> None:
-    """How well an earlier result predicts and simulates other logs."""
+    """Print how well an earlier result predicts and simulates other logs."""
     names = [fit.source for fit in found.fits]
-    console().print((error_table if len(found.fits) < _LOGS else log_table)(
+    console().print((error_table if len(found.fits) < _MAX_LOG_COLUMNS else log_table)(
         {short_name(fit.source, names): fit for fit in found.fits}))
     for fit in found.fits:
         console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)
@@ -174,15 +175,15 @@ def print_validation(found: ValidatedResult) -> None:
 
 
 def print_dropped(logs: Sequence[LogFacts]) -> None:
-    """Rows of logs that could not be used."""
+    """Print how many rows of the logs could not be used."""
     for log in logs:
         if log.dropped:
             console().print(f"Note: {log.sentence}.", markup=False)
 
 
 def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> Table:
-    """Relative errors by joint of each reconstruction by name: of the rows kept, of all moving rows, and raw; with
-    `most`, of the joints with the largest."""
+    """Return the relative errors by joint of each reconstruction: of the rows used, of all moving rows, and raw;
+    with `most`, only of the joints with the largest errors."""
     first = next(iter(fits.values()))
     joints = list(range(len(first.joints)))
     if most is not None and len(joints) > most:
@@ -200,7 +201,7 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
 
 
 def log_table(fits: Mapping[str, Reconstruction]) -> Table:
-    """Relative errors of many reconstructions by name, a row each, and the joint that is worst."""
+    """Return a table of the relative errors of many logs, one row each, with the worst joint."""
     head, rows = ["relative error, %", "kept", "moving", "raw", "worst joint"], []
     for name, one in fits.items():
         worst = max(one.joints, key=lambda fit: fit.relative_error or 0.0)
@@ -210,13 +211,13 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
 
 
 def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
-    """A table with a row for all joints and one for each; columns: cells of those rows by name."""
+    """Return a table with a row for all joints and one per joint; columns: cells of these rows by name."""
     head = [what, *columns]
     return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
 
 
 def print_simulations(checks: Sequence[SimulationCheck]) -> None:
-    """How far simulated positions are off, in percent of each joint's motion, and what could not be simulated."""
+    """Print the errors of simulated positions in percent of each joint's motion, and what could not be simulated."""
     to = console()
     done = [(one, one.log) for one in checks if one.log is not None]
     names = {one.source: short_name(one.source, [other.source for other in checks]) for one in checks}
@@ -236,7 +237,7 @@ def print_simulations(checks: Sequence[SimulationCheck]) -> None:
 
 
 def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
-    """What simulations say, each in a sentence: how far positions are off, or why there is none."""
+    """Return one sentence per simulation: the position error, or why there is none."""
     said = []
     for one in checks:
         if one.reason is not None:
@@ -247,7 +248,7 @@ def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
 
 
 def simulation_sentence(error: float, horizon: float | None) -> str:
-    """What a simulation's position error means: it integrates a small torque error twice."""
+    """Return a sentence on the meaning of a simulation's position error: it integrates a small torque error twice."""
     size = _short(error)
     if not horizon:
         return f"Closed-loop simulation follows the log with an error of {size} % of the motion."
@@ -260,24 +261,24 @@ def simulation_sentence(error: float, horizon: float | None) -> str:
 
 
 def print_outputs(written: Mapping[str, str]) -> None:
-    """Which files were written."""
+    """Print which files were written."""
     for name, path in written.items():
         console().print(f"{name}: {path}", markup=False)
 
 
 def _percent(error: float | None, digits: int = 1) -> str:
-    """A relative error; a joint without torque has none."""
+    """Format a relative error; a joint without torque has none."""
     return "-" if error is None else f"{error:.{digits}f}"
 
 
 def _short(error: float) -> str:
-    """Three digits; a joint that stands still has no error in percent of its motion."""
+    """Format a number with three digits; a joint at rest has no error in percent of its motion."""
     return "-" if error != error else f"{error:.3g}" if error < 1000 else f"{error:.0f}"
 
 
 # -- several methods ---------------------------------------------------------------------------------
 def print_comparison(facts: Mapping[str, Any]) -> None:
-    """Methods side by side: errors, and every base parameter."""
+    """Print methods side by side: errors, and every base parameter."""
     names = list(facts["methods"])
     head = ["method", "fit, %", "raw, %", "validation, %", "simulated position, %", "consistent", "s"]
     rows = [(name, f"{one['relative_error']:.2f}", _percent(one["moving"]["raw"], 2),
@@ -298,7 +299,7 @@ def _with_deviation(one: Mapping[str, Any]) -> str:
 
 
 def _simulated(check: Mapping[str, Any]) -> str:
-    """The position error of one simulated log, and how much of it was reached if not all."""
+    """Return the position error of one simulated log, and the share that was simulated if not all."""
     if check["position_error"] is None:
         return "not possible" if not check["windows"] else "-"
     part = f" (reached {100 * check['reached']:.0f} %)" if check["reached"] < 1 else ""
@@ -306,7 +307,7 @@ def _simulated(check: Mapping[str, Any]) -> str:
 
 
 def print_study(result: StudyResult, repetitions: int) -> None:
-    """Bias, spread and failures of every method on simulated logs; repetitions: logs a noise level."""
+    """Print bias, spread and failures of every method on simulated logs; repetitions: logs per noise level."""
     from dynid.study.result import UNBIASED
 
     to = console()
@@ -322,7 +323,7 @@ def print_study(result: StudyResult, repetitions: int) -> None:
 
 
 def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
-    """What the demonstration found beside the truth; facts: as `demo_facts` gives them."""
+    """Print the results of the demonstration next to the true values; facts: from `demo_facts`."""
     to, run = console(), found.compared.run
     to.print(f"Simulated a {run.robot.name} for {run.samples[0].t[-1]:.0f} s with sensor noise; identified "
              f"{len(found.truth)} parameters and tested them on another motion.", markup=False)
@@ -339,7 +340,7 @@ def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
 
 # -- a robot -----------------------------------------------------------------------------------------
 def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
-    """How well a virtual robot followed a motion and what torques it took; facts: as `log_facts` gives them."""
+    """Print how well a simulated robot followed a motion and which torques it took; facts: from `log_facts`."""
     to = console()
     to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
     limit = found.robot.limit("effort")

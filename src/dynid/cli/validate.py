@@ -23,7 +23,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Predict the torques of other logs with an earlier result, simulate their motion, and say how well."""
+    """Predict the torques of other logs with an earlier result, simulate their motion, and report the errors."""
     from dynid.cli.tables import print_validation
     from dynid.runs.arguments import log_table
     from dynid.runs.validation import validate_result

@@ -1,4 +1,4 @@
-"""`dynid version`: of dynid and of what its numbers depend on."""
+"""`dynid version`: the versions of dynid and of the libraries that its numbers depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dynid warmup`: compile what all commands use, once after installation."""
+"""`dynid warmup`: compile the kernels of all commands, once after installation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OUTPUT = record("Warmup", steps=int, failed=dict[str, str])
 
 
 def command(json: Json = False) -> None:
-    """Compile what all commands use, once after installation: a minute or two. Later commands start at once."""
+    """Compile the kernels of all commands, once after installation (a minute or two). Later commands start at once."""
     from dynid.cli.main import COMMANDS, app
 
     failed = {}
@@ -66,7 +66,7 @@ def command(json: Json = False) -> None:
 
 
 def _shown(steps: Sequence[tuple[str, ...]], to: IO[str]) -> Iterator[tuple[tuple[str, ...], StringIO]]:
-    """Each step in a folder that is removed in the end, with a bar of how many are done; on no terminal, lines."""
+    """Yield each step with a temporary folder, and show a progress bar; without a terminal, print lines."""
     import tempfile
 
     from rich.console import Console

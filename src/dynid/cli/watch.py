@@ -1,4 +1,4 @@
-"""`dynid watch`: a robot's parameters, or what hangs on it, while it moves."""
+"""`dynid watch`: a robot's parameters, or its payload, while it moves."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def command(
     trust: Trust = False,
     json: Json = False,
 ) -> None:
-    """Watch a robot's parameters, their deviations and the torque errors while it moves, or what hangs on it."""
+    """Show a robot's parameters, their standard errors and the torque errors while it moves, or its payload."""
     from dynid.runs.arguments import log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
@@ -110,7 +110,7 @@ def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions
 
 
 def _view_payload(look: PayloadLook) -> Any:
-    """What people see of a live payload: how far it is, the body with its deviations, what was wrong."""
+    """Return the view of a live payload: its progress, the load with its standard errors, and problems."""
     from rich.console import Group
 
     live, body = look.live, look.payload
@@ -129,7 +129,7 @@ def _view_payload(look: PayloadLook) -> Any:
 
 
 def _view(look: Look) -> Any:
-    """What people see of a look: how far it is, the parameters, the torques, what was wrong."""
+    """Return the view of a stream: its progress, the parameters, the torque errors, and problems."""
     from rich.console import Group
 
     online, estimate = look.online, look.estimate

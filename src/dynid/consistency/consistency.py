@@ -88,7 +88,7 @@ class Consistency:
         for text, (low, high) in self.intervals.items():
             if not (np.isfinite([low, high]).all() and low < high):
                 raise ModelError(f"the interval of '{text}' needs a finite lower and a larger upper value, got {low} "
-                                 f"and {high}")
+                                 f"and {high}", code="bad-interval")
         for body, limit in self.centres.items():
             away = limit.outside(np.zeros(3))
             if away > FARTHEST:

@@ -15,7 +15,7 @@ from dynid.consistency.program import solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
 
-_ATTEMPTS = 8
+_MAX_ATTEMPTS = 8
 TOLERANCE = 1e-6  # distance, in the parameters' own units, below which a vector counts as possible
 
 
@@ -151,7 +151,7 @@ def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Arr
     best: tuple[float, Array] | None = None
     proofs: list[Certificate] = []
     regularisation = 1e-12
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         solution = solve_program(consistency.blocks, matrix, given, scale, size=size,
                                settings={"static_regularization_constant": regularisation})
         if not solution.solved:

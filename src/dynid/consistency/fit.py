@@ -18,7 +18,7 @@ _TOO_HEAVY = 0.1  # share of the misfit that a robot above the greatest mass wou
 _MAX_UNEXPLAINED = 0.25  # share of the torques' squares: a relative error of one half
 # Share of half the squares by which a solution may be proved to miss the optimum and still be taken.
 MAX_OPTIMALITY_GAP = 1e-4
-_ACTIVE = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
+_ACTIVE_CONSTRAINT_SHARE = 1e-7  # share of the misfit that a condition costs to first order, above which it is active
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,8 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     misfit = stacked.misfit(beta)
     _refuse_too_heavy(consistency, solution, size, misfit, stacked)
     active = tuple(block for block, z in zip(consistency.blocks, solution.duals, strict=True)
-                   if _multiplier(block, z) > size ** 2 * max(_ACTIVE, _scaled_slack(block, solution.theta)))
+                   if _multiplier(block, z) > size ** 2 * max(_ACTIVE_CONSTRAINT_SHARE,
+                                                              _scaled_slack(block, solution.theta)))
     return Fit(theta, beta, misfit, least, active, solution.duals, consistency.smallest_eigenvalue(theta), shift,
                solution.iterations)
 

@@ -19,13 +19,13 @@ from dynid.robot import inertia as ten
 # Interior points found, by the parameters and what else makes the set.
 _FOUND_POINTS: WeakKeyDictionary[Parameters, dict[Any, Array]] = WeakKeyDictionary()
 _NO_ROOM = 1e-7  # in the solver's units: a kilogram, a decimetre
-_CONTRADICTS = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
+_CONTRADICTION_SHARE = 1e-4  # share of the largest multiplier above which a condition takes part in a contradiction
 
 
 def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
     """Return the unit of each parameter in the solver (parameters,): for bodies a kilogram and a decimetre.
 
-    matrix (k, parameters): of the fit, which scales friction and the like by its effect on torques.
+    matrix (k, parameters): of the fit, which scales friction and other parameters by their effect on torques.
     """
     scale = np.ones(len(consistency.parameters))
     if matrix is not None:
@@ -77,7 +77,7 @@ def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[s
              for z, block in zip(solution.duals, consistency.blocks, strict=True)]
     largest = max(sizes, default=0.0)
     return [block.name for size, block in zip(sizes, consistency.blocks, strict=True)
-            if largest > 0 and size > _CONTRADICTS * largest]
+            if largest > 0 and size > _CONTRADICTION_SHARE * largest]
 
 
 def _widened(block: ConeConstraint, width: int) -> ConeConstraint:

@@ -13,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.robot import Robot
 from dynid.robot.robot import Shape
 
-_ROUND = 12  # points on a circle that stand for it; the polygon goes around the circle
+_POLYGON_CORNERS = 12  # corners of the circumscribed polygon that approximates a circle
 
 
 def _three(values: Sequence[float] | Array, what: str) -> Array:
@@ -159,11 +159,11 @@ def _corners(shape: Shape, grow: float) -> Array:
     elif shape.kind == "sphere":
         half = np.full(3, shape.size[0] + grow)
     else:
-        radius = (shape.size[0] + grow) / np.cos(np.pi / _ROUND)  # a polygon around the circle
+        radius = (shape.size[0] + grow) / np.cos(np.pi / _POLYGON_CORNERS)  # a polygon around the circle
         reach = shape.size[1] / 2 + grow + (shape.size[0] if shape.kind == "capsule" else 0.0)
-        angle = 2 * np.pi * np.arange(_ROUND) / _ROUND
+        angle = 2 * np.pi * np.arange(_POLYGON_CORNERS) / _POLYGON_CORNERS
         ring = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-        local = np.vstack([np.column_stack([ring, np.full(_ROUND, z)]) for z in (-reach, reach)])
+        local = np.vstack([np.column_stack([ring, np.full(_POLYGON_CORNERS, z)]) for z in (-reach, reach)])
         return local @ shape.pose[:3, :3].T + shape.pose[:3, 3]
     signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
     return (signs * half) @ shape.pose[:3, :3].T + shape.pose[:3, 3]

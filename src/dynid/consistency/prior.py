@@ -4,7 +4,7 @@ The entropic prior gives the matrix P_i of body i the density of a Wishart distr
     p(P_i) ~ exp(-strength (tr(P0_i^-1 P_i) - log det P_i)),
 so that its logarithm is the log-det divergence and its integral is known. The Euclidean one is normal in the ten
 numbers, each measured by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
-deviation of the true robot from the nominal one. The strength that makes the measured torques most probable, all
+difference of the true robot from the nominal one. The strength that makes the measured torques most probable, all
 robots considered (the evidence, MacKay 1992), needs the torques' noise, and that is where data are usually trusted too
 much: rows of a log are worth as many independent ones as their residuals' correlation leaves.
 """
@@ -28,9 +28,11 @@ from dynid.robot import inertia as ten
 
 Metric = Literal["entropic", "euclidean"]
 STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from strong to hardly any
-_THINNEST = 0.005  # m: standard deviation of matter about the centre of mass that every link has in every direction
+# m: standard deviation of matter about the centre of mass that every link has in every direction
+_MIN_LINK_SPREAD = 0.005
 _NEGLIGIBLE_LOG_RATIO = 30.0  # by which the logarithm of a probability may be below another's and still matter
-_POSITIVE = 1e-3  # weight of the logarithms that keep friction and the like inside: small against one unit of evidence
+# weight of the logarithms that keep friction and the like inside: small against one unit of evidence
+_BARRIER_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +67,9 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
         com = numbers[6:9] / mass
         spread = ten.pseudo_inertia(numbers)[:3, :3] / mass - np.outer(com, com)
         values_, vectors = np.linalg.eigh(spread)
-        if values_[0] < _THINNEST ** 2:
+        if values_[0] < _MIN_LINK_SPREAD ** 2:
             thickened.append(body)
-            spread = (vectors * np.maximum(values_, _THINNEST ** 2)) @ vectors.T
+            spread = (vectors * np.maximum(values_, _MIN_LINK_SPREAD ** 2)) @ vectors.T
         pseudo = np.empty((4, 4))
         pseudo[:3, :3] = mass * (spread + np.outer(com, com))
         pseudo[:3, 3] = pseudo[3, :3] = mass * com
@@ -116,7 +118,8 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
     normal, free = matrix.T @ matrix, free_moves(consistency)
     held = _held_volume(consistency, inverse_nominal, nominal, free)
     falling = sorted(strengths, reverse=True)
-    barriers = [Barrier(consistency, inverse_nominal, np.full(len(p0), strength), _POSITIVE) for strength in falling]
+    barriers = [Barrier(consistency, inverse_nominal, np.full(len(p0), strength), _BARRIER_WEIGHT)
+                for strength in falling]
     fits = minimise_along(matrix, rho, barriers, inside_start(consistency, nominal), near)
     for strength, barrier, theta in zip(falling, barriers, fits, strict=True):
         _, hessian = barrier.derivatives(theta)

@@ -14,10 +14,11 @@ MIN_EXCEEDANCES = 8  # of them
 
 
 def gaussian_level(dof: int, bandwidth: float, rate: float) -> float:
-    """Level that the sum of `dof` squared normal signals of variance one crosses `rate` times a second upwards.
+    """Return the level that the sum of `dof` squared normal signals of unit variance crosses upwards `rate` times per
+    second.
 
-    bandwidth: rad/s, deviation of the signals' derivatives. Rice's formula in the radius r: f(r) bandwidth / sqrt(2 pi)
-    crossings a second, f the density of the chi distribution.
+    bandwidth: rad/s, standard deviation of the signals' derivatives. Rice's formula in the radius r: f(r) bandwidth /
+    sqrt(2 pi) crossings per second, with f the density of the chi distribution.
     """
     from scipy.optimize import brentq
 

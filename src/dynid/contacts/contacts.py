@@ -15,9 +15,9 @@ from dynid.findings import Finding
 from dynid.output_fields import output_fields
 from dynid.recording import Recording
 
-_SPLIT = 0.2  # s without a row, that part two contacts
-_EVERYWHERE = 0.5  # of a log that is touched: then it is not a contact
-_SHORT = 60.0  # s of free motion, below which the rate of alarms is extrapolated far
+_SECONDS_BETWEEN_CONTACTS = 0.2  # s without a row, that part two contacts
+_MAX_TOUCHED_SHARE = 0.5  # of a log that is touched: then it is not a contact
+_MIN_FREE_MOTION_SECONDS = 60.0  # s of free motion, below which the rate of alarms is extrapolated far
 _MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free motion was no free motion
 
 
@@ -77,7 +77,7 @@ def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
     on = np.flatnonzero(rows.touched)
     if not len(on):
         return []
-    parted = np.flatnonzero((np.diff(on) > 1) | (np.diff(rows.t[on]) > _SPLIT))
+    parted = np.flatnonzero((np.diff(on) > 1) | (np.diff(rows.t[on]) > _SECONDS_BETWEEN_CONTACTS))
     return list(zip(on[np.append(0, parted + 1)].tolist(), (on[np.append(parted, len(on) - 1)] + 1).tolist(),
                     strict=True))
 
@@ -100,12 +100,12 @@ def _contact(outside: ExternalWrench, log: Recording, rows: WrenchRows, delay: f
 def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple[Finding, ...]:
     found, free = list[Finding](), outside.free
     share = float(np.mean(rows.touched)) if len(rows) else 0.0
-    if share > _EVERYWHERE:
+    if share > _MAX_TOUCHED_SHARE:
         text = (f"External forces seem to act on the robot in {100 * share:.0f} % of {log.source}: it may carry a "
                 "load, be another robot, be mounted differently, or be logged in other units than the identified one.")
         found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
-    if free.seconds < _SHORT:
+    if free.seconds < _MIN_FREE_MOTION_SECONDS:
         text = (f"Only {free.seconds:.0f} s of free motion are available, too short to calibrate {free.alarms:g} "
                 "false alarms per hour; log 5 minutes or more without contact.")
         found.append(Finding("free-motion-short", "suspicious", "info", text, "little free motion",

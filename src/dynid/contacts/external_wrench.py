@@ -22,8 +22,8 @@ from dynid.recording import Recording
 from dynid.robot import BASE
 
 PRIOR = (100.0, 20.0)  # N and N m: what people and tools push with
-_RELEASE = 0.5  # of the alarm's level, below which a contact ends ..
-_QUIET = 0.1  # .. when it stays there for so long, s
+_RELEASE_LEVEL_SHARE = 0.5  # of the alarm's level, below which a contact ends ..
+_RELEASE_SECONDS = 0.1  # .. when it stays there for so long, s
 _AT_ONCE = 8192  # rows whose matrices are held at once
 MAX_LINK_ROWS = 50  # rows that tell which link it is
 
@@ -52,7 +52,7 @@ class WrenchRows:
 
     @property
     def std(self) -> Array:
-        """One-sigma deviations (m, 6) of the wrenches."""
+        """Standard deviations (m, 6) of the wrenches."""
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
 
 
@@ -87,7 +87,7 @@ class ExternalWrench:
         self.estimate, self.robot, self.axes = estimate, model.robot, axes
         if frame is not None and model.robot.frame(frame).body == BASE:
             raise ModelError(f"a wrench on frame '{frame}' of the base causes no joint torque",
-                             "choose a frame that moves")
+                             "choose a frame that moves", code="frame-of-the-base")
         self.frame = mounting_frame(model.robot, frame)
         if axes is not None:
             model.robot.frame(axes)
@@ -156,11 +156,11 @@ class ExternalWrench:
         """Return the contact flag (m,): from the alarm until the statistic has been low for some time."""
         found = np.zeros(len(t), dtype=bool)
         for k, (now, size) in enumerate(zip(t, statistic, strict=True)):
-            if size > _RELEASE * self.free.level:
+            if size > _RELEASE_LEVEL_SHARE * self.free.level:
                 self._quiet_since = now
             if size > self.free.level:
                 self._touched = True
-            elif self._touched and now - self._quiet_since > _QUIET:
+            elif self._touched and now - self._quiet_since > _RELEASE_SECONDS:
                 self._touched = False
             found[k] = self._touched
         return found

@@ -28,7 +28,7 @@ MIN_FREE_SECONDS = 5.0  # s of free motion
 MIN_NOISE_SHARE = 1e-6  # of a joint's largest torque: its deviation is never less
 MAX_VARIANCE_ROWS = 40000  # that variances are learnt from
 _WEIGHTING_ROUNDS = 8  # of weighting squares by the variance they have
-_MEDIAN = 0.455  # of a squared normal number of variance one
+_MEDIAN_OF_SQUARED_NORMAL = 0.455  # of a squared normal number of variance one
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class FreeMotion:
         return found
 
     def whitened(self, torques: OutsideTorques) -> Array:
-        """Torques (m, dof) in units of their deviation, independent of each other where nothing acts."""
+        """Return torques (m, dof) normalised by their covariance, which are independent without contact."""
         try:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
@@ -96,7 +96,8 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
                          "check whether it is another robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
-                         f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints")
+                         f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",
+                         code="torque-not-measured")
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:
@@ -110,7 +111,7 @@ def _slow_speeds(logs: Sequence[Recording]) -> Array:
 
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
-    """Variances of the three sources, by least squares on the squares of the residuals, none of them below zero."""
+    """Return variances of the three sources, by non-negative least squares on the squares of the residuals."""
     from scipy.optimize import nnls
 
     n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))
@@ -120,7 +121,7 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
     for j in range(n):
         features[j, :, j], features[j, :, n:2 * n] = 1.0, inertia[:, j] ** 2
         features[j, :, 2 * n + j] = few.slow[:, j] ** 2
-    found = np.concatenate([np.median(squares, axis=0) / _MEDIAN, np.zeros(n), squares.max(axis=0)])
+    found = np.concatenate([np.median(squares, axis=0) / _MEDIAN_OF_SQUARED_NORMAL, np.zeros(n), squares.max(axis=0)])
     for _ in range(_WEIGHTING_ROUNDS):
         gram, right = np.zeros((3 * n, 3 * n)), np.zeros(3 * n)
         for j in range(n):
@@ -144,14 +145,14 @@ def _with_level(found: FreeMotion, torques: OutsideTorques) -> FreeMotion:
     rate, wanted = found.options.rate, found.alarms / 3600.0
     unit = found.whitened(torques)
     change = np.diff(unit, axis=0)[np.diff(torques.t) < 1.5 / rate] * rate
-    bandwidth = float(np.sqrt(np.mean(np.median(change ** 2, axis=0)) / _MEDIAN))
+    bandwidth = float(np.sqrt(np.mean(np.median(change ** 2, axis=0)) / _MEDIAN_OF_SQUARED_NORMAL))
     level = max(gaussian_level(unit.shape[1], bandwidth, wanted),
                 observed_level(np.sum(unit ** 2, axis=1), rate, found.options.used_window, wanted))
     return replace(found, bandwidth=bandwidth, level=level)
 
 
 def _dry_friction(estimate: Estimate) -> Array:
-    """Dry friction (dof,) of each joint, as identified."""
+    """Return the identified Coulomb friction (dof,) of each joint."""
     structure = complete(estimate.model).structure[:, estimate.base.independent]
     own = dry_columns(estimate.model, estimate.base) & (structure.sum(axis=0) == 1)
     return np.array([np.abs(estimate.values[own & row]).max(initial=0.0) for row in structure])

@@ -15,7 +15,7 @@ from dynid.model import Model, Payload
 from dynid.recording import Recording
 from dynid.regression import BaseParameters
 
-_EXPLAINS = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
+_MAX_MEAN_SQUARE_LEFT = 4.0  # mean square left over, in deviations, up to which a hypothesis explains what acts
 _SHARE, _NEARLY_ALL = 0.9, 0.98  # of what acts that it explains at least, and with which it may leave more
 _EXCLUDING_RATIO = 2.0  # times the mean square of the other hypothesis, beyond which one of both is ruled out
 SIGNIFICANT_MASS = 4.0  # deviations that a mass is above zero
@@ -51,14 +51,14 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     mass, sure = float(load.values[9]), float(load.values[9] / max(load.std[9], 1e-300))
     evidence = {"start": start, "stop": stop, "mass": mass, "mass_std": float(load.std[9]), "load_left": load.left,
                 "load_share": load.share, "constant_left": still.left, "constant_share": still.share}
-    fits = (load.left < _EXPLAINS and load.share > _SHARE) or load.share > _NEARLY_ALL
+    fits = (load.left < _MAX_MEAN_SQUARE_LEFT and load.share > _SHARE) or load.share > _NEARLY_ALL
     explains = fits and sure > SIGNIFICANT_MASS
-    if explains and still.left > max(_EXCLUDING_RATIO * load.left, _EXPLAINS):
+    if explains and still.left > max(_EXCLUDING_RATIO * load.left, _MAX_MEAN_SQUARE_LEFT):
         text = (f"{said} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
                 f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "
                 "identify it with dynid payload.")
         return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
-    if explains and load.left <= max(_EXCLUDING_RATIO * still.left, _EXPLAINS):
+    if explains and load.left <= max(_EXCLUDING_RATIO * still.left, _MAX_MEAN_SQUARE_LEFT):
         text = (f"{said} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
                 "equally well: the robot rotated too little to distinguish them.")
         return Finding("contact-or-payload", "suspicious", "info", text, "a push or a payload", evidence=evidence)
@@ -82,7 +82,8 @@ def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> 
 
 
 def _fitted(columns: Array, rows: WrenchRows) -> HypothesisFit:
-    """Least squares of the joint torques on columns (m, dof, k), each row in its own deviations."""
+    """Return the least-squares fit of the joint torques on columns (m, dof, k), each row in its own standard
+    deviations."""
     factor = np.linalg.cholesky(rows.torque_covariance)
     a = np.linalg.solve(factor, columns).reshape(-1, columns.shape[2])
     b = np.linalg.solve(factor, rows.torques.tau[:, :, None]).reshape(-1)

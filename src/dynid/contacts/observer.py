@@ -34,7 +34,8 @@ _AT_ONCE = 4096  # raw samples
 _MIN_WINDOW_SAMPLES = 9  # samples that the shortest window holds
 MAX_BRIDGED_PERIODS = 5.0  # periods of the samples that are bridged
 LOAD_TURNS = 6  # of friction and load in turn; each halves the error at least, as gears of half efficiency lock
-_INVERSE = 0.6  # windows a period of the cut-off: as smooth as the momentum observer, and three times as late
+# windows a period of the cut-off: as smooth as the momentum observer, and three times as late
+_INVERSE_WINDOWS_PER_PERIOD = 0.6
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class FilterOptions:
 
     def __post_init__(self) -> None:
         if self.way not in WAYS:
-            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.way}'")
+            raise ModelError(f"external forces are estimated by method 'momentum' or 'inverse', got '{self.way}'",
+                             code="unknown-observer")
         check_quantity(WINDOW, self.window, "the window of an observer", ModelError)
         check_quantity(RATE, self.rate, "the rate of the samples", ModelError)
 
@@ -63,7 +65,7 @@ class FilterOptions:
         if self.way == "momentum":
             return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
-        cutoff = min(1.0 / (_INVERSE * self.used_window), 0.4 * self.rate)
+        cutoff = min(1.0 / (_INVERSE_WINDOWS_PER_PERIOD * self.used_window), 0.4 * self.rate)
         return FeedOptions(cutoff=cutoff, rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, step=1, stuck=False)
 
 
@@ -207,5 +209,6 @@ def parameter_covariance(estimate: Estimate) -> Array:
     if found.shape != (len(estimate.values),) * 2 or not np.isfinite(found).all() or not np.diag(found).any():
         raise ModelError("the result has no covariance of its parameters, so the forces would have no standard "
                          "deviation",
-                         "identify with a method that provides it, such as --method wls, and give that result")
+                         "identify with a method that provides it, such as --method wls, and give that result",
+                         code="no-covariance")
     return found

@@ -347,7 +347,7 @@ def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProg
 def none_usable(count: int, failures: Sequence[Failure]) -> NotPossibleError:
     """The error for logs none of which can be used."""
     first = failures[0].reason if failures else ""
-    return NotPossibleError(f"none of {count} logs can be used; the first one: {first}")
+    return NotPossibleError(f"none of {count} logs can be used; the first one: {first}", code="no-usable-log")
 
 
 def fold_each(folding: Folding, workers: Workers, progress: LogProgress | None = None) -> FoldedLogs:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dynid.floating.whole_body import FloatingRules, whole_body_recording
 from dynid.model import chosen as chosen_joints
 from dynid.output_fields import output_fields
 from dynid.recording import Recording
@@ -33,6 +34,7 @@ class LogSource:
         has_both_sides: whether motor and link positions of flexible joints are both needed.
         flexible_joints: names of these joints; None for all of the robot's.
         rows_at_once: rows read at a time into temporary files, for logs larger than memory; None reads all at once.
+        floating: choices of the equations of a robot with a free base.
         is_required: whether a log that cannot be used is an error. Otherwise it is left out and listed, as is usual
             for logs found in a folder.
     """
@@ -44,6 +46,7 @@ class LogSource:
     flexible_joints: tuple[str, ...] | None = None
     rows_at_once: int | None = None
     is_required: bool = True
+    floating: FloatingRules = field(default_factory=FloatingRules)
 
     @staticmethod
     def from_file(file: LogFile, mapping: LogMapping | None = None) -> LogSource:
@@ -79,6 +82,8 @@ class LogSource:
             digest = "".join(content_hash(path) for path in paths) if hashed else ""
             recording = read(paths, self.mapping, robot, at_once=self.rows_at_once)
         recording = replace(recording, source=self.source or recording.source)
+        if robot is not None and robot.has_free_base:
+            recording = whole_body_recording(recording, robot, self.mapping, self.floating)
         if self.has_both_sides and robot is not None:
             recording = add_motor_side(recording, chosen_joints(robot, self.flexible_joints))
         if not hashed:

@@ -1,10 +1,10 @@
 """Dynamics of a robot over batches of samples.
 
 q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then lose the sample
-axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Where bodies
-follow, on mimic joints and in closed loops, theirs stand behind; without them only the robot's own bodies have mass.
-What parameterises stands before the motion: robot, then inertias or frame, then q, dq, ddq or tau.
-Units are SI; torques represent forces on sliding joints. All take `threads` (default: all cores).
+axis too. `inertias` are the ten numbers of every body (joints, 10) or flat; None takes the robot's own. Those of
+dependent bodies, on mimic joints and in closed loops, follow at the end; without them these bodies have no mass.
+Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau.
+Units are SI; torques represent forces of prismatic joints. All take `threads` (default: all cores).
 
 For a robot with a free base and n joints, q is a configuration (samples, 7 + n), and dq, ddq and tau have 6 + n
 columns, the base first (`dynid.dynamics.root_frame`); the six base rows are the wrench on the root, force first, in

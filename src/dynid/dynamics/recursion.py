@@ -70,8 +70,8 @@ def pose(joint: Joint, x: Number, cos: Callable[[Number], Number], sin: Callable
 
 
 def axis(joint: Joint, number: Callable[[float], Number]) -> tuple[Vector, Vector]:
-    """Turn and velocity of a body's origin for unit joint velocity, body frame: z, z x a for a turning joint, a being
-    the origin seen from the joint."""
+    """Return angular velocity and velocity of a body's origin for unit joint velocity, body frame: z, z x a for a
+    revolute joint, with a the origin relative to the joint."""
     A = [[number(k) for k in row] for row in joint.after[:3]]
     z, zero = A[2][:3], [number(0.0)] * 3
     origin = turned_back([row[:3] for row in A], [row[3] for row in A])

@@ -14,10 +14,10 @@ FREE_ROOT = -2  # parent of the first coordinate of a free base
 
 
 class Tree(NamedTuple):
-    """parent (n,): body each joint hangs on, -1 for the base, FREE_ROOT for the first coordinate of a free base.
+    """parent (n,): parent body of each joint, -1 for the base, FREE_ROOT for the first coordinate of a free base.
 
     pose (n, 48): the pose of a body in its parent is affine in (cos q, sin q, q),
-    T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq, for turning and sliding joints alike;
+    T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq, for revolute and prismatic joints;
     the four 3 x 4 matrices one after the other.
     axis (n, 6): turn (3) and velocity of the body's origin (3) for unit joint velocity, body frame.
     gravity (3,): zero for a free base, where it is part of the root's acceleration (`dynid.dynamics.root_frame`).

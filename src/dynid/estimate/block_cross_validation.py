@@ -62,7 +62,8 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
     chosen = {name: value for name, value in (options or {}).items() if name != "cov_type"}  # fits that only predict
     blocks = tuple(k for k, block in enumerate(regression.blocks) if block.rows)
     if len(blocks) < 2:
-        raise NotPossibleError("cross-validation needs at least two blocks of time; use blocks=10")
+        raise NotPossibleError("cross-validation needs at least two blocks of time; use blocks=10",
+                               code="too-few-blocks")
     others = regression.without_each()
     fits = side_by_side(lambda k: (_refitted(estimate, others[k]) if estimate is not None else None)
                         or fit_without(problem, others[k], k, method, chosen), blocks, threads=1)

@@ -21,9 +21,10 @@ from dynid.estimate.problem import Problem
 from dynid.regression import Stacked
 
 _SIGNIFICANT_STD = 2.0  # deviations by which the unconstrained estimate must break an equality before it counts
-_SOFT = 0.03  # share of the barrier's weight: a condition that is broken by about four deviations then counts half
+# share of the barrier's weight: a condition that is broken by about four deviations then counts half
+_BARRIER_SOFTNESS = 0.03
 _ONE_SIDED = 0.5  # share of the variance that is left of errors of which one side is cut off
-_VANISHED = 1e-6  # share of the unconstrained variance about which a constrained one has vanished
+_VANISHED_VARIANCE_SHARE = 1e-6  # share of the unconstrained variance about which a constrained one has vanished
 BORDER_TOLERANCE = 1e-9  # share of a row, or of the largest eigenvalue or slack
 
 
@@ -46,7 +47,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     unconstrained variance remains, as for a true value on the boundary.
     """
     base = problem.base.matrix
-    found = _conditions(consistency, theta, _SOFT * weight)
+    found = _conditions(consistency, theta, _BARRIER_SOFTNESS * weight)
     seen = np.linalg.lstsq(base.T, found.rows.T, rcond=None)[0].T
     unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # share that is no function of the base parameters
     equal = np.isinf(found.strength)
@@ -62,7 +63,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     left = keep @ covariance @ keep.T
     before, after = np.diag(covariance), np.diag(left)
     share = after / np.where(before > 0.0, before, 1.0)
-    left[np.diag_indices(len(left))] += _ONE_SIDED * before / (1.0 + (share / _VANISHED) ** 2)
+    left[np.diag_indices(len(left))] += _ONE_SIDED * before / (1.0 + (share / _VANISHED_VARIANCE_SHARE) ** 2)
     return left
 
 

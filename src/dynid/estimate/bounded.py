@@ -30,7 +30,7 @@ def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: 
 
 
 def nearest_within(values: Array, covariance: Array, low: Array, high: Array) -> Array:
-    """The values (k,) moved between bounds by the fewest of their deviations, in the metric of their covariance."""
+    """Return the values within bounds (k,) that are nearest in the metric of their covariance."""
     known = np.diag(covariance) > 0
     size = np.sqrt(np.where(known, np.diag(covariance), 1.0))
     spread, vectors = np.linalg.eigh((covariance / np.outer(size, size))[np.ix_(known, known)])

@@ -30,10 +30,11 @@ Fill = Literal["auto", "central", "nominal"]
 # Share of the misfit (half of it in relative error) that may be given up for links of sensible size: the very best fit
 # is often only approached as masses that motion hardly shows grow without end.
 _FILL_TOLERANCE = 1e-2
-_SOLVED = 1e-13  # share of the torques' squares, 3e-7 of a torque, that the solver leaves open
-_HEAVIER = 10.0  # times its file's masses: more than any robot weighs
+_SOLVER_TOLERANCE = 1e-13  # share of the torques' squares, 3e-7 of a torque, that the solver leaves open
+_MAX_MASS_RATIO = 10.0  # times its file's masses: more than any robot weighs
 _LARGEST_LOSS = 10.0  # times the measured torque: more than friction or an offset can be
-_UNSURE = 10.0  # deviations of independent rows, which residuals that are correlated in time make several times larger
+# deviations of independent rows, which residuals that are correlated in time make several times larger
+_MAX_STANDARD_ERRORS_MOVED = 10.0
 _ZERO_COLUMN = 1e-12  # share of the largest column below which a column is rounding
 
 
@@ -119,7 +120,7 @@ def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
     masses = [problem.model.parameters.items[places[9]].nominal or 0.0
               for places in problem.model.parameters.bodies.values()]
     allowed = sum((limit.low or 0.0) if limit.high is None else limit.high for limit in limits)
-    return max(HEAVIEST, _HEAVIER * sum(max(mass, 0.0) for mass in masses), _HEAVIER * allowed)
+    return max(HEAVIEST, _MAX_MASS_RATIO * sum(max(mass, 0.0) for mass in masses), _MAX_MASS_RATIO * allowed)
 
 
 def largest_losses(problem: Problem) -> dict[str, float]:
@@ -127,7 +128,7 @@ def largest_losses(problem: Problem) -> dict[str, float]:
     their joint. If a joint moved in one direction only, friction and offset could otherwise grow without bound."""
     regression, base = problem.regression, problem.base
     solution = solve(regression, regression.stack(joint_weights(regression)))
-    reach = np.abs(solution.beta) + _UNSURE * np.sqrt(np.maximum(np.diag(solution.inverse), 0.0))
+    reach = np.abs(solution.beta) + _MAX_STANDARD_ERRORS_MOVED * np.sqrt(np.maximum(np.diag(solution.inverse), 0.0))
     found, hidden = {}, unseen(problem)
     for c, item in enumerate(problem.model.parameters):
         column = base.matrix[:, c]
@@ -304,7 +305,7 @@ def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
     """Return the sum of squares that may be given up to choose parameters inside the set: less than the noise, but
     not less than the solver's accuracy, which matters for data without noise."""
     torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
-    return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, _SOLVED * torque, 1e-300)
+    return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, _SOLVER_TOLERANCE * torque, 1e-300)
 
 
 def open_names(problem: Problem) -> list[str]:

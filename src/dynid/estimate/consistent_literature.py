@@ -21,7 +21,8 @@ from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand
 from dynid.regression import BaseParameters, Stacked
 
-_FIRMLY = 1e3  # how many times the size of a known value's torque its own row weighs in a search without equalities
+# how many times the size of a known value's torque its own row weighs in a search without equalities
+_KNOWN_VALUE_WEIGHT = 1e3
 
 _FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
     "pc-points": (fit_points, "point masses in a box by quadratic programming"),
@@ -63,7 +64,7 @@ def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stack
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
     for name, value in base.known.items():
         row = np.zeros((1, len(base.parameters)))
-        row[0, base.parameters.index(name)] = _FIRMLY * size / max(abs(value), 1e-3)
+        row[0, base.parameters.index(name)] = _KNOWN_VALUE_WEIGHT * size / max(abs(value), 1e-3)
         rows, values = np.vstack([rows, row]), np.append(values, row[0, base.parameters.index(name)] * value)
     if not len(values):
         return base, stacked
@@ -109,7 +110,8 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
 
 
 def _nominal(problem: Problem, name: str, deviation: float) -> Array:
-    """The nominal model (parameters,) that a method is to be pulled to, NaN for friction and the like without one."""
+    """Return the nominal model (parameters,) that a method is regularised toward, NaN for parameters such as
+    friction without one."""
     if not (deviation > 0 and np.isfinite(deviation)):
         raise ModelError(f"prior_deviation of method '{name}' must be a number above zero, got {deviation}",
                          code="bad-prior-deviation")

@@ -9,9 +9,14 @@ comparison, the expected squared error of values b is |tau - X b|^2 + b' N b, wh
 and N grows with the fifth power of the frequency. A lower one would favour low cut-offs. Joints are weighted by their
 residuals, since relative errors would be dominated by joints with little torque.
 
-Candidates within half a standard error or 1 % of the best, or with errors far below one percent of the torques, are
-considered equal. The middle one of these is chosen: it is furthest from both faults and changes least if the log is
-halved.
+The search starts at the reference frequency and goes up by octaves until a cut-off is clearly worse. Only where the
+first octave above is clearly worse is one below tried: noise of the positions then reaches into the band of the motion.
+Elsewhere a lower cut-off removes motion and reversals of friction, and on real machines it predicted other logs worse,
+even where it was the best in cross-validation.
+
+Candidates within a standard error or 2 % of the best, or with errors far below one percent of the torques, are
+considered equal. The middle one of these is chosen, since it changes least if the log is halved. Of two the higher is
+chosen, which keeps more independent rows, or the lower where noise made the search go down.
 """
 
 from __future__ import annotations
@@ -38,11 +43,11 @@ from dynid.recording.sample_preparation import prepare
 from dynid.regression import Regression
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
-LEAST_TIMES_MOTION_BAND = 1.77  # of a candidate: a filter of fourth order there leaves 99 % of motion in the band
 LOWEST_YARDSTICK_HZ = 4.0  # however slow the motion is: torques of friction change faster than the motion
-CANDIDATES_BY_YARDSTICK = (0.5, 1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
+CANDIDATES_BY_YARDSTICK = (1.0, 2.0, 4.0)  # beyond four times the yardstick a cut-off only adds noise
+BELOW_YARDSTICK = 0.5  # of the candidate where noise reaches down to the yardstick
+LEAST_TIMES_MOTION_BAND = 1.77  # of any candidate: a filter of fourth order there leaves 99 % of motion in the band
 NEGLIGIBLE_ERROR = 0.005  # of the torques: no machine is modelled so well that less would matter
-SIGNIFICANT_ERRORS = 2.0  # standard errors of a bound on how much worse a cut-off below the yardstick may be
 SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
 LARGEST_SHARE_OF_RATE = 0.25  # of a slow log, where less would leave nothing to compare
 EQUIVALENT_EXCESS = 0.02  # relative excess error that does not matter, whatever its significance
@@ -130,9 +135,9 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     if not np.isfinite(losses).all():
         raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
                                "check units and known values, or give the cut-off with --cutoff")
-    alike = _alike(losses, tried >= yardstick)
-    low, high = np.flatnonzero(alike)[[0, -1]]
-    cutoff = float(tried[(low + high) // 2])  # of two in the middle the lower: it passes less noise
+    alike = _alike(losses)
+    ends = int(np.flatnonzero(alike)[[0, -1]].sum())
+    cutoff = float(tried[ends // 2 if tried[0] < yardstick else (ends + 1) // 2])
     errors = 100.0 * np.sqrt(np.maximum(np.exp(2.0 * losses.mean(axis=1)) - NEGLIGIBLE_ERROR ** 2, 0.0))
     return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, tried, errors, alike, yardstick,
                         folds)
@@ -160,7 +165,7 @@ def _yardstick(band: float, rate: float) -> float:
 
 
 def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) -> tuple[Array, Array]:
-    """Compare cut-offs about the yardstick (Hz), from the lowest (Hz) to far below the rate (Hz), by cross-validation.
+    """Compare cut-offs from the yardstick (Hz) to far below the rate (Hz), or down to the lowest (Hz).
 
     Returns:
         Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block, in shares of
@@ -168,7 +173,7 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
     """
     highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
     candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK
-                  if share == 1.0 or lowest <= share * yardstick <= highest]
+                  if share == 1.0 or share * yardstick <= highest]
     judge = folds.torques(yardstick)
     seconds = sum(len(log.grid.q) / log.grid.rate for log in folds.logs)
     if judge is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(judge.blocks):
@@ -178,19 +183,22 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
         raise NotPossibleError("there are too few blocks of time for cross-validation")
     squares = joint_weights(judge) ** 2
     power = float(squares @ [factor.power for factor in judge.factors]) / len(judge.blocks) or 1.0
-    tried, losses = [], []
-    for cutoff in candidates:
+    found: dict[float, Array] = {}
+
+    def tried(cutoff: float) -> None:
         fold = folds.at(cutoff)
-        if fold is None or len(fold.blocks) != len(judge.blocks):
-            continue
-        tried.append(cutoff)
-        misfits = _left_out(fold, judge, blocks) @ squares
-        losses.append(0.5 * np.log(misfits / power + NEGLIGIBLE_ERROR ** 2))
-        if _hopeless(np.array(losses)):
+        if fold is not None and len(fold.blocks) == len(judge.blocks):
+            found[cutoff] = 0.5 * np.log(_left_out(fold, judge, blocks) @ squares / power + NEGLIGIBLE_ERROR ** 2)
+
+    for cutoff in candidates:
+        tried(cutoff)
+        if _hopeless(np.array(list(found.values()))):
             break
-    if len(tried) < 2:
+    if len(found) == 2 and _hopeless(np.array(list(found.values()))) and BELOW_YARDSTICK * yardstick >= lowest:
+        tried(BELOW_YARDSTICK * yardstick)
+    if len(found) < 2:
         raise NotPossibleError("the log is too short or its rate too low to try several")
-    return np.array(tried), np.array(losses)
+    return np.array(sorted(found)), np.array([found[cutoff] for cutoff in sorted(found)])
 
 
 def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
@@ -207,18 +215,11 @@ def _excess(losses: Array) -> tuple[int, Array, Array]:
     return best, apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
 
 
-def _alike(losses: Array, is_whole: Bools) -> Bools:
+def _alike(losses: Array) -> Bools:
     """Return the candidates (k,) that are considered equal, including all between the lowest and the highest of them.
-
-    Candidates that may remove motion (is_whole (k,) False) count only if they are hardly worse than the best of the
-    others, since the removed motion may matter in another log.
     """
-    whole = int(np.argmin(np.where(is_whole, losses.mean(axis=1), np.inf)))
-    apart = losses - losses[whole]
-    bound = apart.mean(axis=1) + SIGNIFICANT_ERRORS * apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
-    own = np.flatnonzero(is_whole | (bound <= np.log1p(CLEAR_EXCESS)))
-    _, excess, error = _excess(losses[own])
-    near = own[excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS))]
+    _, excess, error = _excess(losses)
+    near = np.flatnonzero(excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS)))
     found = np.zeros(len(losses), dtype=bool)
     found[near[0]:near[-1] + 1] = True  # one between two that are as good as the best only had bad luck
     return found
@@ -226,6 +227,8 @@ def _alike(losses: Array, is_whole: Bools) -> Bools:
 
 def _hopeless(losses: Array) -> bool:
     """Return whether the last cut-off is clearly worse than one below it, so that higher ones are as well."""
+    if not len(losses):
+        return False
     best, excess, error = _excess(losses)
     return best < len(losses) - 1 and bool(excess[-1] > max(2.0 * error[-1], np.log1p(CLEAR_EXCESS)))
 

@@ -14,6 +14,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.problem import KnownValues, Problem
+from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import LinearModel, Model
 from dynid.model.held import held_values
 from dynid.recording import Recording, Samples
@@ -60,9 +61,11 @@ class CutoffFolds:
     def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
            known: KnownValues | None = None) -> CutoffFolds:
         """Return the data of these recordings on the base parameters of a model, some of which may be known."""
-        silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
-                                                     for log in recordings)]
-        base = base_parameters(model, unmeasured=silent)
+        base = identifiable_parameters(model, recordings)
+        if base is None:
+            silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
+                                                         for log in recordings)]
+            base = base_parameters(model, unmeasured=silent)
         held = held_values(model) if isinstance(model, Model) else {}
         facts = check_known(base, {**held, **(known or {})})
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})

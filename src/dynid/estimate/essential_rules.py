@@ -44,7 +44,7 @@ class KeptParameters(NamedTuple):
 
     @property
     def relative(self) -> Array:
-        """Relative deviations (kept,), percent."""
+        """Relative standard errors (kept,), percent."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.deviations / np.where(size > 0, size, 1.0), np.inf)
 

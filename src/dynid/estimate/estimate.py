@@ -205,7 +205,8 @@ class Estimate:
         return summary_html(self)
 
     def to_frame(self) -> Any:
-        """A pandas table, a row a base parameter: value, std, relative_std, low and high of 95 %, unit, expression."""
+        """Return a pandas table with one row per base parameter: value, std, relative_std, low and high of 95 %,
+        unit, expression."""
         from dynid.estimate.summary_text import to_frame
         return to_frame(self)
 

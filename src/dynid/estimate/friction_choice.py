@@ -4,13 +4,16 @@ Every machine has viscous and Coulomb friction and an offset at each joint, and 
 be added to all of its joints: a free friction curve over speed (Stribeck friction among it), friction that grows with
 the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero by a
 ridge. The strength of each ridge is one choice for the whole machine, and an infinite one leaves the kind out: joint by
-joint there are too few independent rows to choose from. A joint keeps friction over speed only where it gains by it.
+joint there are too few independent rows to choose from. Only a difference between directions is kept joint by joint,
+where it clearly gains.
 
 Blocks that are left out are contiguous in time, so that they differ from what is fitted: neighbours of a
-row share its position and its noise. A change must win by a standard error of its gain over the blocks. A function of
-position alone is no candidate: one pass over each position cannot distinguish it from anything else.
+row share its position and its noise. A change must win by a standard error of its gain over the blocks, where a gain is
+the logarithm of a ratio of squared errors: one block that nothing predicts must not decide. A function of position
+alone is no candidate: one pass over each position cannot distinguish it from anything else.
 
-A joint whose friction would add energy at some speed keeps viscous and Coulomb friction.
+A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
+whose friction would add energy at some speed keeps viscous and Coulomb friction.
 
 All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
 candidate is then a small unconstrained solve.
@@ -27,6 +30,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
+from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_couplings
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
@@ -50,15 +54,15 @@ from dynid.regression.equations import unmeasured_joints
 BLOCKS = 8  # contiguous stretches of time that are left out in turn
 FEWEST_BLOCKS = 4  # with rows, below which nothing can be compared
 RIDGES = (0.1, 0.01, 0.001)  # shares of a column's squares: three strengths, one in ten apart
-STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule of one standard error
-ROTOR_ERRORS = 2.0  # by which a model without rotor inertia must win: a motor has a rotor, so this is the exception
-# Standard errors by which a kind of friction over speed must win on a joint to be kept there. Every gear has a friction
-# curve; friction that differs between the directions is the exception, and must win by a two-sided test at 95 %: the
-# quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the fits share most of their data (Nadeau, Bengio).
-JOINT_ERRORS = {"curve": 1.0, "viscous-difference": 3.46}
+ROTOR_ERRORS = 2.0  # standard errors by which a model without rotor inertia must win: a motor has a rotor
+STANDARD_ERRORS = 1.0  # by which a change must win: the usual rule; `dynid bench defaults` tries half and twice
+# Standard errors by which friction that differs between the directions must win on a joint to be kept there, as it is
+# the exception: a two-sided test at 95 %, the quantile of Student's t for 8 blocks, times sqrt(1 + 8 / 7), since the
+# fits share most of their data (Nadeau, Bengio).
+DIFFERENCE_ERRORS = 3.46
 SMALLEST_GAIN = 1e-3  # share of the squared error on left-out blocks, below which a change is none
-# Share of the squared torques: 0.2 % of the torque, half of what repeated motions of good machines differ by. Filters
-# alone leave errors of this size at reversals, which a richer friction would fit.
+# Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
+# machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
 IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
@@ -153,8 +157,9 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     has_rotor = any(getattr(term, "kind", "") in _HAVE_ROTORS for term in core)
     sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top_speeds(logs)))
     rotors = () if has_rotor else (RotorInertia(),)
+    neighbours = NeighbourCouplings.beside(Model(model.robot, core), sign)
     wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
-                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference()))
+                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -164,55 +169,66 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
         raise NotPossibleError("the data have too few blocks of time for a choice of friction by cross-validation",
                                "name the friction with --friction, or record a longer motion", code="too-few-blocks")
     base = problem.base
-    groups = _groups(base, has_rotor)
+    candidates = neighbours.candidates(model.robot)
+    groups = _groups(base, has_rotor, candidates)
     search = RidgeSearch.of(regression, groups)
-    ridges = search.run()
+    couplings = _couplings(search, regression, candidates)
+    ridges = search.run(couplings)
     dropped = search.dropped(ridges, model.dof)
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
         ridges = {**ridges, ROTOR: _ABSENT}
-    ridge = np.zeros(len(base))
-    ridge[np.concatenate(list(groups.values()))] = search.ridge(ridges, dropped)
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
-    passive = _passive_joints(wide, regression, ridge, SPEEDS_CHECKED * top_speeds(logs)[:, None])
+    passive = _passive_joints(wide, base, search.fitted(regression, ridges, dropped),
+                              SPEEDS_CHECKED * top_speeds(logs)[:, None])
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _ABSENT and (kind, j) not in dropped) for kind in GROUPS}
-    joints = tuple(_joint_choice(name, j, search, ridges, kept)
-                   for j, name in enumerate(model.robot.joint_names))
-    tables = tuple(_tables(model.robot.joint_names, ridges, sign, kept))
+    names = model.robot.joint_names
+    joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
+    tables = (*_tables(names, ridges, sign, kept), *(one.table(names, sign) for one in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridges[name] for name in GROUPS if kept[name]})
 
 
-def _groups(base: BaseParameters, has_rotor: bool) -> dict[str, Ints]:
-    """Columns of the base parameters of each kind of term that is chosen."""
-    symbols = [base.parameters.items[c].symbol.rstrip("0123456789_") for c in base.independent]
+def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling] = ()) -> dict[str, Ints]:
+    """Columns of the base parameters of each kind of term that is chosen, and of each parameter of couplings."""
+    items = [base.parameters.items[c] for c in base.independent]
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
-    return {name: np.array([k for k, symbol in enumerate(symbols) if symbol == own], dtype=np.int64)
-            for name, own in wanted.items()}
+    found = {name: [k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == own]
+             for name, own in wanted.items()}
+    for name in dict.fromkeys(name for one in couplings for name in one.names):
+        found[name] = [k for k, item in enumerate(items) if item.name == name]
+    return {name: np.array(places, dtype=np.int64) for name, places in found.items()}
 
 
-def _passive_joints(model: Model, regression: Regression, ridge: Array, speeds: Array) -> tuple[int, ...]:
-    """Return the joints, counted from 0, whose chosen friction dissipates energy at all of their speeds (dof, k).
+def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
+    """Return the ridges of a machine with plain friction, rotor inertia and some couplings."""
+    return {ROTOR: 0.0, **{name: 0.0 for one in couplings for name in one.names}}
 
-    ridge: (base,), of each base parameter.
+
+def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
+    """Return the couplings that a machine with plain friction has, if friction of motors can have their values."""
+    found = choose_couplings(candidates, lambda some: search.losses(_with(some)),
+                             EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
+    items, base = regression.base.parameters.items, regression.base.independent
+    values = dict(zip([items[c].name for c in base], search.fitted(regression, _with(found)), strict=True))
+    return tuple(one for one in found if one.is_passive(values))
+
+
+def _passive_joints(model: Model, base: BaseParameters, values: Array, speeds: Array) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose friction dissipates energy at all of their speeds (dof, k).
+
+    values: (base,), of the base parameters.
     """
-    own = np.flatnonzero(np.isfinite(ridge))
-    stacked = regression.stack(joint_weights(regression))
-    size = np.linalg.norm(stacked.r, axis=0)[own]
-    size[size == 0.0] = 1.0
-    tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], SMALLEST_RIDGE)))])
-    values = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
     found, rest = [], np.zeros((speeds.shape[1], model.dof))
     for j in range(model.dof):
         velocity = rest.copy()
         velocity[:, j] = speeds[j]
-        columns = [k for k, c in enumerate(regression.base.independent[own])
-                   if (one := model.parameters.items[c]).owner == j
+        columns = [k for k, c in enumerate(base.independent) if (one := model.parameters.items[c]).owner == j
                    and one.symbol.rstrip("0123456789_") in FRICTION_OF_SPEED]
-        entries = model.regressor(rest, velocity, rest)[:, j, regression.base.independent[own[columns]]]
+        entries = model.regressor(rest, velocity, rest)[:, j, base.independent[columns]]
         if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
             found.append(j)
     return tuple(found)
@@ -242,9 +258,12 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
 
 
 def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, float],
-                  kept: Mapping[str, Sequence[int]]) -> JointChoice:
+                  kept: Mapping[str, Sequence[int]], couplings: Sequence[Coupling]) -> JointChoice:
     """Return the benefit of each kind of term on a joint, given the others that were taken."""
     taken, left = list[Worth](), list[Worth]()
+    for one in couplings:
+        if j in (one.a, one.b):
+            taken.append(search.worth("coupled-wrist", j, {**ridges, **dict.fromkeys(one.names, _ABSENT)}, ridges))
     for kind in GROUPS:
         is_taken = ridges[kind] < _ABSENT
         tried = [ridges[kind]] if is_taken else list(RIDGES)
@@ -261,6 +280,7 @@ class RidgeSearch:
     Attributes:
         parts: one for each block that has rows.
         columns: by kind, places among the columns of the parts.
+        places: (k,), the columns among the base parameters.
         owners: (k,), the joint of each column of the parts, counted from 0.
         powers: (dof,), weighted squares of the torques of all blocks.
         found: losses (blocks, dof) by ridges.
@@ -268,6 +288,7 @@ class RidgeSearch:
 
     parts: tuple[Part, ...]
     columns: Mapping[str, Ints]
+    places: Ints
     owners: Ints
     powers: Array
     found: dict[bytes, Array] = field(default_factory=dict)
@@ -276,7 +297,7 @@ class RidgeSearch:
     def of(regression: Regression, groups: Mapping[str, Ints]) -> RidgeSearch:
         """Return the search on a compressed regression; groups: its columns by kind of term."""
         columns = np.concatenate(list(groups.values()))
-        extra = np.concatenate([groups[name] for name in GROUPS])
+        extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
         weights = joint_weights(regression.select(np.setdiff1d(np.arange(len(regression.base)), extra)))
         parts = [Part.of(others, block, weights, columns)
                  for others, block in zip(regression.without_each(), regression.blocks, strict=True) if block.rows]
@@ -285,7 +306,8 @@ class RidgeSearch:
                            for weight, factor in zip(weights, regression.factors, strict=True)])
         own = {name: np.arange(a, b) for name, a, b in zip(groups, ends, ends[1:], strict=False)}
         items, base = regression.base.parameters.items, regression.base.independent
-        return RidgeSearch(tuple(parts), own, np.array([items[base[c]].owner for c in columns], dtype=np.int64), powers)
+        owners = np.array([items[base[c]].owner for c in columns], dtype=np.int64)
+        return RidgeSearch(tuple(parts), own, columns, owners, powers)
 
     def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the ridge (k,) of each column; without: kinds and joints that are excluded."""
@@ -309,29 +331,41 @@ class RidgeSearch:
         return self.found[key]
 
     def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
-        """Return the kinds that were taken with the joints, counted from 0, where they do not predict clearly better.
+        """Return the joints, counted from 0, where a difference between directions does not predict clearly better.
 
-        A kind can help the machine as a whole but not a joint whose residual has another cause. Gains are logarithms
-        of the ratio of squared errors on each block, so that one block with large errors does not dominate. Load
-        friction is limited by the sign of its share instead.
+        It can help the machine as a whole but not a joint whose residual has another cause.
         """
         exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # errors below it are none
         gone = set[tuple[str, int]]()
-        for kind, j in ((kind, j) for kind in JOINT_ERRORS if ridges[kind] < _ABSENT for j in range(dof)):
-            losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (kind, j)}, gone))
+        for j in range(dof if ridges[DIFFERENCE] < _ABSENT else 0):
+            losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
             without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
             gains = without - now
-            if gains.sum() <= JOINT_ERRORS[kind] * gains.std(ddof=1) * np.sqrt(len(gains)):
-                gone.add((kind, j))
+            if gains.sum() <= DIFFERENCE_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
+                gone.add((DIFFERENCE, j))
         return gone
 
-    def run(self) -> dict[str, float]:
+    def fitted(self, regression: Regression, ridges: Mapping[str, float],
+               without: Collection[tuple[str, int]] = ()) -> Array:
+        """Return the values (base,) from all data, zero for excluded columns."""
+        ridge = np.zeros(len(regression.base))
+        ridge[self.places] = self.ridge(ridges, without)
+        own = np.flatnonzero(np.isfinite(ridge))
+        stacked = regression.stack(joint_weights(regression))
+        size = np.linalg.norm(stacked.r, axis=0)[own]
+        size[size == 0.0] = 1.0
+        tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], SMALLEST_RIDGE)))])
+        values = np.zeros(len(ridge))
+        values[own] = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
+        return values
+
+    def run(self, couplings: Sequence[Coupling] = ()) -> dict[str, float]:
         """Return the ridge of each kind of term, infinite for excluded ones.
 
-        Starting from the plain model, the change of one ridge with the largest gain is made, as long as it exceeds
-        `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge is accepted if it is not worse.
+        Starting from the plain model with some couplings, the change of one ridge with the largest gain is made, as
+        long as it exceeds `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge is accepted if it is not worse.
         """
-        ridges = {**dict.fromkeys(GROUPS, _ABSENT), ROTOR: 0.0}
+        ridges = {**dict.fromkeys(GROUPS, _ABSENT), **_with(couplings)}
         for _ in range(2 * len(GROUPS)):
             tried = [(self._gain(ridges, other), other) for other in self._changes(ridges)]
             gain, best = max(tried, key=lambda one: one[0])
@@ -339,7 +373,7 @@ class RidgeSearch:
                 break
             ridges = best
         without = {**ridges, ROTOR: _ABSENT}
-        return without if self._gain(ridges, without, ROTOR_ERRORS) > 0 else ridges
+        return without if self._gain(ridges, without) > 0 else ridges
 
     @staticmethod
     def _changes(ridges: Mapping[str, float]) -> Iterator[dict[str, float]]:
@@ -348,17 +382,18 @@ class RidgeSearch:
                 if ridge != ridges[name]:
                     yield {**ridges, name: ridge}
 
-    def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float], errors: float | None = None) -> float:
-        """Return the reduction of the squared errors by a change; zero if it is not significant."""
-        now = self.losses(ridges).sum(axis=1)
-        gains = now - self.losses(other).sum(axis=1)
-        needed = STANDARD_ERRORS if errors is None else errors
-        if errors is None and all(other[name] >= ridges[name] for name in GROUPS):
-            needed = 0.0  # it is the simpler model
-        gain, error = float(gains.sum()), float(gains.std(ddof=1)) * np.sqrt(len(gains))
-        share = IMMATERIAL_GAIN if needed and errors is None else EXACT_SHARE  # a simpler model need not gain anything
-        smallest = max(SMALLEST_GAIN * float(now.sum()), share * float(self.powers.sum()))
-        return gain if gain > max(needed * error, smallest) else 0.0
+    def _gain(self, ridges: Mapping[str, float], other: Mapping[str, float]) -> float:
+        """Return the mean logarithm by which a change reduces the squared error of a block; zero if not significant."""
+        now, then = (np.maximum(self.losses(one).sum(axis=1), 0.0) for one in (ridges, other))
+        power = float(self.powers.sum())
+        exact = EXACT_SHARE * power / len(self.parts) + np.finfo(float).tiny
+        gains = np.log(now + exact) - np.log(then + exact)
+        is_richer = any(other[name] < ridges[name] for name in GROUPS)
+        needed = ROTOR_ERRORS if other[ROTOR] != ridges[ROTOR] else STANDARD_ERRORS if is_richer else 0.0
+        if is_richer and float((now - then).sum()) <= IMMATERIAL_GAIN * power:
+            return 0.0
+        error = needed * float(gains.std(ddof=1)) / np.sqrt(len(gains))
+        return float(gains.mean()) if gains.mean() > max(error, SMALLEST_GAIN) else 0.0
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the values of a kind's columns, in the mean over the fits."""

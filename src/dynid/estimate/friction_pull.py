@@ -14,7 +14,7 @@ from dynid.estimate.ridge import parameter_scales
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
 
-_USELESS = 0.5  # share of itself by which a nominal value errs that says no more than zero does
+_UNINFORMATIVE_ERROR = 0.5  # share of itself by which a nominal value errs that says no more than zero does
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def friction_pull(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array
 
     pulled = _pulled(problem)
     errors, nominal, scale = tried(())
-    wrong = _off(errors, pulled) > _USELESS * np.abs(nominal)
+    wrong = _off(errors, pulled) > _UNINFORMATIVE_ERROR * np.abs(nominal)
     to_zero = tuple(dict.fromkeys(item.symbol for item, useless, value in zip(items, wrong, nominal, strict=True)
                                   if useless and value != 0.0))
     if to_zero:

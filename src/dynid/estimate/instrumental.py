@@ -61,7 +61,8 @@ from dynid.simulation import Controller
 
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
-_INSIDE = 0.003  # share of the squares that noise is worth which may be spent on a robot well inside the set
+# share of the squares that noise is worth which may be spent on a robot well inside the set
+_INTERIOR_COST_SHARE = 0.003
 _NEAREST = Note("simulated-consistent",
                 "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was "
                 "used")
@@ -272,7 +273,7 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
     stacked = projected.stacked()
     best = fit(consistency, problem.base, stacked)
     noise = len(projected.kept) * stacked.rest / max(stacked.rows, 1)
-    return filled(problem, consistency, stacked, best, _INSIDE * noise)[0]
+    return filled(problem, consistency, stacked, best, _INTERIOR_COST_SHARE * noise)[0]
 
 
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:

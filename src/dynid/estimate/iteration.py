@@ -45,8 +45,8 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Summary of the iterations before: the last values, the changes of the torques so far (shares of them), and the
-    last step in stated deviations, infinite until the torques settle."""
+    """Summary of the previous iterations: the last values, the relative changes of the torques so far, and the last
+    step in standard errors, infinite until the torques settle."""
 
     last: Values | None = None
     changes: tuple[float, ...] = ()
@@ -156,7 +156,8 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
 
 
 def step_size(move: Array, covariance: Array) -> float:
-    """Largest move (base,) of an iteration, in the deviations of the same iteration's covariance (base, base)."""
+    """Return the largest change (base,) of an iteration, in standard errors of the same iteration's covariance
+    (base, base)."""
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     live = (move != 0.0) & (deviation > 0.0)
     return float(np.max(np.abs(move[live]) / deviation[live], initial=0.0))

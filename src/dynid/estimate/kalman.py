@@ -32,11 +32,12 @@ from dynid.regression.correlation import autocovariance
 from dynid.regression.factor import triangular
 
 Start = Literal["wls", "nominal"]
-_MOVE = 1e-6  # by which a position or velocity is moved for a derivative
+_DIFFERENCE_STEP = 1e-6  # by which a position or velocity is moved for a derivative
 _SIGMA_DISTANCE = 1.0  # distance of the sigma points in deviations, times the root of the number of states
-_ASTRAY = 3.0  # times the relative error of least squares, plus one percent, above which the filter went astray
+# times the relative error of least squares, plus one percent, above which the filter went astray
+_DIVERGED_ERROR_RATIO = 3.0
 _SMOOTH_SIGN = 1e-2  # share of the top speed over which the sign of dry friction is smoothed
-_KEPT = 20  # moments of a pass at which values and deviations are kept
+_STORED_MOMENTS = 20  # moments of a pass at which values and deviations are kept
 _START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it may be too large for a light arm
 
 
@@ -149,14 +150,14 @@ def _extended_step(
     x, n, m, h = state.mean, dynamics.dof, len(state.mean), interval.period
     dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
-    moved[1:] += _MOVE * np.eye(2 * n)
+    moved[1:] += _DIFFERENCE_STEP * np.eye(2 * n)
     without, units = dynamics.regressors(moved[:, :n], moved[:, n:])
     values = dynamics.with_known(beta)
     matrix = np.swapaxes(units @ values, 1, 2)
     ddq = np.linalg.solve(matrix, (interval.torque - without @ values)[:, :, None])[:, :, 0]
     inverse = np.linalg.inv(matrix[0])
     slope = np.zeros((n, m))
-    slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _MOVE).T
+    slope[:, :2 * n] = ((ddq[1:] - ddq[0]) / _DIFFERENCE_STEP).T
     slope[:, 2 * n:] = -inverse @ (without[0] + np.tensordot(ddq[0], units[0], axes=1))[:, :len(beta)]
     jacobian = np.eye(m)
     jacobian[n:2 * n] += h * slope
@@ -257,7 +258,7 @@ class Filter:
     def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
         """Return base parameters after all logs, the largest low-frequency power of an innovation, and intermediate
         parameters."""
-        power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _KEPT, 1)
+        power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _STORED_MOMENTS, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
             for first, last in part.segments:
@@ -296,7 +297,7 @@ class Filter:
 
     def _refuse_astray(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)
-        if not relative_error < _ASTRAY * reached + 1.0:
+        if not relative_error < _DIVERGED_ERROR_RATIO * reached + 1.0:
             raise NotPossibleError(f"method '{self.name}' diverged: its torque error is "
                                    f"{relative_error:.3g} %, that of least squares {reached:.3g} "
                                    "%", "start from better "

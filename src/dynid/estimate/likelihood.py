@@ -19,7 +19,8 @@ from dynid.regression.derived import Mixed
 from dynid.regression.residuals import residuals
 
 _EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
-_CLOSEST = 1e-6  # least eigenvalue of the correlation between joints: two may not be one and the same
+# least eigenvalue of the correlation between joints: two may not be one and the same
+_MIN_CORRELATION_EIGENVALUE = 1e-6
 
 
 @method("ml", "maximum likelihood with the full covariance between joints", needs={"data"})
@@ -89,7 +90,7 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
     deviations = np.maximum(np.sqrt(np.diag(spread)), np.where(least > 0, least, 1.0))
     # Rounding is not noise and joints are never quite alike: both would make a matrix that cannot be inverted.
     values, vectors = np.linalg.eigh(spread / np.outer(deviations, deviations))
-    together = (vectors * np.maximum(values, _CLOSEST)) @ vectors.T
+    together = (vectors * np.maximum(values, _MIN_CORRELATION_EIGENVALUE)) @ vectors.T
     size = deviations / np.sqrt(np.diag(together))
     return together * np.outer(size, size)
 

@@ -89,7 +89,7 @@ def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[In
 
 
 def joint_weights(regression: Regression) -> Array:
-    """1 / deviation of each joint's own least-squares residual (Janot, Vandanjon, Gautier, eq. 20)."""
+    """Return 1 / standard deviation of each joint's own least-squares residual (Janot, Vandanjon, Gautier, eq. 20)."""
     deviations, unsure = np.zeros(regression.dof), []
     for j, factor in enumerate(regression.factors):
         misfit, rank = _own_misfit(factor)

@@ -18,12 +18,13 @@ from dynid.signals import at_times
 from dynid.simulation import Reference
 
 Serves = Literal["as-they-are", "as-instruments", "no", "unknown"]
-_TICKS = 6000  # of all logs together that a loop is fitted to
+_MAX_FITTED_TICKS = 6000  # of all logs together that a loop is fitted to
 # Percent of the acceleration by which references may differ to stand in for the motion itself.
 _MAX_REFERENCE_ERROR = 2.0
 _MAX_STD_GROWTH = 10.0  # percent by which deviations may grow with references as instruments
-_FORGOTTEN = 5.0  # time constants of the slowest pole until a loop no longer knows how the log began
-_LINEAR = 95.0  # percent of fit below which other joints, gravity or friction move a joint too much to see its loop
+_TIME_CONSTANTS_TO_SKIP = 5.0  # time constants of the slowest pole until a loop no longer knows how the log began
+# percent of fit below which other joints, gravity or friction move a joint too much to see its loop
+_MIN_FIT_PERCENT = 95.0
 # Share of the references' own misfit that a loop with poles has to stay below for these to be seen.
 _MAX_POLE_MISFIT = 0.95
 
@@ -47,7 +48,7 @@ class LoopFit:
     @property
     def linear(self) -> bool:
         """Whether a linear loop explains the response of the joint."""
-        return self.fit >= _LINEAR and self.forgets
+        return self.fit >= _MIN_FIT_PERCENT and self.forgets
 
     @property
     def seen(self) -> bool:
@@ -97,7 +98,7 @@ def fit_loops(recordings: Recording | Sequence[Recording]) -> tuple[LoopFit, ...
                              code="no-reference")
     paths = [Reference.from_recording(log) for log in logs]
     rate = min(path.rate for path in paths)
-    stride = max(1, -(-sum(map(len, paths)) // _TICKS))
+    stride = max(1, -(-sum(map(len, paths)) // _MAX_FITTED_TICKS))
     few = [(path.q[::stride], at_times(path.t[::stride], log.t, log.q)) for path, log in zip(paths, logs, strict=True)]
     names = logs[0].joints or numbered_joints(logs[0].dof)
     return tuple(_fitted(name, [(x[:, j], y[:, j]) for x, y in few], rate / stride) for j, name in enumerate(names)
@@ -111,7 +112,7 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
     with_loop = np.sqrt(sum(float(np.sum((y - a) ** 2)) for (_, y), a in zip(pairs, answers, strict=True)))
     without = np.sqrt(sum(float(np.sum((y - x) ** 2)) for x, y in pairs))
     slowest = max(float(np.min(-np.roots([a2, a1, 1.0]).real)), 1e-300)
-    start = int(min(_FORGOTTEN / slowest * rate, min(len(x) for x, _ in pairs) / 5))
+    start = int(min(_TIME_CONSTANTS_TO_SKIP / slowest * rate, min(len(x) for x, _ in pairs) / 5))
     asked, done = (np.concatenate([np.gradient(np.gradient(x))[start:] for x in these])
                    for these in ([x for x, _ in pairs], answers))
     size = max(float(np.linalg.norm(done)), 1e-300)
@@ -127,5 +128,5 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
         100.0 * float(np.linalg.norm(done - asked)) / size,
         100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf,
         bool(with_loop < _MAX_POLE_MISFIT * without),
-        bool(2.0 * _FORGOTTEN / slowest < min(len(x) for x, _ in pairs) / rate),
+        bool(2.0 * _TIME_CONSTANTS_TO_SKIP / slowest < min(len(x) for x, _ in pairs) / rate),
     )

@@ -64,6 +64,8 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
     It is None if the logs are not available or their preparation cannot be repeated. Long data are sampled in
     intervals.
     """
+    if any(log.base_width for log in problem.recordings):  # their columns are not those of the samples
+        return None
     problem = _few_rows(problem)
     unseen = None
     if problem.filtered is None:  # kernels of rows see the motion's own kernel; what is above it they keep out

@@ -27,9 +27,10 @@ from dynid.model import Parameters
 from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
 
-_STRETCH = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
+_LENGTH_ERROR_OF_MASS_ERROR = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
 _WRONG = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
-_FREEDOM = 4.0  # numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
+# numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
+_CLASS_MEAN_WEIGHT = 4.0
 _ERROR_ITERATIONS = 3  # as groups share what the data show, their errors are found in turn this often
 _START_ERROR = 0.1  # error that the turns begin with
 _MAIN_SHARE = 0.5  # share of a parameter's variance
@@ -81,9 +82,10 @@ class NominalErrors:
 
 
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
-    """The shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind of the
-    other parameters by their scale (parameters,); a body that cannot exist, or has no size, errs by the scale of its
-    numbers."""
+    """Return the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind
+    of the other parameters by their scale (parameters,); a body that is not physically consistent, or has no size,
+    errs by the scale of its parameters.
+    """
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)
     for name, places in parameters.bodies.items():
@@ -128,7 +130,7 @@ def _affine_moves(pseudo: Array) -> Array:
     for i in range(3):
         for k in range(4):
             turn = np.zeros((4, 4))
-            turn[i, k] = _STRETCH * units[i] / units[k]
+            turn[i, k] = _LENGTH_ERROR_OF_MASS_ERROR * units[i] / units[k]
             moves.append(ten.from_pseudo_inertia(turn @ pseudo + pseudo @ turn.T))
     return np.array(moves).T
 
@@ -162,7 +164,8 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
         for g, center in enumerate(common):
             # Scaled inverse chi-square about the kind's: a group may be far worse than its kind, hardly far better.
             share = _WRONG ** 2 / center
-            update(np.arange(len(halves)) == g, share ** (-0.5 * _FREEDOM) * np.exp(-0.5 * _FREEDOM / share))
+            update(np.arange(len(halves)) == g,
+                   share ** (-0.5 * _CLASS_MEAN_WEIGHT) * np.exp(-0.5 * _CLASS_MEAN_WEIGHT / share))
     return variances, likely
 
 

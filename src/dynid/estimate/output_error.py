@@ -29,7 +29,7 @@ from dynid.simulation import Controller, Simulation, simulate, simulate_many
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
 _SENSITIVITY_STEP = 1e-4  # share of a parameter's scale by which it is moved for a sensitivity
-_DAMPINGS = 12  # tries of a shorter step before an iteration gives up
+_MAX_STEP_REDUCTIONS = 12  # tries of a shorter step before an iteration gives up
 
 
 @method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
@@ -142,7 +142,7 @@ class Linearisation:
 
     @property
     def weights(self) -> Array:
-        """1 / deviation of each joint (dof,)."""
+        """1 / standard deviation of each joint (dof,)."""
         return 1.0 / np.maximum(self.deviation, 1e-9 * max(float(self.deviation.max()), 1e-300))
 
 
@@ -177,7 +177,7 @@ def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping:
     live = s > 1e-9 * s[0]
     cost = float(miss @ miss)
     shift = np.zeros_like(beta)
-    for _ in range(_DAMPINGS):
+    for _ in range(_MAX_STEP_REDUCTIONS):
         trial = vt[live].T @ ((u[:, live].T @ miss) * (s[live] / (s[live] ** 2 + damping * s[0] ** 2))) * scale
         if criterion.cost(beta + trial, weights) < cost * (1.0 + 1e-9):
             shift = trial

@@ -22,6 +22,7 @@ from dynid.estimate.estimate import Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
+from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import FlexibleModel, LinearModel, Model
 from dynid.model.held import held_values
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
@@ -77,7 +78,8 @@ class Problem:
             object.__setattr__(self, "places", tuple(range(len(self.data))))
         if self.data and not self.is_excerpt and rows_of(self.data) != self.regression.rows:
             raise ModelError(f"the compressed regression has {sum(self.regression.rows)} equations, but the data have "
-                             f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression")
+                             f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression",
+                             code="data-of-another-regression")
 
     def whole(self) -> Problem:
         """Return the same problem with all data in memory, for methods that need the rows again."""
@@ -88,11 +90,14 @@ class Problem:
         recordings = self.recordings if len(self.recordings) == len(data) else ()
         return replace(self, data=data, recordings=recordings, places=(), is_excerpt=False)
 
+    def __repr__(self) -> str:
+        return (f"<Problem: {len(self.base)} base parameters, {len(self.data)} logs, {sum(self.regression.rows):,} "
+                "equations>")
+
     def _repr_html_(self) -> str:
-        fold = self.regression
-        rows = [(joint, f"{count:,}") for joint, count in zip(fold.joints, fold.rows, strict=True)]
-        title = f"Problem: {len(self.base)} base parameters, {len(self.data)} logs, {sum(fold.rows):,} equations"
-        return html_tables.card(title, html_tables.table(("joint", "equations"), rows))
+        rows = [(joint, f"{count:,}") for joint, count in
+                zip(self.regression.joints, self.regression.rows, strict=True)]
+        return html_tables.card(repr(self)[1:-1], html_tables.table(("joint", "equations"), rows))
 
     @property
     def base(self) -> BaseParameters:
@@ -138,7 +143,9 @@ class Problem:
         dataset = _dataset_of(model, data, recordings, known)
         logs = dataset.samples
         model = scaled_model(model, logs)
-        base = base_parameters(model, unmeasured=unmeasured_joints(logs)) if base is None else base
+        if base is None:
+            base = identifiable_parameters(model, dataset.recordings) or base_parameters(
+                model, unmeasured=unmeasured_joints(logs))
         held = held_values(model) if isinstance(model, Model) else {}
         facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
                                    **(known or {})})

@@ -22,7 +22,7 @@ from dynid.regression.residuals import residuals
 
 _NORMAL_MAD = 0.6744897501960817  # median of |x| for normal x of deviation one
 _START_BEND = 0.5  # bend of the loss that the start uses, in deviations: close to the sum of absolute values
-_OUTLIER = 4.685  # deviations beyond which a row is called an outlier
+_OUTLIER_STANDARD_DEVIATIONS = 4.685  # beyond these a row is called an outlier
 _START_TOLERANCE = 0.5  # of its deviation: how still the start must stand in every parameter
 _LEAST_SLOPE = 0.05  # of the influence; less means that nearly all rows of a joint are outliers
 _EXACT_RESIDUAL = 1e-10  # share of a joint's torque below which residuals are rounding, not noise
@@ -39,13 +39,14 @@ class Loss:
 
 
 def huber(tuning: float = 1.345) -> Loss:
-    """Squares within `tuning` deviations, absolute values beyond: an outlier pulls, but no harder the further it is."""
+    """Huber's loss: quadratic within `tuning` standard deviations, linear beyond, so that the influence of an
+    outlier is bounded."""
     return Loss(tuning, lambda u: tuning / np.maximum(np.abs(u), tuning),
                 lambda u: (np.abs(u) <= tuning).astype(float))
 
 
 def tukey(tuning: float = 4.685) -> Loss:
-    """The biweight: rows beyond `tuning` deviations do not count at all."""
+    """Tukey's biweight: rows beyond `tuning` standard deviations have no influence."""
     def share(u: Array) -> Array:
         return np.minimum((u / tuning) ** 2, 1.0)
     return Loss(tuning, lambda u: (1.0 - share(u)) ** 2, lambda u: (1.0 - share(u)) * (1.0 - 5.0 * share(u)))
@@ -84,8 +85,8 @@ def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
 
 
 def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
-    """Base parameters (base,) of nearly the least sum of absolute residuals, and the deviation of each joint's noise
-    (dof,)."""
+    """Return base parameters (base,) of nearly the smallest sum of absolute residuals, and the standard deviation of
+    each joint's noise (dof,)."""
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression)))
     found, scale, _ = _descend(problem, huber(_START_BEND), start.beta, None, iterations, _START_TOLERANCE)
     return found.beta, scale
@@ -112,7 +113,7 @@ def robust_fit(problem: Problem, by: Loss, solution: Solution, scale: Array, **m
         variances = [c[0] for c in noise.correlation.autocovariance]
         return naive_covariance(problem.regression, effective, weights, variances)
 
-    shares = [float(np.mean(np.abs(u) > _OUTLIER)) if len(u) else 0.0 for u in in_deviations]
+    shares = [float(np.mean(np.abs(u) > _OUTLIER_STANDARD_DEVIATIONS)) if len(u) else 0.0 for u in in_deviations]
     return LinearFit(problem, effective, weights, found, naive,
                      {"tuning": by.tuning, "noise_deviation_per_joint": scale.tolist(),
                       "outlier_share_per_joint": shares, **more})

@@ -37,7 +37,7 @@ from dynid.regression.equations import unmeasured_joints
 _GRID_POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # the same where a column depends on two of them at once
 _ENOUGH_ROWS = 40000  # rows after decimation on which a grid is judged; all rows count afterwards
-_VALLEYS = 3  # places on the grid from which the search goes on
+_GRID_STARTS = 3  # places on the grid from which the search goes on
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
 _SMALLEST_STEP = 1e-10  # of log s: no smaller step is worth taking
 _SIGNIFICANT_STD = 2.0  # deviations from zero at which a friction is there, and has a shape
@@ -225,9 +225,9 @@ def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: 
     """Return the deepest minima (valleys, shapes) of the losses, depths[j] over the values (shapes, points) of a
     joint's shape parameters, and the loss (dof,) of each joint in the deepest. For shared shapes a minimum is one of
     the sum over joints."""
-    valleys, misfit = np.repeat(center[None], _VALLEYS, axis=0), np.zeros(dependence.model.dof)
+    valleys, misfit = np.repeat(center[None], _GRID_STARTS, axis=0), np.zeros(dependence.model.dof)
     shared = dependence.shared
-    picked = np.zeros((_VALLEYS, len(center)), dtype=np.int64)
+    picked = np.zeros((_GRID_STARTS, len(center)), dtype=np.int64)
     if len(shared):
         total = np.zeros((values.shape[1],) * len(shared))
         for j, depth in depths.items():
@@ -239,7 +239,7 @@ def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: 
     for j, depth in depths.items():
         own = dependence.of_joint(j)
         alone = own[~np.isin(own, shared)]
-        for v in range(_VALLEYS):
+        for v in range(_GRID_STARTS):
             part = depth[tuple(picked[v, s] if s in shared else slice(None) for s in own)]
             if len(alone):
                 picked[v, alone] = _lowest(part)[0 if len(shared) else v]
@@ -255,7 +255,7 @@ def _lowest(depths: Array) -> Ints:
     flat = depths.ravel()
     low = np.flatnonzero(depths == ndimage.minimum_filter(depths, size=3, mode="nearest"))
     low = low[np.argsort(flat[low], kind="stable")]
-    return np.column_stack(np.unravel_index(np.resize(low, _VALLEYS), depths.shape))
+    return np.column_stack(np.unravel_index(np.resize(low, _GRID_STARTS), depths.shape))
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
@@ -283,10 +283,11 @@ class Inside(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A shape that was accepted: the plain fold there and its solution, and the fold on columns and slopes and its.
+    """An accepted shape: its compressed regression and solution, and the compressed regression with derivatives by the
+    shape and its solution.
 
-    beta (base,): the best parameters for the shape, those of the solution where there are no conditions. step
-    (shapes,): of Gauss-Newton, in log s.
+    beta (base,): the best parameters for the shape, those of the solution without constraints. step (shapes,): of
+    Gauss-Newton, in log s.
     """
 
     log_shape: Array

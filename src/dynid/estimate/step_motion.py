@@ -15,7 +15,7 @@ from dynid.recording import Samples
 from dynid.signals import at_times
 from dynid.simulation import Reference, TorqueDriven, simulate
 
-_HORIZON = 0.5  # s that a robot moves under measured torques before it starts anew from the measured state
+_RESTART_SECONDS = 0.5  # s that a robot moves under measured torques before it starts anew from the measured state
 _MAX_STEP = 1e-3  # s, of the integrator at most
 
 
@@ -56,7 +56,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
 def _driven(problem: Problem, log: Samples, theta: Array) -> list[Array]:
     """Positions, velocities and accelerations (rows, dof) of a robot under a log's torques."""
     out = [log.q.copy(), log.dq.copy(), log.ddq.copy()]
-    length = max(round(_HORIZON * log.rate), 3)
+    length = max(round(_RESTART_SECONDS * log.rate), 3)
     for start, stop in log.segments:
         for first in range(int(start), int(stop) - 2, length):
             rows = slice(first, min(first + length, int(stop)))

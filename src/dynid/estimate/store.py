@@ -83,7 +83,7 @@ def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncerta
 
 
 def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) -> None:
-    """Refuse arrays that do not fit each other or are not numbers: whoever computes with them relies on both."""
+    """Raise for arrays of inconsistent shapes or without numbers."""
     independent = arrays.get("independent", np.zeros(0))
     base = len(independent) if np.ndim(independent) == 1 else 0
     shapes = {"independent": (base,), "matrix": (base, parameters), "values": (base,), "covariance": (base, base),

@@ -50,7 +50,7 @@ def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
 
 
 def summary(estimate: Estimate) -> str:
-    """Names, values, deviations and expressions, with the fit's numbers on top."""
+    """Return names, values, standard errors and expressions as text, with the numbers of the fit at the top."""
     table = rows(estimate)
     width = max(len(row[0]) for row in table)
     lines = [headline(estimate), "", f"{'':{width}}  {'value':>12}  {'std error':>11}  {'relative':>8}  expression"]
@@ -72,7 +72,7 @@ def _notes(estimate: Estimate) -> list[str]:
 
 
 def to_frame(estimate: Estimate) -> Any:
-    """A pandas table, a row a base parameter."""
+    """Return a pandas table with one row per base parameter."""
     pd = pandas()
     low, high = estimate.conf_int().T
     return pd.DataFrame({"value": estimate.values, "std": estimate.std, "relative_std": estimate.relative_std,

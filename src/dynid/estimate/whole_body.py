@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from dynid.estimate.estimate import Estimate
+from dynid.estimate.imu_errors import with_imu_errors
 from dynid.estimate.problem import KnownValues, Problem, identify
 from dynid.floating import FloatingEquations, FloatingLog, floating_base_parameters, prepare_floating
 from dynid.floating.facts import Facts, symmetry, total_mass
 from dynid.floating.noise import equation_noise
+from dynid.floating.preparation import DEFAULT_GUARD, WholeBody
 from dynid.model import Model
 from dynid.regression.known import Prior
 
@@ -71,7 +73,10 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     robot, chosen = model.robot, dict(prepare or {})
     schedules = sorted({tuple(map(bool, row)) for log in every if log.standing is not None
                         for row in np.unique(log.standing, axis=0)})
-    base = floating_base_parameters(model, equations, contacts=every[0].contacts,
+    kind = equations
+    if equations == "flight" and any(log.wrenches for log in every):  # a sensor measures all that holds the robot
+        kind = "wrenches" if any(log.tau is not None for log in every) else "base"
+    base = floating_base_parameters(model, kind, contacts=every[0].contacts,
                                     schedules=schedules if equations == "projected" else ())
     whole = len(floating_base_parameters(model, "wrenches")) if equations != "wrenches" else len(base)
     facts = [total_mass(model, *mass)] if mass is not None else []
@@ -81,7 +86,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     def problem_of(noise: np.ndarray | None) -> Problem:
         samples = [prepare_floating(robot, log, equations, noise=noise, **chosen) for log in every]
         found = Problem.of(model, samples, base=base, known=known, blocks=blocks)
-        return _with_facts(found, facts)
+        return with_facts(found, facts)
 
     problem, noise = problem_of(None), None
     if equations == "projected":
@@ -89,10 +94,12 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
         noise = equation_noise(problem.equations, first.values)
         problem = problem_of(noise)
     estimate = identify(problem, method=method, **options)
+    bodies = [WholeBody(robot, log, equations, noise, DEFAULT_GUARD, 0) for log in every]
+    estimate = with_imu_errors(estimate, problem, bodies)
     return WholeBodyEstimate(estimate, problem, equations, len(base), whole, noise)
 
 
-def _with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
+def with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
     """The problem with linear equations of standard parameters beside its data."""
     if not facts:
         return problem

@@ -18,7 +18,7 @@ from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 from dynid.excitation.trajectories.trajectory import Trajectory
 
 _APPROACH_TRIES = 40
-_LONGER = 1.25
+_APPROACH_GROWTH = 1.25
 
 
 def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Joined:
@@ -46,6 +46,6 @@ def _connect(first: Sequence[Array], last: Sequence[Array], limits: Limits, torq
         if report.ok:
             return part
         worst = str(report.violated[0])
-        duration *= _LONGER
+        duration *= _APPROACH_GROWTH
     raise NotPossibleError(f"the motion cannot be reached along a straight line {what} within all limits ({worst}); "
                            "choose another home posture")

@@ -41,9 +41,9 @@ def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | 
 
 def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], limits: Limits | None = None, *,
                 measurement: Measurement = _MEASUREMENT, seed: int = 0) -> ExcitingMotion:
-    """Return the motion with the smallest typical deviation as `assess` does; the others are not checked.
+    """Return the motion with the smallest typical standard error as `assess` does; the others are not checked.
 
-    The typical deviation is the median of the expected ones in shares of nominal values, at the speed as given.
+    The typical standard error is the median of the expected ones relative to nominal values, at the given speed.
     """
     design = design_experiment(model, limits, Fourier(), "condition", measurement, _NO_PRIOR)
     nominal = np.abs(nominal_base_values(design.base))
@@ -80,7 +80,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
         if lasting:
             raise NotPossibleError(f"the motion violates a limit: {lasting[0]}")
         if slowdown >= _MAX_SLOWDOWN:
-            raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}")
+            raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}",
+                                   code="limits-exceeded")
         slowdown = min(_MAX_SLOWDOWN, slowdown * max(_needed_factor(usage, tried) for usage in wrong))
         tried.append((slowdown, check_limits(Slowed(trajectory, slowdown), limits, torque)))
     return trajectory if slowdown == 1.0 else Slowed(trajectory, slowdown)

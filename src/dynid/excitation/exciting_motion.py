@@ -32,11 +32,16 @@ def nominal_base_values(base: BaseParameters) -> Array:
 class ExcitingMotion:
     """An exciting motion.
 
-    trajectory: with the path from and to home, if requested; core: the exciting part. value: of the criterion, and
-    condition: of the unscaled base regressor, both over the core at `rate` (Hz). deviations (base,): expected
-    standard errors under torque noise `noise` (dof,), N m, independent between samples, together with earlier logs if
-    given; by default a share of each joint's typical torque. history: (seconds, best value). report: use of every
-    limit. torque: the nominal model with the torque limits, if known. interrupted: by the user.
+    Attributes:
+        trajectory: with the path from and to home, if requested.
+        core: the exciting part.
+        value, condition: criterion, and condition number of the unscaled base regressor, over the core at `rate` (Hz).
+        deviations: (base,), expected standard errors under torque noise `noise`, together with earlier logs if given.
+        noise: (dof,), N m, independent between samples; default: a share of each joint's typical torque.
+        history: (seconds, best value).
+        report: use of every limit.
+        torque: the nominal model with the torque limits, if known.
+        interrupted: by the user.
     """
 
     trajectory: Trajectory

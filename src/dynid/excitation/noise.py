@@ -11,7 +11,7 @@ from dynid.model import LinearModel, complete
 NOISE_SHARE = 0.02  # of a joint's typical torque
 _SHARE_OF_LIMIT = 0.3  # typical torque, as a share of its limit, where inertias are not known
 _DRAWN_STATES = 256
-_REACHED = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
+_TOP_SPEED_RATE = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
 
 
 def assumed_noise(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
@@ -31,7 +31,7 @@ def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> 
         turn = np.isfinite(limits.upper - limits.lower)
         low, high = np.where(turn, limits.lower, -np.pi), np.where(turn, limits.upper, np.pi)
         speed = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0)
-        hard = np.where(np.isfinite(limits.acceleration), limits.acceleration, _REACHED * speed)
+        hard = np.where(np.isfinite(limits.acceleration), limits.acceleration, _TOP_SPEED_RATE * speed)
         q = rng.uniform(low, high, (_DRAWN_STATES, dof))
         dq, ddq = (top * rng.uniform(-1.0, 1.0, (_DRAWN_STATES, dof)) for top in (speed, hard))
         tau = complete(model).inverse_dynamics(theta, q, dq, ddq)

@@ -21,7 +21,7 @@ MAX_PATH_ANGLE = 4.0 * np.pi  # rad, where a way that goes round ends
 _SINGULAR_JACOBIAN = 0.03  # of the largest singular value of the Jacobian, below which a posture is not passed
 _NEWTON_STEPS = 8  # of Newton's method
 _POSE_TOLERANCE = 1e-10  # m and rad
-_KNOT = 0.01  # s between the knots of the motion in time
+_KNOT_SECONDS = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, a way that is worth going
 LONG_PATH_ANGLE = 1.0  # rad, of a way from a posture that nobody gave: joints turn far enough to be distinguished
 POSTURE_DRAWS = 16  # postures that are tried where the middle of the ranges is singular
@@ -100,7 +100,7 @@ def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0
     from scipy.interpolate import make_interp_spline
 
     rng = np.random.default_rng(seed)
-    t = np.linspace(0.0, duration, max(int(np.ceil(duration / _KNOT)), 50) + 1)
+    t = np.linspace(0.0, duration, max(int(np.ceil(duration / _KNOT_SECONDS)), 50) + 1)
     amplitude = rng.normal(size=harmonics)
     wave = np.cos(2.0 * np.pi * np.arange(1, harmonics + 1) * t[:, None] / duration) @ amplitude
     wave = (wave - wave.min()) / max(np.ptp(wave), 1e-9)

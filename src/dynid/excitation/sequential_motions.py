@@ -46,7 +46,8 @@ def coupling_sweep(limits: Limits, *, home: ArrayLike | None = None, joints: Seq
     pairs = list(combinations(range(limits.dof), 2)) if joints is None else [tuple(pair) for pair in joints]
     for pair in pairs:
         if len(pair) != 2 or not all(0 <= j < limits.dof for j in pair) or pair[0] == pair[1]:
-            raise DynidError(f"a pair of joints is two different numbers from 0 to {limits.dof - 1}, got {pair}")
+            raise DynidError(f"a pair of joints is two different numbers from 0 to {limits.dof - 1}, got {pair}",
+                             code="bad-pair-of-joints")
     rows: list[Array] = []
     for i, j in pairs:
         (a, b), (c, d) = (_triangle(limits, k, float(at[k]), reach) for k in (i, j))

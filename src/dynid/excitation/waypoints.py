@@ -25,7 +25,7 @@ def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
         if outside.any():
             row, j = np.argwhere(outside)[0]
             raise DynidError(f"point {row + 1} puts joint '{limits.names[j]}' at {array[row, j]:g}, outside its limits "
-                             f"{limits.lower[j]:g} to {limits.upper[j]:g}")
+                             f"{limits.lower[j]:g} to {limits.upper[j]:g}", code="point-beyond-limits")
     return array
 
 

@@ -50,10 +50,10 @@ def anneal(start: Any, low: Any, high: Any, weight: float, steps: int, rng: Any,
 @njit(cache=True)
 def nelder_mead(start: Any, low: Any, high: Any, weight: float, evaluations: int, space: Any, base: Any,
                 conditions: Any) -> Any:
-    """The best point (variables,) of a simplex that goes downhill inside the box, its loss, and how many were tried.
+    """Return the best point (variables,) of a simplex search inside the box, its loss, and the number of evaluations.
 
-    Coefficients grow tamer with the number of variables (Gao and Han 2012), without which a simplex of thirty
-    variables stands still.
+    Coefficients are adapted to the number of variables (Gao and Han 2012), without which a simplex of thirty variables
+    stagnates.
     """
     n = len(start)
     expand, contract, shrink = 1.0 + 2.0 / n, 0.75 - 0.5 / n, 1.0 - 1.0 / n

@@ -1,6 +1,6 @@
 """A bounds file: intervals of masses, centres of mass and inertias in TOML, over those of the robot's own file.
 
-    width = "normal"               # where nothing is said: loose, normal (default) or tight
+    width = "normal"               # default bounds: loose, normal (default) or tight
     mass = [4.5, 6.5]              # the whole robot, kg
     [links.link1]
     mass = [0, 5]                  # kg

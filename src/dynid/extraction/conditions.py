@@ -20,7 +20,7 @@ from dynid.robot import inertia as ten
 
 INSIDE = 1e-7  # share of an interval by which the search stays inside it, so that rounding does not lead out
 _MIN_MASS_SHARE = 1e-3  # share of the upper mass below which a centre of mass is measured as if the body had that mass
-_SMALLEST = 1e-9  # SI units: width of an interval that is a single value
+_MIN_INTERVAL_WIDTH = 1e-9  # SI units: width of an interval that is a single value
 _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
 
@@ -62,7 +62,7 @@ class Conditions:
     @cached_property
     def scale(self) -> Array:
         """Width of each bound (bodies, 10)."""
-        return np.maximum(self.bounds.high - self.bounds.low, _SMALLEST)
+        return np.maximum(self.bounds.high - self.bounds.low, _MIN_INTERVAL_WIDTH)
 
     @cached_property
     def box(self) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ class Conditions:
         """Lower and upper bounds of the other parameters and their widths, one where a bound is infinite."""
         low, high = self.bounds.of_others(self.consistency.parameters, self.rest)
         finite = np.isfinite(low) & np.isfinite(high)
-        return low, high, np.where(finite, np.maximum(high - low, _SMALLEST), 1.0)
+        return low, high, np.where(finite, np.maximum(high - low, _MIN_INTERVAL_WIDTH), 1.0)
 
     @cached_property
     def lightest(self) -> Array:
@@ -119,7 +119,7 @@ class Conditions:
             return np.array([-np.inf, np.inf, 1.0])
         low, high = self.bounds.mass
         room = self.inside * (high - low)
-        return np.array([low + room, high - room, max(high - low, 0.01 * abs(high), _SMALLEST)])
+        return np.array([low + room, high - room, max(high - low, 0.01 * abs(high), _MIN_INTERVAL_WIDTH)])
 
     # -- by how much they are broken, and slopes -------------------------------------------------
     def central(self, theta: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from dynid.extraction.conditions import Conditions
 
 MAX_DESCENT_STEPS = 100  # of one descent
 _CONVERGED_GAIN = 1e-6  # relative gain of a step below which the descent has arrived
-_DAMPING = (1e-12, 1e12)
+_DAMPING_RANGE = (1e-12, 1e12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
             break
         normal, gradient = jacobian.T @ jacobian, jacobian.T @ residual
         before = now
-        while damping < _DAMPING[1]:
+        while damping < _DAMPING_RANGE[1]:
             # The unit matrix holds still what the broken conditions do not see.
             held = np.diag(np.diag(normal) + 1e-9)
             step = np.linalg.solve(normal + damping * held, -gradient)
@@ -58,10 +58,10 @@ def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights
             value = float(new @ new)
             if value < now:
                 theta, residual, jacobian, now = trial, new, slopes, value
-                damping = max(0.2 * damping, _DAMPING[0])
+                damping = max(0.2 * damping, _DAMPING_RANGE[0])
                 break
             damping *= 5.0
-        if damping >= _DAMPING[1] or before - now <= _CONVERGED_GAIN * before:
+        if damping >= _DAMPING_RANGE[1] or before - now <= _CONVERGED_GAIN * before:
             break
     return theta, now
 

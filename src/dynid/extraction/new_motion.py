@@ -10,7 +10,8 @@ from dynid.robot import Robot
 SECONDS, RATE = 10.0, 50.0  # s, Hz
 _PERIOD_RANGE = (3.0, 10.0)  # s, between which each joint's period is drawn
 USED_SHARE_OF_LIMITS = 0.8  # of the limits that is used
-_FASTEST, _HARDEST = 2.0, 8.0  # rad/s and rad/s^2, or m: where a robot's file gives no limits
+# rad/s and rad/s^2, or m: where a robot's file gives no limits
+_DEFAULT_TOP_SPEED, _DEFAULT_TOP_ACCELERATION = 2.0, 8.0
 
 
 def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
@@ -25,8 +26,8 @@ def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
     low, high = robot.limit("lower"), robot.limit("upper")
     low, high = np.where(np.isfinite(low), low, -wide), np.where(np.isfinite(high), high, wide)
     speed, hard = robot.limit("velocity"), robot.limit("acceleration")
-    speed = np.where(np.isfinite(speed), speed, _FASTEST * wide / (np.pi / 2))
-    hard = np.where(np.isfinite(hard), hard, _HARDEST * wide / (np.pi / 2))
+    speed = np.where(np.isfinite(speed), speed, _DEFAULT_TOP_SPEED * wide / (np.pi / 2))
+    hard = np.where(np.isfinite(hard), hard, _DEFAULT_TOP_ACCELERATION * wide / (np.pi / 2))
     pulsation = 2.0 * np.pi / period
     size = USED_SHARE_OF_LIMITS * np.minimum(np.minimum(speed, hard / pulsation), 0.5 * (high - low) * pulsation)
     t = np.arange(0.0, SECONDS, 1.0 / rate)[:, None]

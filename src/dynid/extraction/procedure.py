@@ -29,12 +29,12 @@ LOSSES: dict[Loss, str] = {
     "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
 _FIRST_WEIGHT, _GROWTH = 10.0, 10.0  # of physics beside the rest of the loss, and how it grows (algorithm 1)
-_FIRM = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
+_FINAL_CONSTRAINT_WEIGHT = 1e8  # weight of bounds and physics beside base values at the end of the penalty form
 # Shares of intervals by which a descent aims inside them.
 _INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
 _INTERVAL_MARGIN = 1e-3  # share of intervals that the penalty form keeps inside them, where base values pull outward
 _MAX_INFEASIBLE_RUNS = 3  # runs where the cone programme has shown that none can break nothing
-_PREFERRED = 1e2  # weight of physics beside bounds where both cannot be had
+_PHYSICS_WEIGHT = 1e2  # weight of physics beside bounds where both cannot be had
 
 
 @dataclass(frozen=True)
@@ -224,13 +224,13 @@ def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -
     if exact:
         # A border is reached only in the limit; what aims at a point behind it crosses it in a few steps.
         for share in _INTERVAL_MARGINS:
-            theta, left = descend(replace(conditions, inside=share), theta, slope, Weights(0.0, 1.0, _PREFERRED),
-                                  conditions)
+            theta, left = descend(replace(conditions, inside=share), theta, slope,
+                                  Weights(0.0, 1.0, _PHYSICS_WEIGHT), conditions)
             if left == 0.0:
                 return theta
-        return descend(conditions, theta, slope, Weights(0.0, 1.0, _PREFERRED))[0]
+        return descend(conditions, theta, slope, Weights(0.0, 1.0, _PHYSICS_WEIGHT))[0]
     weight, stricter = 1.0, replace(conditions, inside=_INTERVAL_MARGIN)
-    while weight <= _FIRM:
+    while weight <= _FINAL_CONSTRAINT_WEIGHT:
         theta, _ = descend(stricter, theta, slope, Weights(1.0, weight, weight))
         weight *= 100.0
     return theta
@@ -240,5 +240,5 @@ def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -
     """What is left to wish for: distance from base values, broken bounds, broken physics."""
     broken, _, count = conditions.residuals(theta)
     away = float(np.sum((matrix @ theta - values) ** 2))
-    firm = _FIRM if len(values) else 1.0
-    return away + firm * (float(np.sum(broken[:count] ** 2)) + _PREFERRED * float(np.sum(broken[count:] ** 2)))
+    firm = _FINAL_CONSTRAINT_WEIGHT if len(values) else 1.0
+    return away + firm * (float(np.sum(broken[:count] ** 2)) + _PHYSICS_WEIGHT * float(np.sum(broken[count:] ** 2)))

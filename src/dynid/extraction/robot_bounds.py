@@ -20,14 +20,15 @@ WIDTHS: tuple[Width, ...] = get_args(Width)
 
 # As in Simionato's tables A.5 and A.6, where loose masses go to 9 to 14 times the true ones, normal ones to 1.4 to 2.5.
 _MASS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}  # times the nominal
-_GROWN = 3.0  # loose boxes, times the link's own
+_LOOSE_BOX_SCALE = 3.0  # loose boxes, times the link's own
 TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
 _TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
 # Friction and the like, times their size.
 _OTHER_WIDTH: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}
 # Where a link has no nominal mass, kg/m^3: a block of steel, of aluminium.
 _MAX_DENSITY: dict[Width, float] = {"loose": 8000.0, "normal": 2700.0, "tight": 2700.0}
-_THIN, _SLENDER = 0.02, 0.15  # half thickness of a link whose shape nobody tells: m, and share of its length
+# half thickness of a link whose shape nobody tells: m, and share of its length
+_MIN_HALF_THICKNESS, _HALF_THICKNESS_OF_LENGTH = 0.02, 0.15
 _BOX_STD = 2.0  # deviations of the mass about its centre that a link's box reaches
 _DIAGONAL = np.array([True, False, False, True, False, True])  # of XX XY XZ YY YZ ZZ
 _NOMINAL_MARGIN = 1.5  # times the nominal inertia, which bounds never cut off
@@ -67,7 +68,8 @@ def contour_boxes(model: Model) -> dict[str, Box]:
         hull = hulls.get(name)
         points = hull.points if isinstance(hull, Hull) else _skeleton(model.robot, name, nominal.get(name))
         low, high = points.min(axis=0), points.max(axis=0)
-        thin = np.full(3, 0.0 if name in hulls else max(_THIN, _SLENDER * float((high - low).max())))
+        thickness = max(_MIN_HALF_THICKNESS, _HALF_THICKNESS_OF_LENGTH * float((high - low).max()))
+        thin = np.full(3, 0.0 if name in hulls else thickness)
         middle, half = 0.5 * (low + high), np.maximum(0.5 * (high - low), thin)
         found[name] = Box(middle - half, middle + half)
     return found
@@ -107,7 +109,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
     else:
         masses = (0.0, _MAX_DENSITY[width] * float(np.prod(2.0 * half)))
     if width == "loose":
-        low, high = middle - _GROWN * half, middle + _GROWN * half
+        low, high = middle - _LOOSE_BOX_SCALE * half, middle + _LOOSE_BOX_SCALE * half
     elif width == "tight" and numbers is not None:
         low, high = com - 2.0 * TIGHT_BOX_SHARE * half, com + 2.0 * TIGHT_BOX_SHARE * half
     else:

@@ -14,7 +14,7 @@ from dynid.extraction.conditions import Conditions
 from dynid.extraction.kernels import full_vector
 
 Form = Literal["exact", "penalty"]
-_ENDLESS = 1e3  # what stands for an infinite bound where a search needs a box
+_LARGEST_BOUND = 1e3  # replaces an infinite bound where a search needs a box
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchS
     low, high = _standard_intervals(conditions)
     least, most, _ = conditions.rest_box
     inside = conditions.box
-    corners = (np.concatenate([inside[0].ravel(), np.clip(least, -_ENDLESS, _ENDLESS)]),
-               np.concatenate([inside[1].ravel(), np.clip(most, -_ENDLESS, _ENDLESS)]))
+    corners = (np.concatenate([inside[0].ravel(), np.clip(least, -_LARGEST_BOUND, _LARGEST_BOUND)]),
+               np.concatenate([inside[1].ravel(), np.clip(most, -_LARGEST_BOUND, _LARGEST_BOUND)]))
     if form == "exact":
         offset, spread, free = eliminated(given)
         width = np.maximum(high - low, 1e-9)[:, None]
@@ -105,8 +105,8 @@ def _standard_intervals(conditions: Conditions) -> tuple[Array, Array]:
     """Between what standard parameters (parameters,) lie when masses, centres and inertias keep their bounds."""
     low, high = np.empty(len(conditions.consistency.parameters)), np.empty(len(conditions.consistency.parameters))
     least, most, _ = conditions.rest_box
-    low[conditions.rest] = np.clip(least, -_ENDLESS, _ENDLESS)
-    high[conditions.rest] = np.clip(most, -_ENDLESS, _ENDLESS)
+    low[conditions.rest] = np.clip(least, -_LARGEST_BOUND, _LARGEST_BOUND)
+    high[conditions.rest] = np.clip(most, -_LARGEST_BOUND, _LARGEST_BOUND)
     for place, under, over in zip(conditions.places, conditions.bounds.low, conditions.bounds.high, strict=True):
         corners = np.array([m * c for m in (under[0], over[0]) for c in (under[1:4], over[1:4])])
         far = np.maximum(np.abs(under[1:4]), np.abs(over[1:4]))

@@ -25,7 +25,7 @@ from dynid.fleet.pooling import RobotInformation
 RATE = 0.01  # probability by chance below which a robot is said to have changed
 MIN_LOGS_PER_SIDE = 2  # logs on either side of a step
 _RANK_TOLERANCE = 1e-10
-_DAY = 86400.0
+_SECONDS_PER_DAY = 86400.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def days(dates: Sequence[str]) -> Array:
         stamps = np.array([datetime.fromisoformat(date).timestamp() for date in dates])
     except ValueError:
         return np.arange(len(dates), dtype=float)
-    return (stamps - stamps[0]) / _DAY
+    return (stamps - stamps[0]) / _SECONDS_PER_DAY
 
 
 def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] | None:

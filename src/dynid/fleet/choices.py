@@ -30,7 +30,7 @@ from dynid.runs.choices import choose
 from dynid.runs.models import make_model, make_robot
 from dynid.runs.settings import ModelSettings, RunSettings
 
-_FORM = 1  # of the file of choices; one of another form is made again
+_FILE_FORMAT = 1  # of the file of choices; one of another form is made again
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float
 
 def _key(settings: FleetSettings, robot: Robot) -> str:
     table = settings.model_dump(mode="json", include={"model", "log", "prepare", "gravity", "only", "lock"})
-    return signature(_FORM, table, robot.name, robot.joint_names, settings.robot)
+    return signature(_FILE_FORMAT, table, robot.name, robot.joint_names, settings.robot)
 
 
 def _kept(path: Path) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from dynid.recording.mapping import Mapping as LogMapping
 from dynid.robot import Robot
 from dynid.signals import at_times
 
-_ROBOTS, _POINTS = 4, 400  # robots side by side, and points of a line
+_MAX_ROBOTS, _POINTS_PER_LINE = 4, 400  # robots side by side, and points of a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def commanded(entries: Sequence[ManifestEntry], mapping: LogMapping, robot: Robo
         if len(logs) < 2:
             continue
         found = [(name, one) for name, one in ((name, _read(entry, mapping, robot))
-                                               for name, entry in list(logs.items())[:_ROBOTS]) if one is not None]
+                                               for name, entry in list(logs.items())[:_MAX_ROBOTS]) if one is not None]
         if len(found) >= 2:
             return _side_by_side(motion, found)
     return None
@@ -71,7 +71,7 @@ def _read(entry: ManifestEntry, mapping: LogMapping, robot: Robot) -> Recording 
 
 
 def _side_by_side(motion: str, logs: Sequence[tuple[str, Recording]]) -> Commanded:
-    t = np.linspace(0.0, min(log.duration for _, log in logs), _POINTS)
+    t = np.linspace(0.0, min(log.duration for _, log in logs), _POINTS_PER_LINE)
     position = np.array([at_times(t, log.t - log.t[0], log.reference) for _, log in logs if log.reference is not None])
     torque = np.array([at_times(t, log.t - log.t[0], log.tau) for _, log in logs])
     return Commanded(motion, tuple(name for name, _ in logs), t, position, torque, _difference(position),

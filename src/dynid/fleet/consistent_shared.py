@@ -71,7 +71,7 @@ def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[st
 
 def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: list[set[int]], shared_values: Array,
              positive: Sequence[int], shared: Bools) -> bool:
-    """Hold what went below zero, let go what would come back; whether anything was."""
+    """Fix negative parameters at zero and release those that would become positive. Return whether anything changed."""
     changed = False
     for robot, part, zero in zip(robots, parts, held, strict=True):
         values = dict(zip(part.columns.tolist(), part.values(shared_values).tolist(), strict=True))

@@ -26,7 +26,7 @@ class LogEstimates:
 
     @staticmethod
     def of(robot: RobotFold, folds: Sequence[LogFold]) -> LogEstimates:
-        """From the folds of the robot's logs, each with the robot's own weights and noise per row."""
+        """Estimate from the compressed logs of the robot, each with the robot's own weights and noise per row."""
         values, std, errors = [], [], []
         level = _level(robot, folds)
         for fold in folds:

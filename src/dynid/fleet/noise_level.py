@@ -2,8 +2,8 @@
 
 Parameters fitted to a short log absorb much of its noise, so its size and autocorrelation are poorly determined;
 robots of one type with the same preparation have similar noise. With n independent residual rows (rows over the
-correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet _FLEET. The
-autocorrelation needs more rows: its matrix has weight n, and _SHAPE for white noise of the same level.
+correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet _FLEET_LEVEL_ROWS.
+The autocorrelation needs more rows: its matrix has weight n, and _FLAT_SPECTRUM_ROWS for white noise of the same level.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.fleet.robot_fold import RobotFold
 
-_FLEET = 30.0  # independent rows that the fleet's level counts for
-_SHAPE = 300.0  # those that a flat spectrum counts for
+_FLEET_LEVEL_ROWS = 30.0  # independent rows that the fleet's level counts for
+_FLAT_SPECTRUM_ROWS = 300.0  # those that a flat spectrum counts for
 MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value below which a joint's data do not show a direction
 
 
@@ -29,7 +29,8 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
     # With the fleet's own time of correlation, since that of a short log is cut off.
     time = common[1] / np.where(common[0] > 0, common[0], 1.0)
     spare = np.maximum(rows / np.maximum(time, 1.0) - width, 0.0)
-    own = [(spare * x + _FLEET * mean) / (spare + _FLEET) for x, mean in zip((variance, level), common, strict=True)]
+    own = [(spare * x + _FLEET_LEVEL_ROWS * mean) / (spare + _FLEET_LEVEL_ROWS)
+           for x, mean in zip((variance, level), common, strict=True)]
     return tuple(_with_noise(robot, *found) for robot, *found in zip(robots, *own, level, spare, strict=True))
 
 
@@ -61,7 +62,7 @@ def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
 
 
 def _median(values: Array, weights: Array) -> float:
-    """Weighted median; of all alike where no weight is above zero."""
+    """Return the weighted median, or the plain median if all weights are zero."""
     if not np.any(weights > 0):
         return float(np.median(values))
     order = np.argsort(values)
@@ -77,7 +78,7 @@ def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array
     noise = []
     for j, factor in enumerate(robot.regression.factors):
         flat = level[j] * factor.r[:, :-1].T @ factor.r[:, :-1]
-        share = spare[j] / (spare[j] + _SHAPE) if robot.noise is not None and measured[j] > 0 else 0.0
+        share = spare[j] / (spare[j] + _FLAT_SPECTRUM_ROWS) if robot.noise is not None and measured[j] > 0 else 0.0
         own = flat if robot.noise is None else robot.noise[j] * (level[j] / measured[j] if measured[j] > 0 else 1.0)
         noise.append(share * own + (1.0 - share) * flat)
     return replace(robot, weights=weights, noise=tuple(noise))

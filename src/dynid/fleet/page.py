@@ -11,9 +11,9 @@ from dynid.fleet.result import FleetResult
 from dynid.report.pages.fleet import FleetData, ParameterRow, RobotRow, Signals
 from dynid.report.pages.fleet_robot import FleetRobotData
 
-_BOXES = 24  # parameters drawn as boxes: those that differ most certainly
+_MAX_BOX_PLOTS = 24  # parameters drawn as boxes: those that differ most certainly
 SIGNIFICANT_STEP = 4.0  # deviations of a step from which it is drawn
-_BOXED = 40  # robots of a picture
+_MAX_ROBOTS_PER_BOX_PLOT = 40  # robots of a picture
 
 
 def page_names(result: FleetResult) -> dict[str, str]:
@@ -29,7 +29,7 @@ def page_names(result: FleetResult) -> dict[str, str]:
 
 
 def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
-    """What is to be said of one robot."""
+    """Return the findings on one robot in words."""
     odd = [one.sentence for one in result.odd_logs if one.robot == robot]
     differing = [one.sentence for one in result.out.differences if one.robot == robot]
     changed = [one.sentence for one in result.changes if one.robot == robot]
@@ -70,9 +70,9 @@ def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[
     base = result.out.pooling.base
     chance = np.where(np.isfinite(result.scatter.p_robots), result.scatter.p_robots, 2.0)
     names = [*result.out.robots, *(robot.name for robot in result.robots if robot.name not in result.out.robots)]
-    shown = set(names[:_BOXED])
+    shown = set(names[:_MAX_ROBOTS_PER_BOX_PLOT])
     found = []
-    for k in np.sort(np.argsort(chance)[:_BOXES]):
+    for k in np.sort(np.argsort(chance)[:_MAX_BOX_PLOTS]):
         values = tuple((logs.robot, tuple(float(x) for x in logs.values[:, k] if np.isfinite(x)))
                        for logs in result.logs if logs.robot in shown)
         found.append((base.names[k], base.units[k], values))

@@ -24,10 +24,11 @@ from dynid.regression import BaseParameters
 
 # Robots from which every parameter has a spread of its own; below, parameters of one kind share theirs.
 _MIN_ROBOTS_OWN_SPREAD = 8
-_FIXED, _STEPS = 25, 60  # steps of the fixed point, and of the search from there
+_FIXED_POINT_STEPS, _SEARCH_STEPS = 25, 60  # steps of the fixed point, and of the search from there
 _START_LOG_SPREAD = -2.0  # logarithm of the spread at which the search begins, where its slope is steep
 MIN_LOG_SPREAD = -6.0  # the same for a spread of zero of a fleet not far from this one
-_LEAST, _MOST = -14.0, 6.0  # logarithms of the spread, in units of a parameter's size, that are tried
+# logarithms of the spread, in units of a parameter's size, that are tried
+_MIN_LOG_SPREAD, _MAX_LOG_SPREAD = -14.0, 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +143,12 @@ def pool_known(
     else:
         of_group = [int(np.argmax(groups == g)) for g in range(count)]
         start = np.log(np.maximum(near.spread / size, np.exp(MIN_LOG_SPREAD))[of_group])
-    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_LEAST, _MOST)] * count,
-                     options={"maxiter": _STEPS})
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_MIN_LOG_SPREAD, _MAX_LOG_SPREAD)] * count,
+                     options={"maxiter": _SEARCH_STEPS})
     logs = found.x
     spread = np.exp(logs)[groups] * size
     # At the lower end nothing is left of a spread: robots are equal there.
-    spread = np.where(logs[groups] < _LEAST + 4.0, 0.0, spread)
+    spread = np.where(logs[groups] < _MIN_LOG_SPREAD + 4.0, 0.0, spread)
     evidence, _, mean, covariance = _evidence(data, spread ** 2)
     return Pooling(base, mean, covariance, spread, size, evidence)
 
@@ -156,10 +157,10 @@ def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, s
     """Logarithms of the spreads nearer to the greatest evidence: where its slope is zero, the squares that robots
     differ by are those that are expected, so each variance is multiplied by the root of their ratio (which never lowers
     the likelihood; Zhou, Hu, Zhou and Lange 2019)."""
-    for _ in range(_FIXED):
+    for _ in range(_FIXED_POINT_STEPS):
         _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
-        logs = np.clip(logs + 0.25 * np.log(np.maximum(ratio, 1e-12)), _LEAST, _MOST)
+        logs = np.clip(logs + 0.25 * np.log(np.maximum(ratio, 1e-12)), _MIN_LOG_SPREAD, _MAX_LOG_SPREAD)
     return logs
 
 

@@ -91,7 +91,7 @@ class FleetResult:
 
     @property
     def apart(self) -> tuple[ApartRobot, ...]:
-        """The robots that stand out by their prediction errors."""
+        """The robots with significantly larger prediction errors."""
         return robots_apart(self.cross)
 
     @property

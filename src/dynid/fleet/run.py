@@ -39,7 +39,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Robot
 from dynid.workers import Workers
 
-_TABLE = 12  # robots of the cross-prediction table: those that stand out, then the first
+_MAX_TABLE_ROBOTS = 12  # robots of the cross-prediction table: those that differ, then the first
 _ODD_LOG_RATIO = 2.0  # times its own residual that a log's is with the model of the robot's others
 MIN_LOGS_FOR_ODD = 3  # logs of a robot from which one of them can be odd
 DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of freedom or more
@@ -47,8 +47,13 @@ DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """store: folder of folds to go on from. workers: where logs are folded. keep_gone: count logs that were folded
-    before and whose files are gone since."""
+    """Options of a fleet comparison.
+
+    Attributes:
+        store: folder with compressed logs of an earlier comparison.
+        workers: where logs are compressed.
+        keep_gone: whether logs that were compressed before and whose files were deleted still count.
+    """
 
     store: Path | None = None
     workers: Workers = field(default_factory=lambda: Workers(1))
@@ -101,8 +106,8 @@ def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) 
 
 def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Mapping[str, Sequence[LogFold]],
             folded: FoldedLogs, tell: Tell = lambda sentence: None) -> FleetResult:
-    """Compare robots, from the folds of their logs by the robots' names, in the order of time. The folds are asked for
-    robot by robot, a few times; what stays is the sum of each robot and an estimate a log."""
+    """Compare robots by their compressed logs, by name and in chronological order. Compressed logs are requested
+    robot by robot, several times; only the sum of each robot and an estimate per log are kept."""
     notes = list[str]()
     tell("comparing robots")
     alike, odd = _alike(folds)
@@ -197,7 +202,7 @@ def _ratios(name: str, own: Sequence[LogFold]) -> Array:
 def _pooled(
     robots: Sequence[RobotFold], known: Sequence[RobotInformation], out: StandingOut
 ) -> tuple[PooledRobot, ...]:
-    """Every robot with the fleet as its prior, but for the parts in which it stands out."""
+    """Return every robot with the fleet as its prior, except for the parts in which it differs."""
     return tuple(out.pooling.member(robot.name, one, changes_prior(free, out.pooling.size) if free.shape[1] else None)
                  for robot, one, free in zip(robots, known, out.free, strict=True))
 
@@ -238,6 +243,6 @@ def _log_levels(robot: RobotFold, own: Sequence[LogFold]) -> list[float]:
 
 def _cross(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut) -> CrossPrediction:
     first = [k for name in out.robots for k, robot in enumerate(robots) if robot.name == name]
-    places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_TABLE])
+    places = sorted([*first, *(k for k in range(len(robots)) if k not in first)][:_MAX_TABLE_ROBOTS])
     shown = [robots[k] for k in places]
     return cross_prediction(shown, [folds[robot.name] for robot in shown])

@@ -1,12 +1,12 @@
 """The folder of a fleet's result: pages, numbers, and the fleet as the prior of a new robot.
 
     fleet.html, robot-NAME.html     the pages
-    fleet.json                      everything as `dynid fleet --json` says it
+    fleet.json                      everything that `dynid fleet --json` prints
     logs.json                       the manifest: every log with file, hash, rows, span, robot, date
     history.json                    each robot's parameters from log to log, with their standard deviations
     fleet.toml                      the settings, to repeat or update it
     parameters.toml, estimate.npz, run.toml     the fleet as a result of its own: `dynid watch --prior FOLDER`
-    folds/                          the folds of all logs, from which an update goes on
+    folds/                          the compressed logs, which an update continues from
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Scatter:
 
     @property
     def p_robots(self) -> Array:
-        """Probability (base,) by which a parameter is said to differ between robots."""
+        """P-values (base,) of differences of a parameter between robots."""
         return self.p_between if self.crossed is None else self.crossed.p_robots
 
     @property
@@ -105,7 +105,7 @@ def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
 
 
 def _between(values: Array, variances: Array) -> tuple[float, int, float]:
-    """The same about the mean of all robots, from one value a robot."""
+    """Return the same about the mean of all robots, from one value per robot."""
     known = np.isfinite(values) & (variances > 0)
     if known.sum() < 2:
         return 0.0, 0, float("nan")

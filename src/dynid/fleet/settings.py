@@ -25,13 +25,17 @@ class RobotLogs(BaseModel):
 
 
 class FleetSettings(SettingsFile):
-    """A fleet. Paths are relative to the file that names them.
+    """Settings of a fleet. Paths are relative to the file that contains them.
 
-    robot, model, log, prepare, gravity, only, lock: of the type, as in a run file. robots: the [[robots]] tables. logs:
-    instead of or beside them, sources with folders named robot=NAME. own: groups of parameters, or their names, that
-    each robot has for itself; all others are the type's in the shared estimate. gains: relative deviation of drive
-    gains between robots, where these are to be found. consistent: the shared estimate among parameters that a robot can
-    have. rate: share of false ones among the robots that are called different.
+    Attributes:
+        robot, model, log, prepare, gravity, only, lock: of the type, as in a run file.
+        robots: the [[robots]] tables.
+        logs: instead of or in addition to them, sources with folders named robot=NAME.
+        own: groups of parameters, or their names, that differ between robots; all others are common in the shared
+            estimate.
+        gains: relative standard deviation of drive gains between robots, if these are to be estimated.
+        consistent: whether the shared estimate is physically consistent.
+        rate: false discovery rate of robots that are reported as different.
     """
 
     file_kind: ClassVar[str] = "fleet file"

@@ -1,12 +1,12 @@
-"""Parameters that all robots of a type share, and those of each robot's own, in one estimate.
+"""Joint estimation of parameters that are common to all robots of a type and those that differ between robots.
 
 With a robot's own columns first, the triangular factor of its weighted equations is
 
     [R_oo R_os | rho_o]
     [  0  R_ss | rho_s]
 
-whatever the shared values s are, its own o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. What is left of the
-robot is [R_ss rho_s], as small as the shared columns, and what is left of all robots adds up.
+For any common values s, its own o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining rows [R_ss
+rho_s] have the size of the common columns, and those of all robots are summed.
 """
 
 from __future__ import annotations
@@ -59,8 +59,13 @@ class Eliminated:
 
     @staticmethod
     def of(robot: RobotFold, shared: Bools, gains: float | None = None, zero: Sequence[int] = ()) -> Eliminated:
-        """shared (base,): columns that stay. gains: deviation of the robot's drive gains from those of the type,
-        relative; None takes them as equal. zero: own columns held at zero."""
+        """Return the common part of a robot's equations.
+
+        Args:
+            shared: (base,), common columns.
+            gains: relative standard deviation of the robot's drive gains from those of the type; None for equal gains.
+            zero: own columns that are fixed at zero.
+        """
         tall = _with_gains(robot, gains)
         mine = [c for c in (*np.flatnonzero(~shared), *range(len(shared), tall.shape[1] - 1)) if c not in zero]
         size = np.linalg.norm(tall[:, mine], axis=0)

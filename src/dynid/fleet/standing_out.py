@@ -1,6 +1,6 @@
-"""Robots that stand out: which links or drives of which robot are not those of its fleet.
+"""Outliers of a fleet: which links or drives of which robot differ from those of the others.
 
-Before its data a robot of the fleet has base parameters ~ N(mu, P), so what its data say, y = L' theta_hat of
+Before its data a robot of the fleet has base parameters ~ N(mu, P), so the estimate of its data, y = L' theta_hat of
 covariance one, is N(L' mu, W), W = I + L' P L. If the standard parameters of one part differed by delta, base
 parameters would by K delta, K the part's columns of the base matrix, and y by X delta, X = L' K: with A = X' W^-1 X and
 b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b has as many degrees as the data show of the part, chi-squared but
@@ -28,7 +28,7 @@ _MAX_ROUNDS = 5
 _MIN_ROBOTS_FOR_SPREAD = 3  # robots that it takes to say what a fleet's spread is
 _STUDENT_DEGREES = 20.0  # degrees of Student's t that natural differences between robots are taken to have
 _NOISE_FREEDOM = 300.0  # those of the level of noise
-_OUTER = 0.2  # share of the robots that may differ in one part
+_MAX_OUTLIER_SHARE = 0.2  # share of the robots that may differ in one part
 _FREE_WIDTH = 1e3  # sizes by which a parameter may differ in a part that is called different
 _RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue below which the data do not show a direction of a part
 
@@ -67,7 +67,7 @@ class StandingOut:
 
     @property
     def robots(self) -> tuple[str, ...]:
-        """Names of the robots that stand out, the most certain first."""
+        """Names of the robots that differ significantly, the most certain first."""
         return tuple(dict.fromkeys(one.robot for one in self.differences))
 
 
@@ -117,13 +117,14 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation],
 
 
 def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequence[Array], groups: Ints) -> Pooling:
-    """Mean and spread of a fleet from the inner robots of each part, so that a few that differ in one part do not widen
-    its spread until none of them stands out. The spread of the inner ones is scaled to that of all of a normal fleet,
-    as for the minimum covariance determinant (Croux and Haesbroeck 1999)."""
+    """Return mean and covariance of a fleet from the inner robots of each part, so that a few robots that differ in
+    one part do not inflate its covariance. The covariance of the inner ones is scaled to that of a normal fleet, as
+    for the minimum covariance determinant (Croux and Haesbroeck 1999).
+    """
     from scipy.stats import chi2
 
     out: list[list[int]] = [[] for _ in known]
-    most = int(_OUTER * len(known))
+    most = int(_MAX_OUTLIER_SHARE * len(known))
     scores = [_Score.of(one, pooling) for one in known]
     for g, own in enumerate(places):
         chance = np.array([score.test(own, pooling, len(known))[0] for score in scores])

@@ -1,9 +1,9 @@
-"""Robots by motions: whether a parameter differs between robots, between motions, or between neither.
+"""Two-way analysis of variance: whether a parameter differs between robots, between motions, or neither.
 
-Where several robots made the same motions, the estimate of each log is taken as mu + (robot) + (motion) + noise of its
-stated standard deviation. What robots explain beyond motions, and motions beyond robots, is compared with what both
-leave over by Fisher's F, and that with the stated noise by chi-squared; what is left over counts as no less than the
-noise.
+If several robots made the same motions, the estimate of each log is mu + (robot) + (motion) + noise of its stated
+standard deviation. The variance that robots explain beyond motions, and motions beyond robots, is compared with the
+residual variance by Fisher's F, and that with the stated noise by chi-squared; the residual variance is at least that
+of the noise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TwoWay:
     @output_fields(robots=int, motions=list[str], p_robots=dict[str, float | None],
                    p_motions=dict[str, float | None], p_left=dict[str, float | None])
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """As plain data; numbers that are not finite are None."""
+        """Return plain data; numbers that are not finite are None."""
         def plain(values: Array) -> dict[str, float | None]:
             return {name: float(x) if np.isfinite(x) else None for name, x in zip(names, values, strict=True)}
 

@@ -20,6 +20,7 @@ Facts = tuple[Array, Array]
 # Under a reflection at the plane y = 0 products of inertia with y and the first moment along y change sign.
 _MIRROR_Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 _MIRRORED_PLACE = 1e-4  # m or rad by which mirrored joints may be off, so that they still count as a pair
+TOTAL_MASS_STD = 0.005  # relative standard deviation of a total mass that is given without one: of a common scale
 _SIDES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, first_not_finite
 from dynid.errors import RecordingError
 from dynid.floating.contacts import Contact
+
+BaseMotion = Literal["imu", "pose", "velocity"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,30 +22,34 @@ class FootWrench:
         frame: named frame at whose origin it acts.
         values: force (samples, 3), N, or force and moment (samples, 6), N and N m.
         axes: "frame" for the axes of that frame, as of a sensor in the foot, or "world".
+        radius: of a round foot, m, for a force without moment: it acts at the lowest point of the foot.
     """
 
     frame: str
     values: Array
     axes: Literal["frame", "world"] = "frame"
+    radius: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Imu:
     """An inertial measurement unit at a named frame: angular rate (samples, 3), rad/s, and specific force (samples, 3),
     m/s^2, both in its axes. At rest the specific force points upward. bias: constant errors that are subtracted from
-    the angular rate and the specific force (6,)."""
+    the angular rate and the specific force (6,); bias_std: their standard errors (6,), for the uncertainty."""
 
     frame: str
     angular_rate: Array
     specific_force: Array
     bias: Array | None = None
+    bias_std: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class FloatingLog:
     """One log of a robot with a free base and n joints.
 
-    The motion of the base is either its pose (motion capture or a state estimator) or that of an IMU.
+    The motion of the base is that of an IMU, or its pose (motion capture or a state estimator), or its orientation and
+    velocity.
 
     Attributes:
         t: time (samples,), s.
@@ -56,6 +62,8 @@ class FloatingLog:
         contacts: places that stand still while they touch the ground.
         standing: which contacts stand (samples, contacts).
         source: name of the log for messages.
+        velocity: velocity of the root link's origin in the world (samples, 3), m/s.
+        motion: "imu", "pose" or "velocity", if the log holds several; default the first of these that it holds.
     """
 
     t: Array
@@ -68,11 +76,27 @@ class FloatingLog:
     contacts: tuple[Contact, ...] = ()
     standing: Bools | None = None
     source: str = "memory"
+    velocity: Array | None = None
+    motion: BaseMotion | None = None
+
+    @property
+    def base_motions(self) -> tuple[BaseMotion, ...]:
+        """Sources of the motion of the base that the log holds."""
+        turned = self.orientation is not None
+        found = {"imu": self.imu is not None, "pose": turned and self.position is not None,
+                 "velocity": turned and self.velocity is not None}
+        return tuple(name for name in get_args(BaseMotion) if found[name])
+
+    @property
+    def base_motion(self) -> BaseMotion:
+        """Source of the motion of the base."""
+        return self.motion or self.base_motions[0]
 
     def __post_init__(self) -> None:
         rows = len(self.t)
-        wanted = {"q": self.q, "tau": self.tau, "position": self.position, "orientation": self.orientation}
-        widths = {"position": 3, "orientation": 4}
+        wanted = {"q": self.q, "tau": self.tau, "position": self.position, "orientation": self.orientation,
+                  "velocity": self.velocity}
+        widths = {"position": 3, "orientation": 4, "velocity": 3}
         for k, one in enumerate(self.wrenches):
             wanted[f"wrench {k + 1} ({one.frame})"] = one.values
         if self.imu is not None:
@@ -88,9 +112,14 @@ class FloatingLog:
             wrong = first_not_finite(np.asarray(array, dtype=float))
             if wrong is not None:
                 raise RecordingError(f"{self.source}: {name} is not finite in row {wrong[0]}", code="not-finite")
-        if self.imu is None and (self.orientation is None or self.position is None):
+        if not self.base_motions:
             raise RecordingError(f"{self.source} has no motion of the base; give position and orientation, or an imu",
+                                 "map them with --set 'log.base_position=[...]' and --set 'log.base_orientation=[...]',"
+                                 " or with --set 'log.imu_specific_force=[...]' and --set 'log.imu_angular_rate=[...]'",
                                  code="no-base-motion")
+        if self.motion is not None and self.motion not in self.base_motions:
+            raise RecordingError(f"{self.source} holds no motion of the base by '{self.motion}', only by "
+                                 f"{', '.join(self.base_motions)}", code="no-base-motion")
         if self.standing is not None and np.shape(self.standing) != (rows, len(self.contacts)):
             raise RecordingError(f"{self.source}: standing has shape {np.shape(self.standing)}, expected ({rows}, "
                                  f"{len(self.contacts)}), a column for each contact", code="wrong-shape")

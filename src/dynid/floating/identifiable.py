@@ -25,8 +25,9 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 
     Args:
         model: model of a robot with a free base.
-        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. With "base" and "flight" the
-            parameters are those of the whole robot: the rows of the base alone have the same base parameters (Ayusawa,
+        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" is
+            without a force sensor: the rows of the joints alone. With "base" the parameters are those of the whole
+            robot: the rows of the base alone have the same base parameters (Ayusawa,
             Venture and Nakamura 2014), but for friction and rotor inertias, which they do not see.
         contacts: contacts of "projected" equations.
         schedules: combinations of standing contacts that occur, one bool for each contact; default: all stand.
@@ -37,6 +38,8 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
         raise ModelError(f"robot '{robot.name}' has a fixed base", "use dynid.base_parameters", code="fixed-base")
     if equations == "base":
         return base_parameters(model, seed=seed, unmeasured=range(SIX, robot.dof))
+    if equations == "flight":
+        return base_parameters(model, seed=seed, unmeasured=range(SIX))
     if equations != "projected":
         return base_parameters(model, seed=seed)
     if not contacts:

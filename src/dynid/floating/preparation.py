@@ -7,12 +7,14 @@ filtered as torques are. The four kinds of equations differ in the right-hand si
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;
 - "projected": rows of the null space of the standing contacts' Jacobian, no contact forces;
-- "flight": all rows without contact, while the robot flies or hangs on a sensor whose force is given.
+- "flight": all rows without contact, while the robot hangs on a sensor whose force is given; the rows of the joints
+  alone while it flies or hangs without one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +22,7 @@ import numpy as np
 from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.dynamics.root_frame import quaternions
-from dynid.errors import RecordingError
+from dynid.errors import NotPossibleError, RecordingError
 from dynid.floating.contacts import null_rows, standing_jacobian
 from dynid.floating.floating_log import FloatingLog, FootWrench
 from dynid.recording import Recording, Samples
@@ -29,7 +31,8 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 FloatingEquations = Literal["wrenches", "base", "projected", "flight"]
-DEFAULT_GUARD = 0.05  # s around a change of contacts that no row of projected equations is taken from
+DEFAULT_GUARD = 0.03  # s before and after a contact in which it is taken as standing: schedules are late by less
+FILTER_MEMORY = 0.8  # periods of the cut-off over which the filter of the torques spreads a contact force
 
 
 def prepare_floating(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, noise: Array | None = None,
@@ -42,11 +45,38 @@ def prepare_floating(robot: Robot, log: FloatingLog, equations: FloatingEquation
         equations: "wrenches", "base", "projected" or "flight", see the module.
         noise: standard deviations of the equations (6 + n,), by which projected rows are whitened; see
             `equation_noise`. Default: equal noise.
-        guard: time around a change of contacts from which no projected row is taken, s.
+        guard: time before and after a contact in which it is taken as standing, s, in addition to the memory of the
+            filter: projected rows are free of its force in any case.
         options: of `dynid.prepare`, such as cutoff=8.0.
 
     Raises:
         RecordingError: where the log lacks what the equations need.
+    """
+    recording = expanded(robot, log, equations, noise=noise, guard=guard)
+    return prepare(recording, **{**default_options(equations), **options})
+
+
+# Rows are mixed over joints, so none of a single joint is dropped; velocities follow from the positions. The rows of a
+# sample change with its contacts, so no filter may cross them: they are not decimated.
+DEFAULT_OPTIONS: dict[str, Any] = {"slow": 0.0, "saturation": "none", "stuck": False, "velocity": "differentiate",
+                                   "decimate": 1}
+
+
+def default_options(equations: str) -> dict[str, Any]:
+    """Return options of the preparation for one kind of equations.
+
+    A filter mixes contact forces of several instants, which the projection at one instant does not remove: torques of
+    projected equations are not filtered.
+    """
+    return {**DEFAULT_OPTIONS, "torque_cutoff": "none"} if equations == "projected" else DEFAULT_OPTIONS
+
+
+def expanded(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, noise: Array | None = None,
+             guard: float = DEFAULT_GUARD, notes: Sequence[str] = ()) -> Recording:
+    """Return a log as a recording with columns of the base in front of those of the joints.
+
+    Its torques are generalised forces. `Recording.to_samples` brings prepared samples onto the 6 + n coordinates of the
+    robot. Arguments are those of `prepare_floating`.
     """
     _check(robot, log, equations)
     columns = _base_columns(robot, log)
@@ -54,29 +84,63 @@ def prepare_floating(robot: Robot, log: FloatingLog, equations: FloatingEquation
     forces = _forces(robot, log, equations)
     torque = np.concatenate([forces[:, :SIX], zeros[:, SIX:], forces[:, SIX:]], axis=1)
     names = (*(f"base{k + 1}" for k in range(columns.shape[1])), *robot.joint_names[SIX:])
-    recording = Recording(np.asarray(log.t, dtype=float), np.hstack([columns, log.q]), torque, joints=names,
-                          source=log.source)
-    options = {"slow": 0.0, "saturation": "none", "stuck": False, "velocity": "differentiate", **options}
-    found = prepare(recording, **options)
-    q, dq, ddq, down = _root_signals(robot, log, found)
-    tau = np.delete(found.tau, range(SIX, columns.shape[1]), axis=1)
-    inside = np.asarray(np.any(found.keep, axis=1))
-    keep = np.repeat(inside[:, None], robot.dof, axis=1)
-    steps = (*found.steps, f"motion of the base from {'the imu' if log.imu is not None else 'its pose'}; "
-                           f"equations: {equations}")
-    samples = replace(found, q=q, dq=dq, ddq=ddq, tau=tau, keep=keep, joints=robot.joint_names, raw_tau=None,
-                      steps=steps, settings={}, unmeasured=())
-    if equations == "base" or (equations == "flight" and log.tau is None):
-        keep[:, SIX:] = False
-        return replace(samples, unmeasured=robot.joint_names[SIX:])
-    if equations != "projected":
-        return samples
-    standing = _at(log.t, samples.t, log.standing)
-    jacobian, owners = standing_jacobian(robot, log.contacts, q, down)
-    scale = np.ones(robot.dof) if noise is None else np.asarray(noise, dtype=float)
-    mixing, remaining = null_rows(jacobian, owners, standing, scale)
-    quiet = _far_from_changes(standing, round(guard * samples.rate))
-    return replace(samples, mixing=mixing, keep=keep & remaining & quiet[:, None])
+    return Recording(np.asarray(log.t, dtype=float), np.hstack([columns, log.q]), torque, joints=names,
+                     source=log.source, notes=tuple(notes), base_width=columns.shape[1],
+                     to_samples=WholeBody(robot, log, equations, noise, guard, columns.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeBody:
+    """From filtered columns of an expanded recording to samples of a robot with a free base.
+
+    Attributes:
+        robot: a robot with a free base.
+        log: what was measured.
+        equations: kind of the equations.
+        noise: standard deviations of the equations (6 + n,), or None.
+        guard: time before and after a contact in which it is taken as standing, s.
+        width: number of columns of the base.
+    """
+
+    robot: Robot
+    log: FloatingLog
+    equations: FloatingEquations
+    noise: Array | None
+    guard: float
+    width: int
+
+    def __call__(self, found: Samples) -> Samples:
+        robot, log, equations = self.robot, self.log, self.equations
+        if found.filtered is not None or found.decimation is not None:
+            raise NotPossibleError("equations without accelerations and decimation are not available for a robot with "
+                                   "a free base", "remove --equations and --set prepare.decimate",
+                                   code="free-base-unsupported")
+        q, dq, ddq, down = _root_signals(robot, log, found)
+        tau = np.delete(found.tau, range(SIX, self.width), axis=1)
+        inside = np.asarray(np.any(found.keep, axis=1))
+        keep = np.repeat(inside[:, None], robot.dof, axis=1)
+        steps = (*found.steps, f"motion of the base from {log.base_motion}; equations: {equations}")
+        samples = replace(found, q=q, dq=dq, ddq=ddq, tau=tau, keep=keep, joints=robot.joint_names, raw_tau=None,
+                          steps=steps, spectrum={}, unmeasured=())
+        if equations == "base" or (equations == "flight" and log.tau is None):
+            keep[:, SIX:] = False
+            return replace(samples, unmeasured=robot.joint_names[SIX:])
+        if equations == "flight" and not log.wrenches:
+            # The rows of the base state that a sum is zero: noise of the accelerations would shrink their parameters.
+            keep[:, :SIX] = False
+            samples = replace(samples, unmeasured=robot.joint_names[:SIX])
+        if equations == "wrenches" or log.standing is None:
+            return samples
+        standing = _at(log.t, samples.t, log.standing)
+        cutoff = None if found.settings.get("torque_cutoff") == "none" else found.settings.get("cutoff")
+        margin = self.guard + (FILTER_MEMORY / float(cutoff) if cutoff else 0.0)
+        standing = _extended(standing, round(margin * samples.rate))
+        if equations == "flight":
+            return replace(samples, keep=keep & ~np.any(standing, axis=1)[:, None])
+        jacobian, owners = standing_jacobian(robot, log.contacts, q, down)
+        scale = np.ones(robot.dof) if self.noise is None else np.asarray(self.noise, dtype=float)
+        mixing, remaining = null_rows(jacobian, owners, standing, scale)
+        return replace(samples, mixing=mixing, keep=keep & remaining)
 
 
 def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
@@ -106,30 +170,34 @@ def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
 
 
 def _base_columns(robot: Robot, log: FloatingLog) -> Array:
-    """Signals of the base that are filtered: position and quaternion, or specific force and angular rate."""
-    if log.imu is not None:
+    """Signals of the base that are filtered: specific force and angular rate of an IMU, or position or velocity and
+    the quaternion."""
+    if log.base_motion == "imu":
+        assert log.imu is not None
         bias = np.zeros(SIX) if log.imu.bias is None else np.asarray(log.imu.bias, dtype=float)
         return np.hstack([np.asarray(log.imu.specific_force) - bias[3:], np.asarray(log.imu.angular_rate) - bias[:3]])
-    assert log.position is not None and log.orientation is not None
+    linear = log.position if log.base_motion == "pose" else log.velocity
+    assert linear is not None and log.orientation is not None
     # A quaternion and its negative are one orientation: through the matrix they become continuous.
-    return np.hstack([log.position, quaternions(dynamics.rotations(log.orientation))])
+    return np.hstack([linear, quaternions(dynamics.rotations(log.orientation))])
 
 
 def _root_signals(robot: Robot, log: FloatingLog, found: Samples) -> tuple[Array, Array, Array, Array | None]:
     """q, dq, ddq (samples, 6 + n) in the axes of the root, and the direction to the ground there, of filtered
     signals."""
     zero = np.zeros((len(found), SIX))
-    if log.imu is not None:
+    if log.base_motion == "imu":
+        assert log.imu is not None
         place = robot.frame(log.imu.frame)
         if place.body != SIX - 1:
             raise RecordingError(f"{log.source}: the imu is at frame '{log.imu.frame}', which is not on the root link",
-                                 code="imu-not-on-root")
+                                 "name a frame of the root link with --set log.imu_frame=...", code="imu-not-on-root")
         turn, arm = place.pose[:3, :3], place.pose[:3, 3]
         force, rate, change = (part @ turn.T for part in (found.q[:, :3], found.q[:, 3:SIX], found.dq[:, 3:SIX]))
         force = force - np.cross(change, arm) - np.cross(rate, np.cross(rate, arm))
         q, dq, ddq = (np.hstack([zero, one[:, SIX:]]) for one in (found.q, found.dq, found.ddq))
         dq[:, 3:SIX], ddq[:, :3], ddq[:, 3:SIX] = rate, force, change
-        down = None
+        down = -force / np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         if log.orientation is not None:
             turns = dynamics.rotations(_at(log.t, found.t, quaternions(dynamics.rotations(log.orientation)), True))
             down = _down(robot, turns)
@@ -139,8 +207,9 @@ def _root_signals(robot: Robot, log: FloatingLog, found: Samples) -> tuple[Array
     turns = dynamics.rotations(quaternion)
     q, dq, ddq = (np.hstack([zero, one[:, 7:]]) for one in (found.q, found.dq, found.ddq))
     dq[:, 3:SIX], ddq[:, 3:SIX] = 2 * _rate_part(quaternion, first), 2 * _rate_part(quaternion, second)
-    dq[:, :3] = np.einsum("sji,sj->si", turns, found.dq[:, :3])
-    ddq[:, :3] = np.einsum("sji,sj->si", turns, found.ddq[:, :3] - robot.gravity)
+    velocity, acceleration = (found.dq, found.ddq) if log.base_motion == "pose" else (found.q, found.dq)
+    dq[:, :3] = np.einsum("sji,sj->si", turns, velocity[:, :3])
+    ddq[:, :3] = np.einsum("sji,sj->si", turns, acceleration[:, :3] - robot.gravity)
     return q, dq, ddq, _down(robot, turns)
 
 
@@ -164,13 +233,24 @@ def _forces(robot: Robot, log: FloatingLog, equations: str) -> Array:
     if equations == "projected":
         return out
     q = np.hstack([np.zeros((len(log.t), SIX)), log.q])
+    turns = None if log.orientation is None else dynamics.rotations(log.orientation)
+    down = _lowest(robot, log) if turns is None else _down(robot, turns)
     for one in log.wrenches:
-        out += wrench_forces(robot, one, q, None if log.orientation is None else dynamics.rotations(log.orientation))
+        out += wrench_forces(robot, one, q, turns, down)
     return out
 
 
-def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None) -> Array:
-    """J' f of a measured wrench (samples, 6 + n); q in the axes of the root, turns: rotations of the root."""
+def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
+    """Direction to the ground in the axes of the root (samples, 3) as the specific force of an IMU shows it."""
+    if log.imu is None:
+        return None
+    force = np.asarray(log.imu.specific_force) @ robot.frame(log.imu.frame).pose[:3, :3].T
+    return np.asarray(-force / np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9))
+
+
+def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None, down: Array | None = None) -> Array:
+    """J' f of a measured wrench (samples, 6 + n); q in the axes of the root, turns: rotations of the root, down: unit
+    vector to the ground there, for round feet."""
     values = np.zeros((len(q), SIX))
     values[:, :np.shape(wrench.values)[1]] = wrench.values
     if wrench.axes == "frame":
@@ -179,6 +259,8 @@ def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | Non
         assert turns is not None
         turn = turns.transpose(0, 2, 1)
     values = (turn[:, None] @ values.reshape(-1, 2, 3, 1)).reshape(-1, SIX)
+    if wrench.radius > 0.0 and down is not None and np.shape(wrench.values)[1] == 3:
+        values[:, 3:] = np.cross(wrench.radius * down, values[:, :3])
     return np.asarray(np.einsum("sij,si->sj", dynamics.jacobian(robot, wrench.frame, q), values))
 
 
@@ -190,8 +272,8 @@ def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
     return np.asarray(signal)[np.clip(np.searchsorted(0.5 * (t[1:] + t[:-1]), times), 0, len(t) - 1)]
 
 
-def _far_from_changes(standing: Bools, margin: int) -> Bools:
-    """Samples with no change of contacts within so many samples."""
-    changed = np.concatenate([[False], np.any(standing[1:] != standing[:-1], axis=1)]).astype(int)
+def _extended(standing: Bools, margin: int) -> Bools:
+    """Contacts (samples, contacts) that stand at least once within so many samples."""
     window = np.ones(2 * margin + 1, dtype=int)
-    return np.asarray(np.convolve(changed, window, mode="same")[:len(standing)] == 0)
+    return np.stack([np.convolve(one.astype(int), window, mode="same")[:len(one)] > 0
+                     if len(one) >= len(window) else np.full(len(one), np.any(one)) for one in standing.T], axis=1)

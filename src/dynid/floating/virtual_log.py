@@ -54,8 +54,8 @@ class WalkerMotion:
 
 
 def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLike, *, duration: float = 10.0,
-                    rate: float = 200.0, seed: int = 0, sway: float = 0.03, tilt: float = 0.15, swing: float = 0.4,
-                    lift: float = 0.0, top_frequency: float = 1.5) -> WalkerMotion:
+                    rate: float = 200.0, seed: int = 0, sway: float = 0.03, tilt: float = 0.15, swing: ArrayLike = 0.4,
+                    lift: float = 0.0, top_frequency: float = 1.5, shift: float = 0.0) -> WalkerMotion:
     """Return a motion in which the base sways over feet that stand still or are lifted in turn.
 
     Args:
@@ -67,9 +67,10 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
         seed: of the random phases and amplitudes.
         sway: largest displacement of the base, m.
         tilt: largest rotation of the base, rad.
-        swing: largest motion of joints that carry no contact, rad.
+        swing: largest motion of joints that carry no contact, rad, one or one per joint.
         lift: height to which feet are lifted one after the other, m; zero leaves them on the ground.
         top_frequency: highest frequency of the sines, Hz.
+        shift: displacement of the base away from the foot that is lifted, m, so that the others can carry the robot.
     """
     rng, t = np.random.default_rng(seed), np.arange(round(duration * rate)) / rate
     n, home = robot.dof - SIX, np.asarray(posture, dtype=float)
@@ -81,6 +82,10 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], home])
     places = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
     lifts = _lifts(t, len(contacts), lift)
+    if contacts and lift > 0.0 and shift > 0.0:
+        toward = np.array([place[:2, 3] / np.linalg.norm(place[:2, 3]) for place in places])
+        for signal, moved in zip((course, speed, change), _shifts(t, toward), strict=True):
+            signal[:, :2] -= shift * moved
     # Orientation as the exponential of a rotation vector; its rates are found by the same differences as of a log.
     quaternion = _exponential(course[:, 3:SIX])
     twist, twist_change = _body_rates(course[:, 3:SIX], speed[:, 3:SIX], change[:, 3:SIX])
@@ -204,7 +209,7 @@ def _lifts(t: Array, feet: int, height: float) -> Array:
     """Heights of the feet (samples, feet) and their two derivatives: one foot after the other is lifted for half a
     second, with half a second between, as the fourth power of a sine."""
     out = np.zeros((3, len(t), feet))
-    if height <= 0.0:
+    if height <= 0.0 or not feet:
         return out
     phase = t % (feet * 1.0)
     for k in range(feet):
@@ -215,6 +220,15 @@ def _lifts(t: Array, feet: int, height: float) -> Array:
         out[2, inside, k] = 4 * height * w * w * (3 * s ** 2 * c ** 2 - s ** 4)
         out[0, inside, k] = np.maximum(out[0, inside, k], 1e-300)  # in the air, however low
     return out
+
+
+def _shifts(t: Array, toward: Array) -> list[Array]:
+    """Displacement of the base (samples, 2) toward each foot (feet, 2) in its second, and two derivatives."""
+    turn, phase = 2 * np.pi, t % len(toward)
+    foot = toward[np.minimum(phase.astype(int), len(toward) - 1)]
+    profiles = (0.5 - 0.5 * np.cos(turn * phase), 0.5 * turn * np.sin(turn * phase),
+                0.5 * turn ** 2 * np.cos(turn * phase))
+    return [profile[:, None] * foot for profile in profiles]
 
 
 def _exponential(vector: Array) -> Array:

@@ -356,14 +356,20 @@ class MotorSide:
 
 @dataclass(frozen=True)
 class CoupledWrist:
-    """Motor of the second joint that is coupled to the first, as on the Staubli TX40.
+    """Motor of the second joint b that is coupled to the first, a, as on the Staubli TX40: it turns with dq_b + r dq_a.
 
-    Iam: ddq_b on joint a and ddq_a on joint b; Fvm: the same with dq; Fcm: sign(dq_a + dq_b) on both.
+    Iam: r ddq_b on joint a and r ddq_a on joint b; Fvm: the same with dq; Fcm: sign(dq_b + r dq_a), on joint a times r.
+    `ratio` is r; it is negative if the two joints count in opposite directions.
     """
 
     kind = "coupled-wrist"
     joints: tuple[str | int, str | int] = (5, 6)
     sign: Sign = field(default_factory=Sign)
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and self.ratio != 0.0):
+            raise ModelError(f"the ratio of a coupled wrist must be a finite number other than zero, got {self.ratio}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         _, b = chosen(robot, self.joints)
@@ -373,24 +379,21 @@ class CoupledWrist:
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         a, b = chosen(robot, self.joints)
-        sign = self.sign(dq[:, a] + dq[:, b])
-        for here, other in ((a, b), (b, a)):
-            yield here, 0, ddq[:, other]
-            yield here, 1, dq[:, other]
-            yield here, 2, sign
+        sign = self.sign(dq[:, b] + self.ratio * dq[:, a])
+        for here, other, share in ((a, b, self.ratio), (b, a, 1.0)):
+            yield from ((here, 0, self.ratio * ddq[:, other]), (here, 1, self.ratio * dq[:, other]),
+                        (here, 2, share * sign))
 
     def slopes(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Slopes:
         a, b = chosen(robot, self.joints)
-        slope = self.sign.slope(dq[:, a] + dq[:, b])
-        for here, other in ((a, b), (b, a)):
-            yield here, 0, DDQ, other, 1.0
-            yield here, 1, DQ, other, 1.0
-            yield here, 2, DQ, a, slope
-            yield here, 2, DQ, b, slope
+        slope = self.sign.slope(dq[:, b] + self.ratio * dq[:, a])
+        for here, other, share in ((a, b, self.ratio), (b, a, 1.0)):
+            yield from ((here, 0, DDQ, other, self.ratio), (here, 1, DQ, other, self.ratio),
+                        (here, 2, DQ, a, self.ratio * share * slope), (here, 2, DQ, b, share * slope))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         a, b = chosen(robot, self.joints)
         both = np.zeros((robot.dof, robot.dof))
-        both[a, b] = both[b, a] = 1.0
+        both[a, b] = both[b, a] = self.ratio
         yield Linear(inertia=values[0] * both, viscous=values[1] * both)
-        yield Dry(axis(robot.dof, a) + axis(robot.dof, b), values[2], values[2], self.sign)
+        yield Dry(self.ratio * axis(robot.dof, a) + axis(robot.dof, b), values[2], values[2], self.sign)

@@ -80,7 +80,7 @@ class Model:
         links = set(self.robot.body_names)
         owned = [(parameter, t, k) for t, term in enumerate(self.terms)
                  for k, parameter in enumerate(term.parameters(self.robot))]
-        # By joint, then in the order of the terms; a load, a body that is no link, stands behind all it hangs on.
+        # By joint, then in the order of the terms; a load, a body that is no link, comes after all links.
         owned.sort(key=lambda item: (item[0].body is not None and item[0].body not in links, item[0].owner))
         places: list[list[int]] = [[-1] * sum(t == own for _, own, _ in owned) for t in range(len(self.terms))]
         for column, (_, t, k) in enumerate(owned):
@@ -88,10 +88,12 @@ class Model:
         return (tuple(parameter for parameter, _, _ in owned),
                 tuple((term, np.array(own, dtype=np.int64)) for term, own in zip(self.terms, places, strict=True)))
 
+    def __repr__(self) -> str:
+        return f"<Model of {self.robot.name}: {self.dof} joints, {len(self.parameters)} parameters>"
+
     def _repr_html_(self) -> str:
         rows = [(getattr(term, "kind", type(term).__name__), str(len(places))) for term, places in self.parts]
-        return html_tables.card(f"Model of {self.robot.name}: {self.dof} joints, {len(self.parameters)} parameters",
-                                html_tables.table(("term", "parameters"), rows))
+        return html_tables.card(repr(self)[1:-1], html_tables.table(("term", "parameters"), rows))
 
     @property
     def parts(self) -> tuple[tuple[Term, Ints], ...]:
@@ -105,12 +107,11 @@ class Model:
     @cached_property
     def structure(self) -> Bools:
         """structure[j, c]: parameter c can show in the torque of joint j (dof, parameters)."""
-        probe = probing_motion(self.robot, 2)
+        q, dq, ddq = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for term, columns in self.parts:
-            entries = term.entries(self.robot, *probe)
+            entries = term.entries(self.robot, q, dq, ddq)
             if isinstance(term, HasHistory):
-                q, dq, ddq = probe
                 entries = term.remembered(self.robot, q, dq, ddq, np.ones((2, term.channels(self.robot))))
             for joint, parameter, _ in entries:
                 found[joint, columns[parameter]] = True
@@ -118,8 +119,7 @@ class Model:
 
     @cached_property
     def _physical(self) -> tuple[Physical | None, ...]:
-        """The terms that have kernels of their own for torques and inertia matrix; found once, as protocols are slow
-        to check."""
+        """The terms with kernels of their own for torques and inertia matrix; protocols are slow to check."""
         return tuple(term if isinstance(term, Physical) else None for term in self.terms)
 
     @cached_property

@@ -58,7 +58,7 @@ class Parameter:
 
     @property
     def never_negative(self) -> bool:
-        """Whether no robot can have a value below zero: `positive`, and masses and diagonal inertias of bodies."""
+        """Whether a negative value is unphysical: `positive` parameters, and masses and diagonal inertias of bodies."""
         return self.positive or self.kind in (INERTIA, MASS)
 
 
@@ -92,7 +92,7 @@ class Parameters:
 
     @cached_property
     def positive(self) -> Bools:
-        """Which must not be below zero (parameters,)."""
+        """Which parameters must not be negative (parameters,)."""
         return np.array([item.positive for item in self.items], dtype=bool)
 
     @cached_property

@@ -29,7 +29,8 @@ def values(term: Any, count: int, what: str) -> Array:
     parts = [per_joint(getattr(term, name), count, f"{name} of {what}") for name in term.free]
     for name, part in zip(term.free, parts, strict=True):
         if term.shared and np.ptp(part) > 0:
-            raise ModelError(f"{name} of {what} is shared by all joints and must be one number, got {part}")
+            raise ModelError(f"{name} of {what} is shared by all joints and must be one number, got {part}",
+                             code="shape-of-all-joints")
     return np.concatenate([part[:1] if term.shared else part for part in parts]) if parts else np.empty(0)
 
 

@@ -4,7 +4,7 @@ A term is any object with
     parameters(robot) -> its parameters in order, with names, units and kinds,
     entries(robot, q, dq, ddq) -> (joint, parameter, values (samples,)) for each entry of its columns that is
         not always zero, joint and parameter counted from 0.
-Nothing has to be inherited. It says more of itself by further methods, each of which stands alone:
+Nothing has to be inherited. Further methods are optional and independent of each other:
     slopes(robot, q, dq, ddq) -> (joint, parameter, signal, by, values) for each entry's derivative by the signal
         (Q, DQ, DDQ) of joint `by` that is not always zero; without them derivatives are differences (`pull_back`).
     elements(robot, values) -> what its parameters `values` add to a simulated machine (`dynid.model.elements`); without
@@ -19,7 +19,7 @@ Nothing has to be inherited. It says more of itself by further methods, each of 
     slow_joints(robot) -> joints, counted from 0, whose rows in slow motion it describes: a run then keeps them, where
         it otherwise drops them because Coulomb friction is between its two signs there.
     dissipating(robot, speeds (dof,)) -> rows (k, its parameters): where rows @ values >= 0 and none of its parameters
-        that must not be is below zero, it takes power at all speeds up to these; for methods with constraints.
+        that must not be is negative, it dissipates power at all speeds up to these; for methods with constraints.
     with_speeds(speeds (dof,)) -> the same term for data in which the joints reach these speeds (see `FrictionCurve`).
     with_times(first, last), with_temperatures(mean (dof,)) -> the same term for data taken between these times, s, and
         at these mean temperatures of the joints (see `Drift`, `TemperatureFriction`).

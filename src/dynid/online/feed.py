@@ -19,8 +19,10 @@ from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
 from dynid.recording.preparation.selection import moving_joints
 
 _LEARNT_AFTER, _QUICKLY = 10.0, 4.0  # s after which rate and cut-off are taken from the data; the second if ..
-_MANY, _FEWEST = 1000, 20  # .. there are so many samples by then, and samples of which a rate is told at all
-_BRIDGED, _SHORT = 5.0, 0.1  # periods of the samples, or of the cut-off: the longest interval that is bridged
+# .. there are so many samples by then, and samples of which a rate is told at all
+_SAMPLES_FOR_RATE, _MIN_SAMPLES_FOR_RATE = 1000, 20
+# periods of the samples, or of the cut-off: the longest interval that is bridged
+_BRIDGED_SAMPLE_PERIODS, _BRIDGED_CUTOFF_PERIODS = 5.0, 0.1
 _AT_ONCE = 4096  # raw samples prepared at a time
 _RUN_GAP = 50.0  # periods of the samples: a longer interval ends the stretch whose spectrum is taken
 _EXTRA_KERNEL_SAMPLES = 8  # more samples than its order that the shortest kernel holds
@@ -62,7 +64,7 @@ class FeedOptions:
     def __post_init__(self) -> None:
         if self.equations not in ("torque", "kernel"):
             raise ModelError(f"a stream supports equations of 'torque' or 'kernel', got '{self.equations}'; those of "
-                             "the whole robot need logs")
+                             "the whole robot need logs", code="equations-not-supported")
         for name in ("cutoff", "rate", "gap", "kernel_window", "step"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
@@ -73,7 +75,7 @@ class FeedOptions:
             check_quantity(CUTOFF, self.cutoff, "the cut-off of a stream", ModelError)
         if self.cutoff is not None and self.rate is not None and self.cutoff > 0.4 * self.rate:
             raise ModelError(f"the cut-off {self.cutoff:g} Hz is too high for a rate of {self.rate:g} Hz; use at most "
-                             "two fifths of it")
+                             "two fifths of it", code="cutoff-above-rate")
 
 
 class Feed:
@@ -152,7 +154,7 @@ class Feed:
         return done
 
     def _prepare(self, run: int, t: list[float], q: list[Array], tau: list[Array]) -> int:
-        """Rows of what is at hand of a run, which is taken."""
+        """Return the rows of the buffered samples of a run, and empty the buffer."""
         if not t:
             return 0
         if self._rows is None or run != self._run:
@@ -187,16 +189,16 @@ class Feed:
     def _learn(self, ended: bool = False) -> bool:
         """Determine rate, gap and cut-off from the first samples, if there are enough or the source has ended."""
         given = self.options.rate is not None and self.options.cutoff is not None
-        long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _MANY else _LEARNT_AFTER
-        if len(self._first) < _FEWEST or self._first[-1][0] - self._first[0][0] < long:
+        long = 0.0 if given or ended else _QUICKLY if len(self._first) >= _SAMPLES_FOR_RATE else _LEARNT_AFTER
+        if len(self._first) < _MIN_SAMPLES_FOR_RATE or self._first[-1][0] - self._first[0][0] < long:
             return False
         good = [one for one in self._first if usable(*one)]
         t, q = np.array([one[0] for one in good]), np.array([one[1][:len(self._top)] for one in good])
-        if len(t) < _FEWEST:
+        if len(t) < _MIN_SAMPLES_FOR_RATE:
             return False
         forward = np.concatenate([[True], t[1:] > np.maximum.accumulate(t)[:-1]])
         t, q = t[forward], q[forward]
-        if len(t) < _FEWEST:
+        if len(t) < _MIN_SAMPLES_FOR_RATE:
             return False
         period = float(np.median(np.diff(t)))
         rate = self.options.rate or float(f"{1.0 / period:.6g}")
@@ -206,7 +208,8 @@ class Feed:
         if not self.cutoff:
             self.cutoff = self._cutoff(t, q)
         # A tenth of the cut-off's period is bridged by a straight line to a hundredth of the motion.
-        self.stamps.gap = self.options.gap or max(_BRIDGED * period, _SHORT / self.cutoff)
+        self.stamps.gap = self.options.gap or max(_BRIDGED_SAMPLE_PERIODS * period,
+                                                  _BRIDGED_CUTOFF_PERIODS / self.cutoff)
         return True
 
     def _cutoff(self, t: Array, q: Array) -> float:

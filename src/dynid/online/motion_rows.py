@@ -29,7 +29,7 @@ def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> 
             raise ModelError(f"{of}{name} must be ({dof},) or (samples, {dof}) for this model with {dof} joints, "
                              f"got shape {np.shape(signal)}")
         if found and len(array) != len(found[0]):
-            raise ModelError(f"{of}{name} has {len(array)} samples but q has {len(found[0])}")
+            raise ModelError(f"{of}{name} has {len(array)} samples but q has {len(found[0])}", code="lengths-differ")
         if not math.isfinite(array.sum()) and not np.isfinite(array).all():
             row, joint = np.argwhere(~np.isfinite(array))[0]
             raise ModelError(f"{of}{name} of joint '{joints[joint]}' is not finite in sample {row} of this block")
@@ -63,7 +63,7 @@ def fed_samples(t: ArrayLike, q: ArrayLike, tau: ArrayLike, dof: int, reference:
     if stamps.ndim != 1 or any(x.shape != shape for x in arrays):
         raise ModelError(f"{len(stamps)} time stamps need positions and torques"
                          f"{'' if reference is None else ' and commanded positions'} of shape {shape}, got "
-                         f"{' and '.join(str(np.shape(x)) for x in given)}")
+                         f"{' and '.join(str(np.shape(x)) for x in given)}", code="bad-shape")
     return stamps, arrays[0] if reference is None else np.hstack([arrays[0], arrays[2]]), arrays[1]
 
 

@@ -37,7 +37,8 @@ from dynid.robot.free_base import refuse_free_base
 from dynid.threads import pool
 
 _SAMPLES_AT_ONCE = 512  # samples whose rows are made at once
-_STANDS, _STANDING = 0.01, 25  # rad/s or m/s below which no joint moves, and samples after which the robot stands
+# rad/s or m/s below which a joint is at rest, and samples until the robot is
+_REST_SPEED, _SAMPLES_UNTIL_REST = 0.01, 25
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
@@ -185,11 +186,11 @@ class Online(Streamed):
             return np.abs(dq) >= self.slow
         keep = np.ones(dq.shape, dtype=bool)
         if self._dry:
-            still = np.abs(dq).max(axis=1) < _STANDS
+            still = np.abs(dq).max(axis=1) < _REST_SPEED
             # How long it has stood at each sample: since the last one in motion, or since before this block.
             last = np.maximum.accumulate(np.where(still, -1, np.arange(len(dq))))
             stood = np.where(last < 0, self._stood + 1 + np.arange(len(dq)), np.arange(len(dq)) - last)
-            keep[still & (stood > _STANDING)] = False
+            keep[still & (stood > _SAMPLES_UNTIL_REST)] = False
             self._stood = int(stood[-1]) if len(dq) and still[-1] else 0
         return keep
 
@@ -199,10 +200,10 @@ class Online(Streamed):
             keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
             self.left_out += not keep.any()
             return keep if keep.any() else None
-        if self._dry and abs(dq[0]) < _STANDS and float(np.abs(dq).max()) < _STANDS:
+        if self._dry and abs(dq[0]) < _REST_SPEED and float(np.abs(dq).max()) < _REST_SPEED:
             self._stood += 1
-            self.left_out += self._stood > _STANDING
-            return None if self._stood > _STANDING else self._all
+            self.left_out += self._stood > _SAMPLES_UNTIL_REST
+            return None if self._stood > _SAMPLES_UNTIL_REST else self._all
         self._stood = 0
         return self._all
 
@@ -242,7 +243,8 @@ class Online(Streamed):
             if math.isnan(self.last_stamp):
                 raise ModelError(f"method '{self.method}' needs the commanded positions of every sample: "
                                  "feed(t, q, tau, reference); in a log map their columns (`--set log.reference=[...]`),"
-                                 f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques")
+                                 f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques",
+                                 code="no-reference")
             reference = np.full(np.shape(q), np.nan)
         return self._feed.push(*fed_samples(t, q, tau, self.model.dof, reference))
 

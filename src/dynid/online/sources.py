@@ -28,7 +28,7 @@ Complain = Callable[[str], None]
 _POLL_INTERVAL = 0.05  # s between looks at a source that has nothing
 _AT_ONCE = 256  # samples of a block
 _LONGEST_LINE = 1 << 16  # characters, as many as a datagram holds: a longer line is no sample
-_BUFFERED = 5.0  # s of samples that the receive buffer of a UDP source holds while the estimate is computed
+_UDP_BUFFER_SECONDS = 5.0  # s of samples that the receive buffer of a UDP source holds while the estimate is computed
 _USUAL_RATE = 1000.0  # Hz, where none is given
 _DATAGRAM_OVERHEAD, _CHARACTERS = 768, 24  # bytes that the system keeps of each datagram, and of each number in it
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 18, 1 << 28  # bytes
@@ -195,7 +195,7 @@ def datagrams(port: int, dof: int, complain: Complain, patience: float, host: st
 
 def _sized(door: socket.socket, dof: int, rate: float) -> int:
     """Make room in a socket for some seconds of samples at a rate (Hz), as far as the system allows; bytes granted."""
-    wanted = int(_BUFFERED * rate * (_DATAGRAM_OVERHEAD + _CHARACTERS * (1 + 2 * dof)))
+    wanted = int(_UDP_BUFFER_SECONDS * rate * (_DATAGRAM_OVERHEAD + _CHARACTERS * (1 + 2 * dof)))
     wanted = min(max(wanted, _LEAST_BUFFER), _MOST_BUFFER)
     for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is the superuser's, beyond the limit
         try:
@@ -218,7 +218,7 @@ def _counts_drops(door: socket.socket) -> bool:
 
 
 def parsed(line: str, dof: int, complain: Complain) -> Block | None:
-    """One sample from a line of text; None, with a complaint, for one that cannot be read."""
+    """Return one sample from a line of text; None, with a complaint, for a line that cannot be read."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None

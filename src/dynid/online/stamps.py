@@ -12,9 +12,10 @@ from dynid.online.events import Events
 from dynid.recording.clean import ABSURD, ABSURD_TIME
 
 _PAUSE_LENGTH = 60.0  # s: a longer gap is a pause, and a clock that goes back by more than a second was set anew
-_FROZEN = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
-_CREEPS = 0.05  # of its top speed: a joint that stops from less may have been held by friction
-_STRETCH, _COUNTS = 0.03, 4.0  # s, and steps of its encoder that it must have gone in the last such stretch
+_FROZEN_SECONDS = 0.1  # s for which a joint must repeat its position to the last digit to be looked at
+_CREEP_SPEED_SHARE = 0.05  # of its top speed: a joint that stops from less may have been held by friction
+# s, and steps of its encoder that it must have gone in the last such stretch
+_MOVING_STRETCH_SECONDS, _MIN_COUNTS_BEFORE_FREEZE = 0.03, 4.0
 
 
 def usable(t: float, q: Array, tau: Array) -> bool:
@@ -64,9 +65,9 @@ class Stamps:
                 return
         self._last, self.last_stamp = (t, q[:len(self.joints)]), t
         self._past.append(self._last)
-        while self._past[0][0] < t - 2.0 * _FROZEN:
+        while self._past[0][0] < t - 2.0 * _FROZEN_SECONDS:
             self._past.popleft()
-        if t > self._past[0][0] + _STRETCH:
+        if t > self._past[0][0] + _MOVING_STRETCH_SECONDS:
             np.maximum(self._fastest, np.abs(self._last[1] - self._past[0][1]) / (t - self._past[0][0]),
                        out=self._fastest)
         self.t.append(t)
@@ -81,7 +82,7 @@ class Stamps:
         self._changed = np.where(same, self._changed, t)
         self._stuck &= same
         self._judged &= same
-        for j in np.flatnonzero(same & ~self._judged & (t - self._changed >= _FROZEN)):
+        for j in np.flatnonzero(same & ~self._judged & (t - self._changed >= _FROZEN_SECONDS)):
             self._judged[j] = True
             if self._stopped_dead(int(j)):
                 self._stuck[j] = True
@@ -97,12 +98,13 @@ class Stamps:
             return False
         end = float(self._changed[j])
         stamps, places = np.array([one[0] for one in self._past]), np.array([one[1][j] for one in self._past])
-        at = np.interp([end - 2.0 * _STRETCH, end - _STRETCH, end], stamps, places)
+        at = np.interp([end - 2.0 * _MOVING_STRETCH_SECONDS, end - _MOVING_STRETCH_SECONDS, end], stamps, places)
         first, second = np.abs(np.diff(at))
         steps = np.abs(np.diff(places[stamps <= end]))
         count = float(steps[steps > 0.0].min(initial=np.inf))
-        steady = second > 0.6 * first and second > max(_COUNTS * count, _CREEPS * _STRETCH * self._fastest[j])
-        return bool(stamps[0] <= end - 2.0 * _STRETCH and steady)
+        steady = second > 0.6 * first and second > max(
+            _MIN_COUNTS_BEFORE_FREEZE * count, _CREEP_SPEED_SHARE * _MOVING_STRETCH_SECONDS * self._fastest[j])
+        return bool(stamps[0] <= end - 2.0 * _MOVING_STRETCH_SECONDS and steady)
 
     def _what(self, t: float, q: Array, tau: Array) -> str:
         if not abs(t) <= ABSURD_TIME:

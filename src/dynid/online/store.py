@@ -20,7 +20,7 @@ from dynid.regression.known import Known, Prior
 
 
 def save(online: Online, path: str | Path) -> None:
-    """To an .npz file, whole or not at all."""
+    """Write the stream to an .npz file, completely or not at all."""
     base = online.base
     arrays = {"names": np.array(base.parameters.names), "independent": base.independent, "matrix": base.matrix,
               "facts": np.array(json.dumps(online.facts())), **online.arrays()}

@@ -17,10 +17,10 @@ from dynid.robot import inertia as ten
 Parts = dict[Source, Array]  # of a covariance (10, 10), by where it comes from
 _MIN_EIGENVALUE = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2: a small one is still a body
 _SHAPE_ALLOWANCE = 0.1  # squared deviations that may be given up for a body of sensible shape
-_HEAVIEST = 1e5  # kg
+_MAX_MASS_KG = 1e5  # kg
 _DEFAULT_MASS = 1e-3  # kg, of a body whose mass and first moment are not determined
-_FLOOR = 1e-12  # share of the largest variance, below which numbers count as equally well known
-_UNKNOWN = 1e6  # times the largest deviation: of what the data do not determine
+_MIN_VARIANCE_SHARE = 1e-12  # share of the largest variance, below which numbers count as equally well known
+_UNDETERMINED_ERROR_RATIO = 1e6  # times the largest standard error, for parameters that the data do not determine
 
 
 def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Array, Parts]:
@@ -60,10 +60,10 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     size = np.where(measured & (size > 0), size, size.max(initial=1e-9))
     scaled = np.where(np.outer(measured, measured), covariance / np.outer(size, size), 0.0)
-    scaled[~measured, ~measured] = _UNKNOWN ** 2
+    scaled[~measured, ~measured] = _UNDETERMINED_ERROR_RATIO ** 2
     values, vectors = np.linalg.eigh(scaled)
-    half = (vectors / np.sqrt(np.maximum(values, _FLOOR * values.max(initial=1e-300)))).T / size
-    consistency = Consistency(parameters, margin=_MIN_EIGENVALUE, known=known, heaviest=_HEAVIEST)
+    half = (vectors / np.sqrt(np.maximum(values, _MIN_VARIANCE_SHARE * values.max(initial=1e-300)))).T / size
+    consistency = Consistency(parameters, margin=_MIN_EIGENVALUE, known=known, heaviest=_MAX_MASS_KG)
     stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
     best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
     try:  # within what noise leaves open, not a body on the border, of no thickness
@@ -80,4 +80,4 @@ def distance(theta: Array, other: Array, covariance: Array) -> float:
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
     along = vectors.T @ ((theta - other) / size)
-    return float(np.sqrt(np.sum(along ** 2 / np.maximum(values, _FLOOR * values[-1]))))
+    return float(np.sqrt(np.sum(along ** 2 / np.maximum(values, _MIN_VARIANCE_SHARE * values[-1]))))

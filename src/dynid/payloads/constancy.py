@@ -12,7 +12,7 @@ from dynid.payloads.ways import LinearPayloadFit, Nuisance, Unloaded, residual_f
 from dynid.regression import Regression
 
 MIN_BLOCKS_PER_SIDE = 3  # blocks on either side
-_CHANGE = 0.3  # of the load: a smaller change is not told from errors of the model
+_MIN_LOAD_CHANGE = 0.3  # of the load: a smaller change cannot be distinguished from model errors
 _SIGNIFICANT_STD = 5.0
 
 
@@ -50,7 +50,7 @@ def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded
     places = range(MIN_BLOCKS_PER_SIDE, len(alpha) - MIN_BLOCKS_PER_SIDE + 1)
     best = max((_step(alpha, weights, k) for k in places), key=lambda one: one[0])
     gain, k, before, after, std = best
-    if gain <= 0 or abs(after - before) < max(_CHANGE * max(abs(after), abs(before)), _SIGNIFICANT_STD * std):
+    if gain <= 0 or abs(after - before) < max(_MIN_LOAD_CHANGE * max(abs(after), abs(before)), _SIGNIFICANT_STD * std):
         return None
     span = loaded.regression.blocks[k].spans[0]
     return LoadChange(span.source, span.start, _mass(loaded, unloaded, slice(None, k)),
@@ -65,7 +65,8 @@ def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
 
 
 def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:
-    """What a step before block k explains, k, the means on both sides and the deviation of their difference."""
+    """Return what a step before block k explains, k, the means on both sides and the standard error of their
+    difference."""
     sides = [(alpha[part], weights[part]) for part in (slice(None, k), slice(k, None))]
     if any(w.sum() <= 0 for _, w in sides):
         return 0.0, k, 0.0, 0.0, np.inf

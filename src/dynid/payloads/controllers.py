@@ -45,7 +45,8 @@ def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Ent
 def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None) -> Entry:
     """Ten numbers (10,) of a payload as the controllers of one maker want them."""
     if maker not in FORMATS:
-        raise ModelError(f"no payload format is known for '{maker}'; there are {', '.join(FORMATS)}")
+        raise ModelError(f"no payload format is known for '{maker}'; there are {', '.join(FORMATS)}",
+                         code="unknown-controller")
     if to_flange is not None:
         numbers = ten.change_frame(to_flange) @ numbers
     if not numbers[9] > 0:

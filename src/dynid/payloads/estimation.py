@@ -110,7 +110,8 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
 
 def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     if way is not None and way not in WAYS:
-        raise ModelError(f"there is no payload method '{way}'; there are {', '.join(WAYS)}")
+        raise ModelError(f"there is no payload method '{way}'; there are {', '.join(WAYS)}",
+                         code="unknown-payload-method")
     if not isinstance(estimate.model, Model):
         raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom regressor")
     if not logs or not any(len(log) for log in logs):

@@ -17,10 +17,11 @@ from dynid.payloads.result import PayloadEstimate
 from dynid.payloads.ways import LinearPayloadFit, Unloaded
 from dynid.robot import inertia as ten
 
-_DECIDE = 0.5  # share of the mass's variance above which one source decides
+_DOMINANT_VARIANCE_SHARE = 0.5  # share of the mass's variance above which one source decides
 _SMALL_GAIN_EFFECT = 0.02  # of the mass: below that gains decide, but little
 _MIN_LOAD_FRICTION = 0.03  # of the transmitted torque, above which friction from load is said
-_SURELY = 6.0  # deviations as of independent rows: those of rows that correlate are larger by two and more
+# deviations as of independent rows: those of rows that correlate are larger by two and more
+_SIGNIFICANT_STANDARD_ERRORS = 6.0
 _IMPOSSIBLE_STD = 4.0  # deviations between the free estimate and the nearest body: no noise does that
 _MAX_ERROR_RATIO = 2.5  # times the error that the robot was identified with, beyond which a load does not explain it
 _MIN_ERROR_PERCENT = 10.0  # percent, and at least so much
@@ -37,8 +38,8 @@ def judged(
     weighed: bool,
     given: bool,
 ) -> PayloadEstimate:
-    """A payload with findings on it, the worst first. weighed: its mass is from a scale. given: gain deviations were
-    given."""
+    """Return a payload with its findings, the worst first. weighed: its mass is from a scale. given: standard
+    deviations of gains were given."""
     return _with(found, [*_unexplained(found, estimate), *_changed(found, loaded, fit, unloaded),
                          *_alone(found, estimate, weighed, given), *_gears(found, loaded, fit)])
 
@@ -142,7 +143,7 @@ def _not_seen(found: PayloadEstimate) -> Iterator[Finding]:
 
 def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Finding]:
     share = found.parts["gains"][9, 9] / max(found.covariance[9, 9], 1e-300) if "gains" in found.parts else 0.0
-    if weighed or not found.has_mass or share < _DECIDE:
+    if weighed or not found.has_mass or share < _DOMINANT_VARIANCE_SHARE:
         return
     whose = "as the log or the user states them" if given else "assumed, because none is known"
     advice = "" if given else ", or calibrate the gains with `dynid gains`"
@@ -160,7 +161,7 @@ def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFi
     shares = (fit.columns @ fit.x)[loaded.friction]
     own = fit.columns[loaded.friction]
     deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
-    large = np.flatnonzero(shares > np.maximum(_MIN_LOAD_FRICTION, _SURELY * deviations))
+    large = np.flatnonzero(shares > np.maximum(_MIN_LOAD_FRICTION, _SIGNIFICANT_STANDARD_ERRORS * deviations))
     if not found.has_mass or not len(large):
         return
     names = tuple(loaded.model.joint_names[j] for j in large)

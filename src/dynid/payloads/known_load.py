@@ -4,7 +4,7 @@ With c_j = 1 / gain of joint j, W_j its columns and d_j the torque of the known 
 
     i_j = c_j (W_j beta + d_j) + noise.
 
-Currents carry the noise, so they stand on the left: the torque of the load regressed on currents, which is the usual
+Currents carry the noise, so they are on the left: the torque of the load regressed on currents, which is the usual
 way, would give gains that are too low. Over c and beta this is maximum likelihood, on triangular factors.
 """
 
@@ -53,7 +53,7 @@ class KnownLoad:
         numbers = ten.from_central(mass, np.asarray(centre, dtype=float), matrix)
         if not ten.can_exist(numbers):
             raise ModelError(f"a known load of {mass:g} kg with this inertia is not physically consistent",
-                             "give its inertia about its centre of mass, in kg m^2")
+                             "give its inertia about its centre of mass, in kg m^2", code="load-not-consistent")
         return KnownLoad(frame, tuple(float(x) for x in numbers), deviation)
 
 
@@ -65,7 +65,8 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     A joint on which the load's weight has no effect, such as a first one with a vertical axis, has no gain.
     """
     if not unloaded or not loaded:
-        raise NotPossibleError("drive gains from a known load need a log without it and one with it")
+        raise NotPossibleError("drive gains from a known load need a log without it and one with it",
+                               code="no-log-with-load")
     base = base_parameters(model)
     payload = Payload(load.frame)
     numbers = np.array(load.numbers)

@@ -19,8 +19,9 @@ from dynid.payloads.uncertainty import FRICTION_DEVIATION, LEAST_FRICTION, LOAD_
 from dynid.regression.known import Prior
 from dynid.robot import BASE, Robot
 
-_REACHES = 0.2  # of an arm's reach: how far from its frame a load's matter is thought to be, where nobody says
-_FALL = 9.81  # m/s^2
+# of an arm's reach: how far from its frame a load's matter is thought to be, where nobody says
+_LOAD_DISTANCE_OF_REACH = 0.2
+_STANDARD_GRAVITY = 9.81  # m/s^2
 LEAST_SHARE = 1e-6  # of the largest standard deviation of the robot's parameters: none is known better
 
 
@@ -94,10 +95,11 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a mass in kg and a distance in m above zero, got "
-                             f"{given}")
+                             f"{given}", code="bad-largest-load")
         return float(given[0]), float(given[1])
     lever = load_lever(robot, frame)
-    mass = robot.payload or float(training_torques(estimate).max(initial=0.0)) * _REACHES / (_FALL * lever)
+    torque = float(training_torques(estimate).max(initial=0.0))
+    mass = robot.payload or torque * _LOAD_DISTANCE_OF_REACH / (_STANDARD_GRAVITY * lever)
     return max(mass, 1e-3), lever
 
 
@@ -109,4 +111,4 @@ def load_lever(robot: Robot, frame: str) -> float:
         joint = robot.joints[body]
         reach += float(np.linalg.norm(joint.before[:3, 3]) + np.linalg.norm(joint.after[:3, 3]))
         body = joint.parent
-    return _REACHES * max(reach, 0.1)
+    return _LOAD_DISTANCE_OF_REACH * max(reach, 0.1)

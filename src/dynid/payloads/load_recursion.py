@@ -116,7 +116,7 @@ class LoadRecursion:
                  window: int, threshold: float, gains: Array) -> None:
         for name, value in (("memory", memory), ("window", window), ("threshold", threshold)):
             if not value > 0:
-                raise ModelError(f"{name} of a live payload must be above zero, got {value}")
+                raise ModelError(f"{name} of a live payload must be above zero, got {value}", code="not-above-zero")
         self.layout, self.joints, self.unknowns, self.threshold = layout, joints, unknowns, threshold
         self.factor, self.size = math.exp(-1.0 / memory), max(1, round(window / WINDOW_BLOCKS))
         self.heard = noise > 0.0
@@ -205,7 +205,7 @@ class LoadRecursion:
             self._weigh(self.recursion)
 
     def _weigh(self, recursion: Recursion) -> None:
-        """The recursion with the present noise."""
+        """Return the recursion weighted by the present noise."""
         recursion.scale = 1.0 / np.sqrt(self.variance)
         data = recursion.memory.regression(self.layout.base, self.joints).stack(recursion.scale, prior=False)
         rest = np.append(np.zeros(len(data.rho)), math.sqrt(data.rest))

@@ -66,7 +66,7 @@ class PayloadEstimate:
 
     @property
     def mass_std(self) -> float:
-        """One-sigma deviation of the mass, kg."""
+        """Standard error of the mass, kg."""
         return float(self.std[9])
 
     @property
@@ -138,7 +138,7 @@ class PayloadEstimate:
 
     @property
     def centre_std(self) -> Array:
-        """One-sigma deviations of the centre of mass (3,), m."""
+        """Standard errors of the centre of mass (3,), m."""
         return np.sqrt(np.maximum(np.diag(self.centre_covariance), 0.0))
 
     @property

@@ -17,11 +17,11 @@ MAX_MOTION_DIFFERENCE = 0.2
 
 
 def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Samples]) -> tuple[Array, float]:
-    """Torques (samples, dof) of the loaded log without what the model errs by along the same motion without load, and
-    by how many seconds the two are apart.
+    """Return torques (samples, dof) of the loaded log corrected by the model error along the same motion without load,
+    and the time shift between the two, s.
 
-    y_wl - (y_wol - W beta): where the two motions are one, W beta drops out of the difference to the unloaded model,
-    and what is left is eq. 4.4; where they differ a little, the model makes up for it.
+    y_wl - (y_wol - W beta): for equal motions, W beta cancels in the difference to the unloaded model, which gives eq.
+    4.4; for slightly different motions the model corrects the difference.
     """
     found = [(*_shift(loaded, other), other) for other in others]
     if not found:

@@ -29,16 +29,22 @@ from dynid.robot import inertia as ten
 _GAUSS_NEWTON_STEPS = 20  # of Gauss-Newton
 # Least share of the weight's largest direction that its smallest has to have, to tell a mounting.
 _MIN_DIRECTION_SHARE = 1e-3
-_STRAIGHT = 3.0  # deviations of the angles, within which a sensor counts as mounted along its frame
+_ALIGNED_STANDARD_ERRORS = 3.0  # standard errors of the angles, within which a sensor counts as aligned with its frame
 _SMALL_ANGLE = np.radians(0.5)  # and angle below which it does in any case
 _IMPOSSIBLE_STD = 6.0  # deviations between the free estimate and the nearest physically consistent body
 
 
 @dataclass(frozen=True, eq=False)
 class Mounting:
-    """How a sensor sits: rotation (3, 3), axes of its frame in its own; angles (3,) as a rotation vector, rad, and
-    their deviations; sign: -1 where it states what the load does to it; bias (6,): N and N m; straight: it is along
-    its frame."""
+    """Mounting of a force-torque sensor.
+
+    Attributes:
+        rotation: (3, 3), axes of its frame in its own.
+        angles: (3,), rotation vector, rad, with standard errors.
+        sign: -1 if it measures the reaction of the load.
+        bias: (6,), N and N m.
+        straight: whether it is aligned with its frame.
+    """
 
     rotation: Array
     angles: Array
@@ -61,7 +67,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     for log in parts:
         if log.wrench is None:
             raise ModelError(f"{log.source} has no wrench of a force-torque sensor",
-                             "map its six columns with --set 'log.wrench=[...]'")
+                             "map its six columns with --set 'log.wrench=[...]'", code="no-wrench")
     rows = [log.keep.any(axis=1) for log in parts]
     columns = np.concatenate([wrench_columns(robot, name, log)[keep] for log, keep in zip(parts, rows, strict=True)])
     measured = np.concatenate([np.asarray(log.wrench)[keep] for log, keep in zip(parts, rows, strict=True)])
@@ -71,7 +77,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     if straight is None:
         angles = rotation_vector(fit.rotation)
         std = np.sqrt(np.diag(fit.covariance)[16:])
-        if np.all(np.abs(angles) < np.maximum(_STRAIGHT * std, _SMALL_ANGLE)):
+        if np.all(np.abs(angles) < np.maximum(_ALIGNED_STANDARD_ERRORS * std, _SMALL_ANGLE)):
             fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
     found = fit.covariance[:10, :10]
     numbers = nearest_body(fit.theta, found, np.ones(10, dtype=bool)) if consistent else fit.theta
@@ -129,7 +135,7 @@ def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
     spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)
     if spread[-1] < _MIN_DIRECTION_SHARE * max(float(spread[0]), 1e-300):
         raise NotPossibleError("the sensor does not rotate enough to distinguish its bias from the weight of the load",
-                               "record at least four different orientations")
+                               "record at least four different orientations", code="sensor-rotates-too-little")
     matrix = np.linalg.lstsq(known, measured[:, :3], rcond=None)[0][:3].T
     left, _, right = np.linalg.svd(matrix)
     sign = 1.0 if np.linalg.det(left @ right) > 0 else -1.0
@@ -206,7 +212,7 @@ def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
     covariance."""
     if first.frame != second.frame:
         raise ModelError(f"one load is attached to '{first.frame}', the other to '{second.frame}'",
-                         "use one frame for both")
+                         "use one frame for both", code="frames-differ")
     gain = first.covariance @ np.linalg.pinv(first.covariance + second.covariance, hermitian=True, rcond=1e-14)
     keep = np.eye(10) - gain
     theta = first.free + gain @ (second.free - first.free)

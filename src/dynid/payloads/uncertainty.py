@@ -63,11 +63,12 @@ def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Ar
 
 def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadFit, gains: Array,
                 threads: int | None = None) -> tuple[dict[Source, Array], float]:
-    """Covariances (10, 10) of a load's numbers by source, and degrees of freedom of Student's t for intervals: how many
-    independent rows the joint with the fewest has. gains (dof, dof): of relative drive gains.
+    """Return covariances (10, 10) of a load's parameters by source, and degrees of freedom of Student's t for
+    intervals: the number of independent rows of the joint with the fewest. gains (dof, dof): covariance of relative
+    drive gains.
 
-    Noise is counted as it correlates in time: as if rows were independent, deviations would be ten times too small.
-    What gains that contradict each other leave over is theirs, and no noise.
+    Autocorrelation of the noise is included: standard errors for independent rows would be ten times too small.
+    Residuals due to contradictory gains are attributed to the gains, not to noise.
     """
     wrong = likely_gain_errors(loaded, fit, gains)
     logs = tuple(replace(log, tau=log.tau / (1.0 + wrong)) for log in loaded.equations.logs)

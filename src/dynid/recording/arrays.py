@@ -190,7 +190,7 @@ def open_npz(path: Path) -> Arrays:
             outside = next((member.filename for member in members if _leads_outside(member.filename)), None)
             if outside is not None:
                 raise RecordingError(f"{path}: has a member '{outside[:80]}', which leads outside of the archive",
-                                     "write the archive again with numpy.savez")
+                                     "write the archive again with numpy.savez", code="member-outside")
             measure = Measure(path)
             for member in members:
                 with archive.open(member) as file:

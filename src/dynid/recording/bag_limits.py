@@ -36,7 +36,8 @@ def check_bag(path: Path) -> None:
         if parts.is_absolute() or PureWindowsPath(name).drive or ".." in parts.parts or not (
                 folder / parts.name).resolve().is_relative_to(folder):
             raise RecordingError(f"{metadata}: refers to the file '{name[:80]}', which is not in the bag's folder",
-                                 "copy all files of the bag into one folder and run: ros2 bag reindex FOLDER")
+                                 "copy all files of the bag into one folder and run: ros2 bag reindex FOLDER",
+                                 code="file-outside")
 
 
 def limit_unpacking(path: Path) -> None:

@@ -16,5 +16,4 @@ def recording_card(recording: Recording) -> str:
     numbers = np.column_stack([recording.q.min(axis=0), recording.q.max(axis=0),
                                np.sqrt(np.mean(np.square(recording.tau), axis=0)), np.abs(recording.tau).max(axis=0)])
     rows = [(name, *(f"{value:.4g}" for value in row)) for name, row in zip(names, numbers, strict=True)]
-    extent = f"{len(recording):,} samples, {recording.duration:.1f} s at {recording.rate:.4g} Hz"
-    return card(f"{recording.source}: {extent}", table(_CARD_HEADER, rows), *map(paragraph, recording.notes))
+    return card(repr(recording)[1:-1], table(_CARD_HEADER, rows), *map(paragraph, recording.notes))

@@ -22,12 +22,14 @@ from dynid.recording.mapping import SECONDS, Mapping
 from dynid.recording.order import measurable, strays_by_order, strays_by_time, strays_by_value
 from dynid.recording.recording import DroppedRow
 from dynid.recording.source import Fault, FileRows, Values, rechunk
+from dynid.recording.whole_body import WHOLE_BODY_SIGNALS, WITHOUT_JOINTS
 from dynid.robot import Robot
 
 # Beyond these a number is damage, not a measurement: rad or m, their rates, N m or N, s since 1970
 ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "reference_velocity": 1e6, "wrench": 1e9,
           "temperature": 1e4, "motor_position": 1e6, "sensed_torque": 1e9, "target_torque": 1e9, "target_current": 1e9,
-          "external_torque": 1e9, "motor_current": 1e9, "supply_voltage": 1e6, "duty": 1e6}
+          "external_torque": 1e9, "motor_current": 1e9, "supply_voltage": 1e6, "duty": 1e6,
+          **dict.fromkeys(WHOLE_BODY_SIGNALS, 1e9)}
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
 # Signal -> method of its conversion to joint-side units, where that is not the torque's
@@ -71,11 +73,13 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
             for blocks, notes in _together(current, rows):
                 part = _clean(current, blocks, clock)
                 yield replace(part, notes=(*before, *notes, *part.notes), joints=joints, lacking=lacking,
-                              unit_said=current.unit_said, torque_free=current.mapping.torque_free)
+                              unit_said=current.unit_said, torque_free=current.mapping.torque_free,
+                              labels=current.labels)
                 before = ()
             met = tuple(note for source in current.sources for note in source.notes)  # some only while reading
             dof = len(current.conversion.order)
-            empty = {signal: np.zeros((0, 6 if signal == "wrench" else dof)) for signal in current.columns
+            empty = {signal: np.zeros((0, len(columns) if signal in WITHOUT_JOINTS else dof))
+                     for signal, columns in current.columns.items()
                      if signal != "time" and signal not in (clock.absent or ())}
             yield Cleaned(np.zeros(0), empty, (*before, *met), joints, current.unit_said, lacking=lacking,
                           torque_free=current.mapping.torque_free)
@@ -161,7 +165,7 @@ def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: lis
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
-    """Rows (count,) that have no fault."""
+    """Return the rows (count,) without faults."""
     return np.isin(np.arange(count), list(faults), invert=True)
 
 
@@ -191,7 +195,7 @@ def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fa
         return
     good = np.flatnonzero(_without(faults, len(signals["position"])))
     values = np.hstack([array[good] for signal, array in signals.items()
-                        if signal not in ("wrench", "temperature", "supply_voltage")])
+                        if signal not in (*WITHOUT_JOINTS, "temperature", "supply_voltage")])
     for row in good[:strays_by_value(values)].tolist():
         faults[row] = (0, (None, 0, "its values are far outside the range of all later rows, in several columns"))
 
@@ -233,7 +237,7 @@ def _convert(current: LogLayout, signal: str, array: Array) -> Array:
     if signal in ("temperature", "supply_voltage"):
         return np.ascontiguousarray(np.broadcast_to(array, (len(array), len(current.columns["position"])))[
             :, list(current.conversion.order)])
-    if signal == "wrench":
+    if signal in WITHOUT_JOINTS:
         return array
     return np.asarray(getattr(current.conversion, _CONVERSIONS.get(signal, "torque"))(array))
 

@@ -21,6 +21,7 @@ class Cleaned:
         until: s, end of the log as far as it was read, including rows outside the window.
         lacking: joints without data, by signal.
         torque_free: whether the log has no torques.
+        labels: names of the columns of signals of a free base, by signal.
     """
 
     t: Array
@@ -33,3 +34,4 @@ class Cleaned:
     until: float = 0.0
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     torque_free: bool = False
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

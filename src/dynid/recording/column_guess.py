@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from dynid.errors import RecordingError
@@ -54,13 +54,13 @@ class _Reading:
 
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
-          count: int | None, notes: list[str], others: Sequence[str] = ()) -> Guess:
+          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()) -> Guess:
     """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
     joints: the robot's joint names, if known. count: number of joints. others: joints that the log may have and that
-    are not used.
+    are not used. taken: columns that have a meaning already.
     """
-    known = [name for name, shape in source.fields.items() if shape != ()]
+    known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
     found = _canonical(source, known, {*(joints or ()), *others}) or _grouped(source, known, (*(joints or ()), *others))
     signals: dict[str, Match] = {}
     units: dict[str, str] = {}

@@ -51,7 +51,7 @@ def match_parts(source: Source, array: str, names: Names | None, signal: str, jo
     if len(shape) != 2:
         have = [name for name, size in source.fields.items() if len(size) == 2]
         raise RecordingError(f"{source.path}: has no array '{array}' with several columns for {signal}. Arrays: "
-                             f"{listed(have)}")
+                             f"{listed(have)}", code="no-array")
     known = list(source.texts.get(array, ())) or [str(i + 1) for i in range(shape[1])]
     found = _matched(source, known, names, signal, joints, count)
     return replace(found, fields=(array,) * len(found.fields), parts=tuple(known.index(name) for name in found.fields))
@@ -87,7 +87,7 @@ def _one(source: Source, known: list[str], name: str | int, signal: str) -> str:
                              f"{signal}{hint or '. Columns: ' + listed(known)}")
     if not 1 <= name <= len(known):
         raise RecordingError(f"{source.path}: has no column {name} for {signal}; columns are numbered from 1 to "
-                             f"{len(known)}")
+                             f"{len(known)}", code="no-column")
     return known[name - 1]
 
 
@@ -138,7 +138,7 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
     if len(prefixes) > 1:
         raise RecordingError(f"{source} exists for several robots: {' and '.join(map(repr, prefixes))} precede joint "
                              f"'{first}'; choose one with --set 'log.position=...{{joint}}' and likewise for the "
-                             "other signals")
+                             "other signals", code="several-robots")
     if prefixes:
         return ({joint: prefixes[0] + joint for joint in joints},
                 f"the joint names of the log are those of the robot with the prefix '{prefixes[0]}'")

@@ -105,7 +105,8 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         gain = np.array(per_joint(mapping.torque_scale, names, count, "torque_scale", source), dtype=float)
         if not np.all(np.isfinite(gain) & (gain > 0)):
             raise RecordingError(f"{source}: torque_scale must be above zero for each "
-                                 "joint; reverse a sign with torque_sign", where="log.torque_scale")
+                                 "joint; reverse a sign with torque_sign", where="log.torque_scale",
+                                 code="bad-torque-scale")
     motor = {"position": mapping.side == "motor", "torque": (mapping.torque_side or mapping.side) == "motor",
              "motor": mapping.motor_side == "motor"}
     ratio = _reductions(names, robot, source) if mapping.ratio == OF_ROBOT else constants.get("ratio")
@@ -141,7 +142,7 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
         raise RecordingError(f"{source}: ratio = \"robot\", but the file of robot '{robot.name}' states no mechanical "
                              f"reduction of joint '{missing[0]}'", "give ratio as numbers, for "
                                                                    "example --set 'log.ratio=[100, "
-                                                                   "100]'", where="log.ratio")
+                                                                   "100]'", where="log.ratio", code="no-gear-ratio")
     return np.array([known[name] for name in names], dtype=float)
 
 
@@ -157,7 +158,7 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
             raise RecordingError(f"{source}: has {count} position columns, but robot '{robot.name}' has {robot.dof} "
                                  f"joints ({listed(robot.joint_names)}); name the joint of each column with --set "
                                  "'log.joints=[...]'",
-                                 where="log.position")
+                                 where="log.position", code="joints-do-not-fit")
         return tuple(range(count))
     missing = [name for name in robot.joint_names if name not in names]
     if missing:
@@ -194,5 +195,6 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
     if wrong and names is not None:
         raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint "
                              f"'{names[wrong[0]]}', which "
-                             f"{'is prismatic' if prismatic[wrong[0]] else 'is revolute'}", where="log.unit")
+                             f"{'is prismatic' if prismatic[wrong[0]] else 'is revolute'}", where="log.unit",
+                             code="unit-does-not-fit")
     return given

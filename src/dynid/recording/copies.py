@@ -13,7 +13,8 @@ _COMPARED_ROWS = 10  # rows to each side over which a motion is looked at
 _COUNTS_A_ROW = 2.0  # steps of an encoder that a joint has to make in each row to count as moving
 _LEAST_APART = 20  # rows between a row and its copy: nearer ones are rows that are held
 DECIMAL_STEP_TOLERANCE = 1e-6  # relative: how exactly a step has to be a decimal one, and positions multiples of it
-_FINE = 1000.0  # steps in the range of a joint: with so many, rounding is below what a filter leaves of the motion
+# steps in the range of a joint: with so many, rounding is below what a filter leaves of the motion
+_FINE_ROUNDING_STEPS = 1000.0
 
 
 @dataclass(frozen=True)
@@ -86,5 +87,5 @@ def decimal_step(column: Array) -> float | None:
     nice = min((1.0, 2.0, 5.0), key=lambda one: abs(lead - one))
     exact = nice * 10.0 ** float(exponent)
     on_grid = np.abs(values / exact - np.round(values / exact)).max() < 1e-4
-    coarse = float(values[-1] - values[0]) / exact < _FINE
+    coarse = float(values[-1] - values[0]) / exact < _FINE_ROUNDING_STEPS
     return exact if abs(lead / nice - 1.0) < 1e-3 and on_grid and coarse else None

@@ -92,7 +92,7 @@ def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
             low, high = low + skip, high - end
         if low < first or high > first + len(x):
             raise RecordingError(f"decimation needs rows {low} to {high - 1}, but only rows {first} to "
-                                 f"{first + len(x) - 1} were given")
+                                 f"{first + len(x) - 1} were given", code="rows-missing")
         np.matmul(band, x[low - first:high - first], out=out[k:k + len(block)])
     return out
 

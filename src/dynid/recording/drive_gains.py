@@ -90,12 +90,14 @@ class DriveGains:
 
 
 def gain_covariance(deviation: ArrayLike | None, dof: int) -> Array:
-    """Covariance (dof, dof) of relative drive gains. deviation: one for all joints, of which half of the variance is
-    common to all; one per joint (dof,), independent of each other; or the covariance itself; None for the default."""
+    """Return the covariance (dof, dof) of relative drive gains. deviation: a standard deviation for all joints, of
+    which half of the variance is common; one per joint (dof,), independent; or the covariance itself; None for the
+    default.
+    """
     given = np.asarray(GAIN_DEVIATION if deviation is None else deviation, dtype=float)
     if not np.all(np.abs(given) <= _MOST_DEVIATION) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "
-                             f"{_MOST_DEVIATION:g}, got {given.tolist()}")
+                             f"{_MOST_DEVIATION:g}, got {given.tolist()}", code="bad-gain-deviation")
     if given.ndim == 0:
         return 0.5 * float(given) ** 2 * (np.eye(dof) + 1.0)
     if given.shape == (dof,):
@@ -117,7 +119,7 @@ def gains_from_log(recording: Recording) -> DriveGains:
     if torque is None or current is None:
         raise RecordingError(f"{recording.source}: has no target torque and target current to determine drive gains "
                              "from; map their columns with --set 'log.target_torque=[...]' and --set "
-                             "'log.target_current=[...]'")
+                             "'log.target_current=[...]'", code="no-targets")
     speed = recording.reference_velocity if recording.reference_velocity is not None else recording.dq
     if speed is None:
         speed = np.gradient(recording.q, recording.t, axis=0)

@@ -21,7 +21,8 @@ def pandas() -> Any:
     try:
         import pandas as found
     except ImportError:
-        raise RecordingError("tables of pandas need the package pandas: pip install pandas") from None
+        raise RecordingError("tables of pandas need the package pandas: pip install pandas",
+                             code="missing-package") from None
     return found
 
 

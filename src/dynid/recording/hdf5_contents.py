@@ -18,7 +18,7 @@ _MOST_OBJECTS = 10_000  # groups and datasets of one file
 MAX_GROUP_DEPTH = 32  # groups inside each other
 _DEFLATE_RATIO = 1032  # most bytes that one byte of deflate can stand for
 _UNCHECKED_CHUNK = 64 << 20  # bytes that a chunk may unpack to at worst without being measured before
-_CHECKSUMS = 1024  # bytes that other filters may add to a chunk
+_MAX_FILTER_OVERHEAD_BYTES = 1024  # bytes that other filters may add to a chunk
 _BYTES_AT_ONCE = 1 << 16
 
 
@@ -53,7 +53,7 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
 def elsewhere(path: Path, name: str) -> RecordingError:
     """The error of a file part of which lies in another one."""
     return RecordingError(f"{path}: '{name[:80]}' refers to data in other files, which are not read",
-                          "write all arrays into one file")
+                          "write all arrays into one file", code="data-outside")
 
 
 class Hdf5Dataset:
@@ -94,7 +94,7 @@ def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
     for k in range(item.id.get_num_chunks()):
         chunk = item.id.get_chunk_info(k)
         if chunk.size * _DEFLATE_RATIO > max(_UNCHECKED_CHUNK, size) or chunk.size > 2 * size + 1024:
-            if _unpacks_beyond(item.id.read_direct_chunk(chunk.chunk_offset)[1], size + _CHECKSUMS):
+            if _unpacks_beyond(item.id.read_direct_chunk(chunk.chunk_offset)[1], size + _MAX_FILTER_OVERHEAD_BYTES):
                 raise RecordingError(f"{path}: a chunk of '{name[:80]}' unpacks to more than the {size} bytes of a "
                                      "chunk, so the file is damaged", "write the arrays again")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import RecordingError
 from dynid.recording.arrays import Arrays
+from dynid.recording.column_table import Column, check_counts, source_columns
 from dynid.recording.columns import Match, by_prefix, listed, match, match_parts
 from dynid.recording.convert import Conversion, conversion
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, Names, SignalPlace
@@ -20,20 +21,12 @@ from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
 from dynid.recording.source import Fault, Source, check_fields, open_source, reading
+from dynid.recording.whole_body import ALWAYS, NEVER, WHOLE_BODY_SIGNALS, WITHOUT_JOINTS, find_columns
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
              "target_torque", "external_torque", "motor_current", "supply_voltage", "duty")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of numbers: source (index into Layout.sources), field, and which of its columns."""
-
-    source: int
-    field: str
-    part: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +49,12 @@ class LogLayout:
     notes: tuple[str, ...]
     unmeasured: tuple[int, ...] = ()
     lacking: Dictionary[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """Names of the columns of signals of a free base, by signal."""
+        return {signal: tuple(column.field for column in columns) for signal, columns in self.columns.items()
+                if signal in WHOLE_BODY_SIGNALS}
 
     def setting(self, source: int, fault: Fault) -> str | None:
         """Return the setting that names the column of a fault; None for a whole row."""
@@ -132,6 +131,10 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     path = files.path
     notes: list[str] = []
     mapping = _with_preset(files, mapping, notes)
+    free: dict[str, tuple[int, Match]] = {}
+    if robot is not None and robot.has_free_base:
+        robot = robot.with_fixed_base()
+        free = _of_free_base(files, mapping, robot.joint_names, notes)
     joints: Sequence[str] | None = mapping.joints or (robot.joint_names if robot is not None else None)
     # A log of a robot with locked or mimic joints may have their columns or not: what it has decides.
     some = robot is not None and bool(robot.source_joints) and mapping.joints is None
@@ -142,11 +145,21 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
         raise RecordingError(f"{path}: unmeasured lists joint '{unknown[0]}'; the joints are "
                              f"{listed(list(joints or ()))}",
                              where="log.unmeasured")
-    places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None}
-    matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot)
+    places = {signal: _place(value) for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None
+              and not (signal == "contact" and value in (ALWAYS, NEVER))}
+    taken = frozenset(name for _, found in free.values() for name in found.fields)
+    try:
+        matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
+    except RecordingError as problem:
+        if not free or problem.where != "log.torque":  # forces on the feet replace torques
+            raise
+        mapping = mapping.having(torque_free=True)
+        matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
+        notes.append("no joint torques were found, so only equations of the base can be used")
+    matches = {**free, **matches}
     for signal, place in places.items():
         index = files.get(place)
-        whose = joints if signal not in ("time", "wrench") else None
+        whose = joints if signal not in WITHOUT_JOINTS else None
         source = files.sources[index]
         try:
             matches[signal] = (index, _placed(source, place, signal, whose, count))
@@ -164,7 +177,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     for index, source in enumerate(files.sources):
         check_fields(source, [name for at, found in matches.values() if at == index for name in found.fields])
     samples = _samples(files.sources, matches, path)
-    spread = {signal: _columns(files.sources[index], index, found, samples[index], notes)
+    spread = {signal: source_columns(files.sources[index], index, found, samples[index], notes)
               for signal, (index, found) in matches.items()}
     names = _column_joints(files.sources, mapping, matches, robot, path, notes)
     notes += dict.fromkeys(found.note for _, found in matches.values() if found.note)
@@ -178,7 +191,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
         rest = iter(spread["torque"])  # a column that is there stands for one that is not; it is not used
         spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
-    _check_counts(path, spread)
+    check_counts(path, spread)
     extra = [joint for joint in matches["position"][1].extra
              if mapping.torque_free or joint in matches["torque"][1].extra]
     if extra:
@@ -232,7 +245,7 @@ def _check_torque(sources: Sequence[Source], matches: Dictionary[str, tuple[int,
         if why is not None:
             raise RecordingError(f"{source.path}: '{name}' cannot be the torque: signals of this name {why}",
                                  "map the measured torques with --set 'log.torque=[...]', or "
-                                 "torque = [...] under [log]", where="log.torque")
+                                 "torque = [...] under [log]", where="log.torque", code="not-a-torque")
 
 
 def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
@@ -263,8 +276,10 @@ def _place(value: Names | SignalPlace) -> SignalPlace:
 
 
 def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
-                notes: list[str], robot: Robot | None) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
-    """Return signals that the mapping omits, from the format or guessed from names, and units from names."""
+                notes: list[str], robot: Robot | None, taken: Collection[str] = ()
+                ) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
+    """Return signals that the mapping omits, from the format or guessed from names, and units from names. taken:
+    columns that have a meaning already."""
     wanted = ["position"] if "position" not in said else []
     wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & said else []
     wanted += ["time"] if mapping.rate is None and "time" not in said else []
@@ -275,7 +290,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     main = files.sources[index]
     if not main.defaults:
         whose = joints if joints is not None else _written_names(main)
-        found = guessed(main, mapping, (wanted, optional), whose, count, notes, robot)
+        found = guessed(main, mapping, (wanted, optional), whose, count, notes, robot, taken)
         return {signal: (index, fields) for signal, fields in found.signals.items()}, found.units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
@@ -286,8 +301,19 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
     notes.append(f"read from the messages: {', '.join(said_so)}")
     return {signal: (index, match(main, main.defaults[signal], signal,
-                                  None if signal in ("time", "wrench") else joints, count))
+                                  None if signal in WITHOUT_JOINTS else joints, count))
             for signal in taken}, {}
+
+
+def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes: list[str]
+                  ) -> dict[str, tuple[int, Match]]:
+    """Return the signals of a free base that the mapping omits, guessed from the names of the columns."""
+    index = files.get(SignalPlace())
+    found = find_columns(files.sources[index].fields, joints)
+    own = {signal: columns for signal, columns in found.signals.items() if getattr(mapping, signal) is None}
+    notes += [note for note in found.notes if any(f" {signal} " in note for signal in WHOLE_BODY_SIGNALS
+                                                  if getattr(mapping, signal) is None)]
+    return {signal: (index, Match(columns)) for signal, columns in own.items()}
 
 
 def _written_names(source: Source) -> tuple[str, ...] | None:
@@ -311,45 +337,6 @@ def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Matc
         if counts[-1] == 0:
             raise RecordingError(f"{path}: contains no samples")
     return tuple(counts)
-
-
-def _columns(source: Source, index: int, found: Match, samples: int | None, notes: list[str]) -> tuple[Column, ...]:
-    """One entry a column; arrays give several."""
-    if found.parts is not None:
-        return tuple(Column(index, name, part) for name, part in zip(found.fields, found.parts, strict=True))
-    columns: list[Column] = []
-    for name in found.fields:
-        shape = source.fields[name]
-        if isinstance(source, Arrays) and samples:
-            size = int(np.prod(shape))
-            if size % samples:
-                raise RecordingError(f"{source.path}: '{name}' is {' x '.join(map(str, shape))}, "
-                                     f"which does not fit the {samples} samples of the log")
-            width = size // samples
-            if source.transposed(name, samples):
-                notes.append(f"'{name}' is {shape[0]} x {shape[1]}, with joints along the rows, and was transposed")
-        else:
-            width = shape[1] if len(shape) == 2 else 1
-        columns += [Column(index, name, part) for part in range(width)]
-    return tuple(columns)
-
-
-def _check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> None:
-    count = len(columns["position"])
-    if not count:
-        raise RecordingError(f"{path}: no position columns are given", where="log.position")
-    for signal, found in columns.items():
-        if signal == "time" and len(found) not in (1, 2):
-            raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}",
-                                 where="log.time")
-        if signal == "wrench" and len(found) != 6:
-            raise RecordingError(f"{path}: wrench needs 6 columns, forces and then moments, got {len(found)}",
-                                 where="log.wrench")
-        if signal in ("temperature", "supply_voltage") and len(found) == 1:
-            continue
-        if signal not in ("time", "wrench") and len(found) != count:
-            raise RecordingError(f"{path}: there are {count} columns of position but {len(found)} of {signal}",
-                                 where=f"log.{signal}")
 
 
 def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Dictionary[str, tuple[int, Match]],

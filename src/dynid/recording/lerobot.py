@@ -126,7 +126,7 @@ class LeRobotDataset:
 
 @lru_cache(maxsize=16)
 def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, ...]]:
-    """Files by episode; the times of change of the files say when they have to be read again."""
+    """Return files by episode; a changed modification time of a file shows that it has to be read again."""
     found: dict[int, tuple[Path, ...]] = {}
     for path, _ in files:
         file = Parquet(path)

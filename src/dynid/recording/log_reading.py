@@ -21,6 +21,7 @@ from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
 from dynid.recording.measured import Measuring
 from dynid.recording.recording import SIGNAL_ATTRIBUTES, DroppedRow, Recording
 from dynid.recording.servo_checks import check_commands, check_duty, check_servo_units
+from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 from dynid.robot import Robot
 from dynid.robot.roles import as_logged
 
@@ -46,7 +47,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         The recording. Its `notes` state what was guessed, left out or looks wrong.
     """
     if at_once is not None and at_once < 1:
-        raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}")
+        raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
+                             code="bad-block-size")
     paths, rules = paths_of(path), mapping_of(mapping, overrides)
     shared_file(paths, rules)
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
@@ -54,7 +56,11 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     extremes: Extremes | None = None
     dropped, listed, until = 0, list[DroppedRow](), 0.0
     measuring = None if robot is None or not (robot.measured or robot.driven) else Measuring(robot)
-    for part in cleaned(paths, rules, robot if measuring is None else as_logged(measuring.robot), at_once):
+    walker = robot
+    robot = robot.with_fixed_base() if robot is not None and robot.has_free_base else robot
+    columns: Dictionary[str, tuple[str, ...]] = {}
+    for part in cleaned(paths, rules, walker if measuring is None else as_logged(measuring.robot), at_once):
+        columns = part.labels or columns
         if measuring is not None:
             part = replace(part, signals=measuring.own(part.signals, part.joints, part.lacking),
                            joints=measuring.robot.joint_names)
@@ -67,7 +73,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         if len(part.t):
             new = Extremes.of(part.signals["position"], part.signals["torque"])
             extremes = new if extremes is None else extremes | new
-            if part.torque_free and not part.unit_said:
+            if part.torque_free and not part.unit_said and not columns:
                 check_servo_units(part.signals["position"], part.joints, str(paths[0]))
             if robot is not None:  # degrees read as radians stop at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
@@ -75,7 +81,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; the log ends at "
                              f"{until:.6g} s")
     if extremes is None:
-        raise RecordingError(f"{paths[0]}: contains no row that can be used")
+        raise RecordingError(f"{paths[0]}: contains no row that can be used", code="no-usable-row")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     if window_of(rules):
         notes.append(f"only rows {window_of(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
@@ -92,7 +98,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
                     unmeasured=part.joints or numbered if part.torque_free else
                     tuple(name for name in rules.unmeasured if name in part.joints),
                     measured=() if measuring is None else measuring.robot.measured)
-    if part.torque_free:
+    found = replace(found, base_columns=columns)
+    if part.torque_free and not columns:
         check_commands(found)
         check_duty(found)
     found = replace(found, notes=(*found.notes, f"the log contains {', '.join(found.signals)}"))
@@ -134,8 +141,9 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
                  notes: Sequence[str]) -> Recording:
     """Signals by their names in the mapping (samples, dof) as a Recording."""
     arrays: dict[str, Any] = {SIGNAL_ATTRIBUTES.get(name, name): np.ascontiguousarray(array)
-                              for name, array in signals.items()}
-    return Recording(t=t, joints=tuple(joints), source=", ".join(map(str, paths)),
+                              for name, array in signals.items() if name not in WHOLE_BODY_SIGNALS}
+    base = {name: array for name, array in signals.items() if name in WHOLE_BODY_SIGNALS}
+    return Recording(t=t, base_signals=base, joints=tuple(joints), source=", ".join(map(str, paths)),
                      notes=tuple(dict.fromkeys(notes)), **arrays)
 
 

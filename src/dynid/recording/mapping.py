@@ -17,6 +17,7 @@ from dynid.errors import RecordingError
 from dynid.files import read_small, toml_table
 from dynid.quantities import RATE
 from dynid.recording.presets import overlaid, preset_of
+from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 
 Names = str | int | list[str | int]
 PerJoint = float | list[float] | dict[str, float]
@@ -30,8 +31,8 @@ SECONDS: Dictionary[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SI: Dictionary[str, float] = {"rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rpm": np.pi / 30.0}
 SIGNALS = ("position", "velocity", "torque", "current", "reference", "reference_velocity", "wrench", "temperature",
            "motor_position", "sensed_torque", "target_torque", "target_current", "external_torque", "motor_current",
-           "supply_voltage", "duty")
-UNSCALED_SIGNALS = ("position", "torque", "current", "reference", "wrench")  # those with settings of their own
+           "supply_voltage", "duty", *WHOLE_BODY_SIGNALS)
+UNSCALED_SIGNALS = ("position", "torque", "current", "reference", "wrench", *WHOLE_BODY_SIGNALS)  # not scaled
 FROM_LOG, KNOWN_LOAD = "from-log", "known-load"  # drive gains that are found, not given
 OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 
@@ -84,6 +85,21 @@ class Mapping(BaseModel):
         motor_current: measured currents, A, for `dynid actuators`. Unlike `current` they do not replace the torques.
         supply_voltage: supply voltage of each drive, V; one column is used for all joints.
         duty: PWM duty cycle of each drive, -1 to 1.
+        base_position, base_orientation: pose of the root link in the world, m and a unit quaternion (`quaternion`).
+        base_velocity, base_angular_velocity: velocity of the root link's origin (`base_velocity_axes`), m/s, and its
+            angular velocity in its own axes, rad/s.
+        imu_angular_rate, imu_specific_force: of an IMU at `imu_frame` in its axes, rad/s and m/s^2.
+        foot_force: forces (1 or 3 columns) or forces and moments (6) of each foot, in the order of `feet`.
+        contact: one column per foot, not zero where it stands; "always" or "never" for all feet of the log.
+        quaternion: order of the columns of base_orientation, "xyzw" or "wxyz". Default: from their names, or the data.
+        base_velocity_axes: "world", or "base" for the axes of the root link.
+        imu_frame: frame of the IMU on the root link. Default: a frame named like an IMU, or the root link.
+        feet: frames of the feet, in the order of the columns. Default: from the names.
+        foot_kind: "point", "line" or "sole", see `dynid.floating.Contact`.
+        foot_radius: radius of round feet, m.
+        foot_force_axes: "frame" for the axes of each foot, or "world".
+        contact_threshold: normal force above which a foot stands, N or the unit of the column. Default: from the data.
+        wrench_frame: frame on which the sensor of `wrench` acts, for a base that hangs on it.
         scale: factors by signal from the numbers of the log, such as {supply_voltage = 0.1} for tenths of a volt.
         torque_free: whether the log has no torques: positions and commands only, for `dynid actuators`.
         drive_gain: torque per unit of `current`: a number, one per joint, the key of a value in the file, "from-log"
@@ -149,6 +165,23 @@ class Mapping(BaseModel):
     motor_current: Names | SignalPlace | None = None
     supply_voltage: Names | SignalPlace | None = None
     duty: Names | SignalPlace | None = None
+    base_position: Names | SignalPlace | None = None
+    base_orientation: Names | SignalPlace | None = None
+    base_velocity: Names | SignalPlace | None = None
+    base_angular_velocity: Names | SignalPlace | None = None
+    imu_angular_rate: Names | SignalPlace | None = None
+    imu_specific_force: Names | SignalPlace | None = None
+    foot_force: Names | SignalPlace | None = None
+    contact: Names | SignalPlace | None = None
+    quaternion: Literal["xyzw", "wxyz"] | None = None
+    base_velocity_axes: Literal["world", "base"] = "world"
+    imu_frame: str | None = None
+    feet: list[str] | None = None
+    foot_kind: Literal["point", "line", "sole"] = "point"
+    foot_radius: Annotated[float, Field(ge=0, lt=10)] = 0.0
+    foot_force_axes: Literal["frame", "world"] = "frame"
+    contact_threshold: float | None = None
+    wrench_frame: str | None = None
     scale: dict[str, PerJoint] | None = None
     torque_free: bool = False
     unit: Unit | list[Unit] | dict[str, Unit] | None = None
@@ -259,11 +292,12 @@ class Mapping(BaseModel):
         try:
             table = toml_table(read_small(Path(path)).decode("utf-8"))
         except OSError as problem:
-            raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}") from None
+            raise RecordingError(f"{path}: cannot read the mapping: {problem.strerror}",
+                                 code="unreadable-mapping") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise RecordingError(f"{path}: not a TOML file: {problem}") from None
+            raise RecordingError(f"{path}: not a TOML file: {problem}", code="not-toml") from None
         if not isinstance(table.get("log"), dict):
-            raise RecordingError(f"{path}: has no [log] table; put the settings of the log there")
+            raise RecordingError(f"{path}: has no [log] table; put the settings of the log there", code="no-log-table")
         return Mapping.of(table["log"], f"{path} [log]")
 
     def having(self, **overrides: Any) -> Mapping:
@@ -290,8 +324,8 @@ class Mapping(BaseModel):
 
     @property
     def names_signals(self) -> bool:
-        """Whether any signal is named; others are then not guessed."""
-        return any(getattr(self, name) is not None for name in SIGNALS)
+        """Whether any signal of the joints is named; others are then not guessed."""
+        return any(getattr(self, name) is not None for name in SIGNALS if name not in WHOLE_BODY_SIGNALS)
 
 
 def sentence(problem: ValidationError) -> str:

@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.dynamics.measured import OwnPositions, own_positions
 from dynid.errors import RecordingError
 from dynid.recording.recording import Recording
+from dynid.recording.whole_body import WITHOUT_JOINTS
 from dynid.robot import Robot
 
 TORQUES = ("torque", "sensed_torque", "target_torque", "target_current")
@@ -43,7 +44,7 @@ class Measuring:
 
         signals (rows, joints): as read; lacking: joints without data, by signal.
         """
-        robot, found = self.robot, {name: array for name, array in signals.items() if name == "wrench"}
+        robot, found = self.robot, {name: array for name, array in signals.items() if name in WITHOUT_JOINTS}
         refused = [name for name in _REFUSED_SIGNALS if name in signals]
         if refused:
             raise RecordingError(f"{refused[0]} cannot be converted to the joints of robot '{robot.name}', whose logs "

@@ -29,7 +29,7 @@ def add_motor_side(recording: Recording, joints: Sequence[int]) -> Recording:
     if motors is None:
         raise RecordingError(f"{recording.source} has no motor positions. Flexible joints need them in addition to "
                              "the link positions: add --set 'log.motor_position=[...]', or motor_position = [...] "
-                             "under [log], or remove [model.flexible]")
+                             "under [log], or remove [model.flexible]", code="no-motor-positions")
     own, names = list(joints), recording.joints or numbered_joints(recording.dof)
     every = [*range(recording.dof), *own]
     signals: dict[str, Any] = {name: np.ascontiguousarray(signal[:, every])

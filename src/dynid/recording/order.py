@@ -12,13 +12,13 @@ _MIN_ROWS_AFTER = 20  # rows that have to follow for something to be at odds wit
 # Times the duration of all that follows: a gap that long says that the rows before it are strays.
 _STRAY_GAP_DURATIONS = 10.0
 _STRAY_RANGES = 3.0  # times the range of all that follows
-_RESOLVED = 1e-30  # rad, rad/s, N m, A and all else: far below the noise of any sensor
+_SMALLEST_SIGNAL = 1e-30  # rad, rad/s, N m, A and all else: far below the noise of any sensor
 _MIN_STRAY_COLUMNS = 2  # that have to be off at once: one alone may be a signal that jumps
 
 
 def measurable(array: Array) -> Array:
     """An array with zero in place of numbers smaller than any sensor resolves; they underflow in squares."""
-    small = (np.abs(array) < _RESOLVED) & (array != 0.0)
+    small = (np.abs(array) < _SMALLEST_SIGNAL) & (array != 0.0)
     return np.where(small, 0.0, array) if small.any() else array
 
 

@@ -116,7 +116,8 @@ def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
         return {str(name): names for name, one in features.items()
                 if (names := part_names(one.get("names"))) is not None}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise RecordingError(f"{about}: is not a valid dataset description; correct it or move the log elsewhere") \
+        raise RecordingError(f"{about}: is not a valid dataset description; correct it or move the log elsewhere",
+                             code="bad-dataset-description") \
             from None
 
 

@@ -3,8 +3,8 @@ driven joints."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from typing import TypeVar
 
 from dynid.errors import RecordingError
@@ -13,6 +13,7 @@ from dynid.recording.columns import Match
 from dynid.recording.mapping import Mapping
 from dynid.recording.measured import TORQUES
 from dynid.recording.source import Source
+from dynid.recording.whole_body import WITHOUT_JOINTS
 from dynid.robot import Robot
 
 Column = TypeVar("Column")
@@ -26,7 +27,7 @@ def with_torque(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | N
 def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, signal: str) -> list[str] | None:
     """Return the joints of a signal if it is not logged for all; otherwise None."""
     whose = joints
-    if robot is not None and robot.measured and joints is not None and signal not in ("time", "wrench"):
+    if robot is not None and robot.measured and joints is not None and signal not in WITHOUT_JOINTS:
         whose = robot.driven if signal in (*TORQUES, "current") else robot.measured
     if signal in ("torque", "current") and mapping.unmeasured:
         whose = with_torque(whose, mapping)
@@ -39,7 +40,7 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
     References may be of the measured or the driven joints; without names they are of the driven ones."""
     lacking: dict[str, tuple[int, ...]] = {}
     for signal, found in columns.items():
-        if signal in ("time", "wrench") or len(found) == len(names):
+        if signal in WITHOUT_JOINTS or len(found) == len(names):
             continue
         named = matches[signal][1].joints
         choices = [robot.driven] if signal in TORQUES else [robot.measured, robot.driven]
@@ -56,19 +57,19 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
 
 
 def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
-             count: int | None, notes: list[str], robot: Robot | None) -> Guess:
+             count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()) -> Guess:
     """Return wanted and optional signals by name; if not all joints are logged, signal by signal for those that are."""
     wanted, optional = signals
     others, said = robot.source_joints if robot is not None else (), len(notes)
     try:
-        return guess(main, wanted, optional, joints, count, notes, others)
+        return guess(main, wanted, optional, joints, count, notes, others, taken)
     except RecordingError:
         apart = [signal for signal in (*wanted, *optional) if fewer(joints, mapping, robot, signal) is not None]
         if not set(apart) & set(wanted):
             raise
         del notes[said:]
     found = guess(main, [signal for signal in wanted if signal not in apart],
-                  [signal for signal in optional if signal not in apart], joints, count, notes, others)
+                  [signal for signal in optional if signal not in apart], joints, count, notes, others, taken)
     for signal in apart:
         few = fewer(joints, mapping, robot, signal)
         assert few is not None
@@ -76,7 +77,7 @@ def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]]
         for choice in [few, own] if signal in ("reference", "reference_velocity") else [few]:
             try:
                 one = guess(main, [signal] if signal in wanted else [], [signal] if signal in optional else [], choice,
-                            None if robot is not None and robot.measured else len(choice), notes, others)
+                            None if robot is not None and robot.measured else len(choice), notes, others, taken)
             except RecordingError:
                 if signal in wanted:
                     raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,6 +58,11 @@ class Recording:
         measured_position: positions (samples, k) of these joints, from which `q` was computed.
         source: file that was read.
         notes: what reading the file changed and found, one sentence each.
+        base_signals: signals of a free base (samples, k) by their name in the mapping; empty for a fixed base.
+        base_columns: names of the columns of these, by signal.
+        to_samples: function of prepared samples that brings them onto the coordinates of a robot with a free base, or
+            None. See `dynid.floating.whole_body`, which makes such recordings.
+        base_width: number of columns of a free base in front of those of the joints, in such recordings.
         dropped: number of rows that were left out because they cannot be used.
         dropped_rows: the first of these rows.
 
@@ -89,6 +95,10 @@ class Recording:
     unmeasured: tuple[str, ...] = ()
     measured: tuple[str, ...] = field(default=(), kw_only=True)
     measured_position: Array | None = field(default=None, kw_only=True)
+    base_signals: Mapping[str, Array] = field(default_factory=dict, kw_only=True)
+    base_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
+    to_samples: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    base_width: int = field(default=0, kw_only=True)
     dropped: int = 0
     dropped_rows: tuple[DroppedRow, ...] = ()
 
@@ -120,14 +130,16 @@ class Recording:
 
     def __getitem__(self, rows: slice) -> Recording:
         """Return some rows of all signals as views, e.g. `recording[100:200]`."""
-        return replace(self, **{name: signal[rows] for name in ("t", *_JOINT_SIGNALS, "wrench", "measured_position")
-                                if (signal := getattr(self, name)) is not None})
+        own = {name: signal[rows] for name in ("t", *_JOINT_SIGNALS, "wrench", "measured_position")
+               if (signal := getattr(self, name)) is not None}
+        return replace(self, **own, base_signals={name: signal[rows] for name, signal in self.base_signals.items()})
 
     @property
     def signals(self) -> tuple[str, ...]:
         """Names of the signals that it holds, as mappings call them."""
         return ("time", *(name for name, attribute in SIGNAL_ATTRIBUTES.items()
-                          if getattr(self, attribute) is not None and not (name == "torque" and self.is_torque_free)))
+                          if getattr(self, attribute) is not None and not (name == "torque" and self.is_torque_free)),
+                *self.base_signals)
 
     @property
     def dof(self) -> int:
@@ -163,6 +175,10 @@ class Recording:
         names = joints or tuple(str(j + 1) for j in range(q.shape[1]))
         return Recording(t=np.asarray(t, dtype=float), q=q, tau=np.zeros_like(q), joints=names, unmeasured=names,
                          reference=np.asarray(reference, dtype=float), **other)
+
+    def __repr__(self) -> str:
+        return (f"<Recording of {self.source}: {self.dof} joints, {len(self):,} samples, {self.duration:.1f} s at "
+                f"{self.rate:.4g} Hz>")
 
     def _repr_html_(self) -> str:
         from dynid.recording.card import recording_card

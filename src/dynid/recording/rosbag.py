@@ -81,7 +81,7 @@ class Bag:
             return topic
         if len(topics) > 1:
             raise RecordingError(f"{self.path}: has several JointState topics, {', '.join(topics)}; choose one with "
-                                 "--set log.topic=...")
+                                 "--set log.topic=...", code="several-topics")
         return topics[0]
 
     @property

@@ -69,7 +69,8 @@ def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) 
     if recording.unscaled:
         raise RecordingError(f"{recording.source}: contains currents whose drive gains are to be determined from a "
                              "known load",
-                             "give a log with that load in the same run file, or drive_gain as numbers")
+                             "give a log with that load in the same run file, or drive_gain as numbers",
+                             code="gains-undetermined")
     moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
     found = None
@@ -127,8 +128,10 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
         torque_cutoff=plan.torque, rate=grid.rate, gap=grid.gap, border=plan.border / grid.rate, slow=slow,
         decimate=plan.decimate, decimate_share=plan.share,
         kernel_window=chosen.kernel_window if filtered is None else filtered.filter.window)
-    return replace(samples, decimation=decimation, filtered=filtered, steps=tuple(steps), settings=resolved.as_table(),
-                   spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
+    samples = replace(samples, decimation=decimation, filtered=filtered, steps=tuple(steps),
+                      settings=resolved.as_table(), spectrum=spectrum.by_joint(recording.joints) if spectrum else {})
+    found: Samples = samples if recording.to_samples is None else recording.to_samples(samples)
+    return found
 
 
 def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
@@ -146,6 +149,7 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
         raise NotPossibleError(f"{source}: {len(recording)} samples are too few to filter, at least {MIN_LOG_SAMPLES} "
                                "are needed; record some seconds of motion")
     moving = selection.moving_joints(recording.q)
+    moving[:recording.base_width] = np.any(moving)  # signals of a free base are no joints that could be at rest
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves; the widest range is "
@@ -161,9 +165,9 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     top = np.maximum(high, -low)
     if not np.any(top > 0.0):
         raise NotPossibleError(f"{source}: the torque of every joint is zero in all {len(recording)} rows; check "
-                               "which columns are mapped to the torque (--set 'log.torque=[...]')")
+                               "which columns are mapped to the torque (--set 'log.torque=[...]')", code="torques-zero")
     remarks = []
-    for j, name in enumerate(recording.joints):
+    for j, name in list(enumerate(recording.joints))[recording.base_width:]:
         if not moving[j]:
             remarks.append(f"{name} does not move in this log, so its inertia and friction cannot be identified from "
                            "it; it is treated as at rest")

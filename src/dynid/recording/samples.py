@@ -33,7 +33,7 @@ class Decimation:
         if self.factor < 1 or self.stages < 1 or self.order < 1 or not 0.0 < self.share <= 1.0:
             raise RecordingError(f"decimation needs factor, stages and order of at least 1 and a share of the Nyquist "
                                  f"frequency between 0 and 1, got {self.factor}, {self.stages}, {self.order} and "
-                                 f"{self.share:g}")
+                                 f"{self.share:g}", code="bad-decimation")
 
     @property
     def total(self) -> int:
@@ -121,7 +121,7 @@ class Samples:
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise RecordingError(f"{self.source}: a slice must have a step of 1, got {step}; use "
-                                 f"`samples.every({step})`")
+                                 f"`samples.every({step})`", code="bad-slice")
         stop = max(start, stop)
         return self._rows(slice(start, stop), self._segments_within(start, stop) - start)
 
@@ -151,7 +151,7 @@ class Samples:
                           filtered=None)
 
     def _signals(self) -> dict[str, Array]:
-        """Arrays with an entry a row, by name, without `keep`; those that were not logged are left out."""
+        """Return arrays with one entry per row, by name, without `keep` and without signals that were not logged."""
         found: dict[str, Array | None] = {name: getattr(self, name) for name in (
             "t", "q", "dq", "ddq", "tau", "raw_tau", "temperature", "wrench", "mixing")}
         if self.filtered is not None:
@@ -205,14 +205,17 @@ class Samples:
         return Samples(time, q, dq, ddq, tau, np.ones(q.shape, dtype=bool), np.array([[0, n]]), rate, source=source,
                        steps=("used as given",))
 
+    def __repr__(self) -> str:
+        return f"<Samples of {self.source}: {len(self):,} rows, {self.dof} joints>"
+
     def _repr_html_(self) -> str:
         names = self.joints or tuple(str(j + 1) for j in range(self.dof))
         rows = [(name, *(f"{float(np.abs(signal[:, j]).max(initial=0.0)):.3g}" for signal in
                          (self.q, self.dq, self.ddq, self.tau)), str(int(self.keep[:, j].sum())))
                 for j, name in enumerate(names)]
         head = ("joint", "|q| max", "|dq| max", "|ddq| max", "|tau| max", "rows used")
-        return html_tables.card(f"Samples of {self.source}: {len(self)} rows", html_tables.table(head, rows),
-                                *(html_tables.paragraph(step) for step in self.steps))
+        return html_tables.card(repr(self)[1:-1], html_tables.table(head, rows),
+                                *map(html_tables.paragraph, self.steps))
 
     def to_frame(self) -> Any:
         """A pandas table with one row per sample, see `dynid.recording.frames`."""

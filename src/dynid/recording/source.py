@@ -155,7 +155,7 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
     """Open a log by its first bytes; as text if they are unknown. array, axis: of a file of arrays."""
     from dynid.recording import rosbag
     if not os.path.exists(path):  # false, too, for names that no file can have
-        raise RecordingError(f"{path}: there is no such file")
+        raise RecordingError(f"{path}: there is no such file", code="no-such-file")
     if path.is_dir():
         if (path / "metadata.yaml").exists():
             with reading(path):

@@ -10,8 +10,8 @@ from dynid.arrays import Array
 
 MIN_STUCK_SECONDS = 0.1  # s that a position has to stay the same
 _SPEED_WINDOW = 0.04  # s before and after, over which the speed is taken
-_COUNTS = 8.0  # encoder counts that the joint would have made meanwhile
-_SUDDEN = 3.0  # times the largest change of speed over such a window elsewhere
+_MISSED_COUNTS = 8.0  # encoder counts that the joint would have made meanwhile
+_MIN_CHANGE_RATIO = 3.0  # times the largest change of speed over such a window elsewhere
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
             before = _speed(column, start - width, start) if start >= width else 0.0
             after = _speed(column, stop - 1, stop - 1 + width) if stop - 1 + width < len(column) else 0.0
             fastest = max(abs(before), abs(after))
-            if fastest * (stop - start) > _COUNTS * max(count, 1e-12) and fastest > _SUDDEN * usual:
+            if fastest * (stop - start) > _MISSED_COUNTS * max(count, 1e-12) and fastest > _MIN_CHANGE_RATIO * usual:
                 found.append(Hang(j, int(start), int(stop)))
     return tuple(found)
 

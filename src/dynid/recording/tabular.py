@@ -1,4 +1,4 @@
-"""Text tables: CSV, TSV, semicolons, white space; with or without a header; flat files of one number a line."""
+"""Text tables: CSV, TSV, semicolons, white space; with or without a header; flat files of one number per line."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Text:
     # -- with pyarrow, as long as every cell is a number ------------------------------------------------
     def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
             -> Generator[FileRows, None, tuple[int, bool]]:
-        """Rows up to a batch that is not all numbers, how many there were, and whether that is the whole file."""
+        """Return rows up to a batch with other text than numbers, their number, and whether the file ended."""
         done = 0
         if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices):
             return done, False
@@ -269,7 +269,7 @@ class Text:
 
 
 class Flat:
-    """A text file of one number a line, `width` consecutive lines a sample: one field (samples, width)."""
+    """A text file of one number per line, with `width` consecutive lines per sample: one field (samples, width)."""
 
     row = "row"
     lines = 1

@@ -36,7 +36,7 @@ def unpacked_limit(packed: int) -> int:
         return max(FREE_BYTES, BYTES_PER_BYTE * packed)
     if not given.strip().isdecimal() or len(given) > 12 or not int(given):
         raise RecordingError(f"{LIMIT_VARIABLE} is '{given[:40]}', expected a whole number of megabytes",
-                             f"for example {LIMIT_VARIABLE}=2000")
+                             f"for example {LIMIT_VARIABLE}=2000", code="bad-memory-limit")
     return max(int(given) << 20, packed)
 
 
@@ -129,7 +129,7 @@ def is_compressed_text(path: Path) -> bool:
         start = file.read(8)
     if start.startswith(_ZSTD):
         raise RecordingError(f"{path}: is compressed by zstd, which is not read for text tables",
-                             "unpack it first: zstd -d FILE")
+                             "unpack it first: zstd -d FILE", code="compressed-text")
     if not start.startswith(tuple(_COMPRESSED_TEXT)):
         return False
     facts = path.stat()
@@ -139,7 +139,8 @@ def is_compressed_text(path: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _measure_text(path: Path, size: int, changed: int, limit: int) -> None:
-    """Unpack a text table once and keep nothing; size, time of change and limit: what the answer holds for."""
+    """Unpack a text table once without storing it, which raises if it is too large. The other arguments are the key of
+    the cache."""
     with open_compressed_text(path) as file:
         while file.read(1 << 20):
             pass

@@ -19,11 +19,11 @@ from dynid.robot import Robot
 
 # Columns of the regressor are geometry alone, so rounding and real effects stand far apart: what is left of a
 # dependent column is below 1e-12 of it, while an offset of a tenth of a millimetre on a metre leaves 1e-8.
-_ACCURACY = 1e-16  # of a regressor, relative
+_REGRESSOR_ACCURACY = 1e-16  # of a regressor, relative
 _LOOP_ACCURACY = 1e-13  # the same, where joints follow by Newton's method
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
-_PRINTED = 1e-12  # relative error of a coefficient as text
+_PRINTED_COEFFICIENT_ERROR = 1e-12  # relative error of a coefficient as text
 _MOST_JOINTS = 128  # time goes with the third power of it, memory with the second: here seconds and half a gigabyte
 
 
@@ -134,7 +134,7 @@ class BaseParameters:
 def printed(coefficient: float) -> str:
     """Return the coefficient with the fewest digits that keep a relative accuracy of 1e-12."""
     texts = (f"{coefficient:.{digits}g}" for digits in range(1, 18))
-    return next(text for text in texts if abs(float(text) - coefficient) <= _PRINTED * coefficient)
+    return next(text for text in texts if abs(float(text) - coefficient) <= _PRINTED_COEFFICIENT_ERROR * coefficient)
 
 
 def _shortest(numbers: Array, errors: Array) -> Array:
@@ -183,7 +183,7 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
         if sorted(order) != list(range(len(parameters))):
             raise ModelError(f"a priority order must name each of the {len(parameters)} columns once",
                              code="wrong-priority")
-    accuracy = _LOOP_ACCURACY if _closed(model) else _ACCURACY
+    accuracy = _LOOP_ACCURACY if _closed(model) else _REGRESSOR_ACCURACY
     factor = random_factor(model, seed, unmeasured)
     return (reduce_columns if by == "qr" else singular_columns)(factor, parameters, order, accuracy=accuracy)
 
@@ -231,7 +231,7 @@ def closed_postures(model: LinearModel, samples: int, rng: np.random.Generator) 
 
 
 def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
-                   tolerance: float = _RANK_TOLERANCE, accuracy: float = _ACCURACY) -> BaseParameters:
+                   tolerance: float = _RANK_TOLERANCE, accuracy: float = _REGRESSOR_ACCURACY) -> BaseParameters:
     """Return base parameters from a triangular factor of the regressor, by taking columns in the given order.
     `accuracy` is the relative accuracy of the regressor."""
     norms = np.linalg.norm(factor, axis=0)
@@ -263,7 +263,7 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
 
 
 def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int],
-                     tolerance: float = _RANK_TOLERANCE, accuracy: float = _ACCURACY) -> BaseParameters:
+                     tolerance: float = _RANK_TOLERANCE, accuracy: float = _REGRESSOR_ACCURACY) -> BaseParameters:
     """Return the result of `reduce_columns`, computed from singular values.
 
     With V2 (parameters, n - rank) the null space, columns whose rows V22 of V2 are regular are removed, from the end

@@ -35,7 +35,7 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
             raise ModelError(f"there is no parameter '{name}' that could be known; the parameters are "
                              f"{', '.join(base.parameters.names[:12])}, ...")
         if name in base.known:
-            raise ModelError(f"parameter '{name}' is given as known twice: {base.known[name]:g}")
+            raise ModelError(f"parameter '{name}' is given as known twice: {base.known[name]:g}", code="known-twice")
         if not (abs(one.value) <= MAX_KNOWN_VALUE and 0.0 <= one.std <= MAX_KNOWN_VALUE):
             raise ModelError(f"known parameter '{name}' needs a value and a standard deviation that is not negative, "
                              f"both at most {MAX_KNOWN_VALUE:g}, got {one.value} and {one.std}")

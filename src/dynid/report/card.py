@@ -1,4 +1,4 @@
-"""Card: a key number at the top of a page."""
+"""A key number at the top of a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Card:
-    """A key number: what it is, the number, and a few words."""
+    """A key number: its name, its value and a short explanation."""
 
     title: str
     value: str

@@ -1,4 +1,4 @@
-"""Compiled templates, kept where Python keeps its own byte code: compiling them takes longer than filling them in."""
+"""Cache of compiled templates next to Python's byte code: compiling a template takes longer than rendering it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dynid.files import write_whole
 
 
 class CompiledTemplates(BytecodeCache):
-    """One file a template. A bucket knows its source's checksum, so that a changed template is compiled anew; where
-    the folder cannot be written, nothing is kept."""
+    """Cache with one file per template. A changed template is compiled again, because its checksum differs. If the
+    folder cannot be written, nothing is cached."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Drawing: our curves, in panels, beside the words for what a document's figure shows."""
+"""Figures of a reproduction: curves in panels, with a description of the document's own figure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ _LEGEND_LETTERS = 62  # of names in one row
 
 @dataclass(frozen=True)
 class PlotCurve:
-    """One curve. x: numbers, or names for bars and points; y: as many, None where there is none. role: whose it is;
-    what a document prints is hatched or an open circle, the truth of a simulation lies thick below the others."""
+    """One curve of a panel.
+
+    x are numbers, or names for bars and points; y has the same length, with None for missing values. `role` is the
+    origin of the curve: values printed in a document are hatched or open circles, true values of a simulation are a
+    thick line below the others.
+    """
 
     name: str
     x: Sequence[float] | Sequence[str]
@@ -33,7 +37,7 @@ class PlotCurve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves with common axes. x, y: what the axes show, with unit. logarithmic: the vertical axis."""
+    """Curves with common axes. x, y: quantities of the axes, with units. logarithmic: applies to the vertical axis."""
 
     title: str
     x: str
@@ -42,7 +46,7 @@ class Panel:
     logarithmic: bool = False
 
     def figure(self) -> Figure:
-        """The panel in the report's look."""
+        """The panel as a figure in the style of the report."""
         places = {role: [curve for curve in self.curves if curve.role == role] for role in ROLES}
         traces = [_trace(curve, places[curve.role].index(curve)) for curve in self.curves]
         shown = len(self.curves) > 1
@@ -62,7 +66,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of ours. document: which figure of the document it stands for, and what that shows, in words."""
+    """A figure of a reproduction. document: the number of the document's figure and a description of it."""
 
     title: str
     document: str
@@ -89,7 +93,7 @@ def _trace(curve: PlotCurve, place: int) -> dict[str, Any]:
 
 
 def thinned(t: Array, signals: Array, most: int = 400) -> tuple[list[float], list[list[float | None]]]:
-    """Times and each column of signals (samples, k) at no more than about `most` rows, as plain numbers: what a result
-    keeps of a curve that is drawn. Extremes stay."""
+    """Return times and each column of signals (samples, k) as plain numbers, decimated to about `most` rows.
+    Extremes are kept."""
     rows = thinned_rows(np.where(np.isfinite(signals), signals, 0.0), most)
     return [float(f"{x:.7g}") for x in t[rows]], [numbers(column, 6) for column in signals[rows].T]

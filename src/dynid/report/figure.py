@@ -1,4 +1,4 @@
-"""Figures as plain dictionaries for plotly's JavaScript, one calm look, and how they stand in the page."""
+"""Figures as plain dictionaries for plotly's JavaScript, in one style, and their HTML."""
 
 from __future__ import annotations
 
@@ -43,9 +43,17 @@ CONFIG: dict[str, Any] = {"responsive": True, "displaylogo": False, "showSendToC
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """data: plotly traces, layout: over `LAYOUT`, both plain. label: what is seen, for those who do not. height: px.
-    width: px below which it is scrolled rather than squeezed; widest: px above which it does not grow, 0 for no end.
-    frames: of an animation, as plotly has them."""
+    """A figure for plotly's JavaScript.
+
+    Attributes:
+        data: plotly traces, plain values.
+        layout: settings in addition to `LAYOUT`, plain values.
+        label: text alternative for screen readers.
+        height: px.
+        width: minimum width, px; a narrower window scrolls the figure.
+        widest: maximum width, px, or 0 for no limit.
+        frames: animation frames in plotly's format.
+    """
 
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
@@ -65,7 +73,7 @@ class Figure:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that is safe inside a script element; a number that is not finite is a bug, so it raises."""
+    """Return JSON that is safe inside a script element. Raise for a number that is not finite, which is a bug."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for sign in "&<>\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -73,12 +81,12 @@ def script_json(value: Any) -> Markup:
 
 
 def text(name: str) -> str:
-    """A name for a figure: plotly reads a little HTML, a user's names are not meant as such."""
+    """Escape a name for a figure: plotly interprets some HTML, which a user's names must not contain."""
     return html.escape(name, quote=False).replace("%{", "% {")
 
 
 def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
-    """To so many digits of the largest, as plain numbers; None where not finite."""
+    """Round values to so many digits of the largest one, as plain numbers; None for values that are not finite."""
     x = np.asarray(values, dtype=float)
     good = np.isfinite(x)
     top = float(np.abs(x[good]).max()) if good.any() else 0.0
@@ -89,19 +97,19 @@ def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
 
 
 def significant(values: ArrayLike, digits: int = 4) -> list[float | None]:
-    """Each to so many digits of its own, for logarithmic axes; None where not finite."""
+    """Round each value to so many significant digits, for logarithmic axes; None for values that are not finite."""
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]
 
 
 def axis(title: str, **options: Any) -> dict[str, Any]:
-    """An axis with its title and unit in words."""
+    """Return an axis with its title and unit."""
     return {**AXIS, "title": {"text": title, "standoff": 8, "font": {"size": 13}}, **options}
 
 
 def log_axis(title: str, low: float, high: float, **options: Any) -> dict[str, Any]:
-    """A logarithmic axis for values from low to high, labelled at 1, 2 and 5 over few decades, else at powers of ten.
+    """Return a logarithmic axis from low to high, labelled at 1, 2 and 5 over few decades, else at powers of ten.
 
-    Left alone, plotly labels the digits between two powers in a smaller size, one over the other where space is short.
+    By default plotly labels the digits between two powers in a smaller size, and these labels overlap in small figures.
     """
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     digits = (1, 2, 5) if np.log10(high / low) < 2.5 else (1,)
@@ -111,7 +119,7 @@ def log_axis(title: str, low: float, high: float, **options: Any) -> dict[str, A
 
 
 def tick_text(value: float) -> str:
-    """A tick as a plain number, or as a power of ten where that is shorter."""
+    """Format a tick as a plain number, or as a power of ten if that is shorter."""
     size = abs(value)
     if value == 0 or 1e-3 <= size < 1e5:
         return f"{value:g}".replace("-", "\u2212")
@@ -121,25 +129,25 @@ def tick_text(value: float) -> str:
 
 
 def title(name: str) -> dict[str, Any]:
-    """A name as the bold title of a figure, at its left."""
+    """Return a name as the bold title of a figure, at its left."""
     return {"text": f"<b>{text(name)}</b>", "x": 0.005, "xanchor": "left", "y": 0.99, "yanchor": "top",
             "font": {"size": 14}}
 
 
 def line(x: Sequence[Any], y: Sequence[Any], name: str, color: str, width: float = 1.5,
          **options: Any) -> dict[str, Any]:
-    """A line through points."""
+    """Return a line through points."""
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name,
             "line": {"color": color, "width": width, **options.pop("line", {})}, **options}
 
 
 def level(value: float, color: str = GREY, dash: str = "dash") -> dict[str, Any]:
-    """A horizontal line across the plot, as a shape."""
+    """Return a horizontal line across the plot, as a shape."""
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
             "line": {"color": color, "width": 1, "dash": dash}}
 
 
 def mark(value: float, color: str = GREY, dash: str = "dash") -> dict[str, Any]:
-    """A vertical line across the plot, as a shape."""
+    """Return a vertical line across the plot, as a shape."""
     return {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": value, "x1": value,
             "line": {"color": color, "width": 1, "dash": dash}}

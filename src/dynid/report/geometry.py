@@ -1,6 +1,6 @@
-"""A robot in space as plain arrays: where its joints stand, its links as lines, its bodies as ellipsoids.
+"""Geometry of a robot as plain arrays: joint frames, links as lines, inertias as ellipsoids.
 
-All in the base frame, metres. Nothing here knows how it is drawn.
+All coordinates are in the base frame, in metres. This module does not depend on how they are drawn.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from dynid.arrays import Array, Ints
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
-_AROUND, _ALONG = 16, 9  # points of an ellipsoid
-_FARTHEST, _LARGEST, _SMALLEST = 1.5, 0.8, 1e-3  # of a body's centre and half axes, in sizes of the robot
+_POINTS_AROUND_ELLIPSOID, _POINTS_ALONG_ELLIPSOID = 16, 9  # points of an ellipsoid
+# of a body's centre and half axes, in sizes of the robot
+_MAX_CENTRE_DISTANCE, _MAX_HALF_AXIS, _MIN_HALF_AXIS = 1.5, 0.8, 1e-3
 
 
 def bent_posture(q: Array) -> Array:
-    """Of postures q (samples, dof) the one farthest from the median (dof,), in shares of each joint's range.
+    """Return the posture of q (samples, dof) that is farthest from the median (dof,), relative to the joint ranges.
 
-    An arm that is bent shows its links better than one that hangs straight.
+    An arm with flexed joints shows its links better than one that hangs straight.
     """
     wide = np.ptp(q, axis=0)
     away = (q - np.median(q, axis=0)) / np.where(wide > 0, wide, 1.0)
@@ -30,8 +31,8 @@ def bent_posture(q: Array) -> Array:
 
 
 def whole_tree(robot: Robot, poses: Array) -> tuple[Robot, Array, Ints]:
-    """The robot with every joint, poses (bodies, 4, 4) of its bodies in its order, and which of them are those of
-    `poses`, whose bodies that follow stand behind the robot's own."""
+    """Return the robot with all its joints, the poses (bodies, 4, 4) of its bodies, and their indices in `poses`, in
+    which dependent bodies come last."""
     followers = robot.followers
     if followers is None or len(poses) != followers.tree.dof:
         return robot, poses, np.arange(robot.dof)
@@ -41,9 +42,9 @@ def whole_tree(robot: Robot, poses: Array) -> tuple[Robot, Array, Ints]:
 
 
 def joint_frames(robot: Robot, poses: Array) -> Array:
-    """Frames of the joints (dof, 4, 4) for poses of the bodies (bodies, 4, 4).
+    """Return the joint frames (dof, 4, 4) for poses of the bodies (bodies, 4, 4).
 
-    A sliding joint's frame stands where the slide begins; the body's own frame has moved along it.
+    The frame of a prismatic joint is at its zero position; the frame of its body has moved along the axis.
     """
     tree, poses, places = whole_tree(robot, poses)
     frames = np.array([(np.eye(4) if joint.parent == BASE else poses[joint.parent]) @ joint.before
@@ -52,11 +53,12 @@ def joint_frames(robot: Robot, poses: Array) -> Array:
 
 
 def link_lines(robot: Robot, poses: Array) -> Array:
-    """Points (points, 3) of lines along the links for poses of the bodies (bodies, 4, 4), a row of nan after each line.
+    """Return points (points, 3) of lines along the links for poses of the bodies (bodies, 4, 4), with a row of nan
+    after each line.
 
-    From each body's frame to the joints that hang on it, and from a joint to its own body's frame; in closed loops to
-    the places that are held together, too. A body at the end of the chain has a line to its farthest named frame, which
-    stands for the tool.
+    Lines connect each body's frame with the joints it carries, each joint with its own body's frame, and in closed
+    loops the points of the closure. The last body of a chain has a line to its farthest named frame, which represents
+    the tool.
     """
     tree, poses, places = whole_tree(robot, poses)
     gap = np.full(3, np.nan)
@@ -78,18 +80,19 @@ def link_lines(robot: Robot, poses: Array) -> Array:
 
 
 def last_point(lines: Array) -> Array:
-    """Where lines (points, 3) end (3,)."""
+    """Return the last point (3,) of lines (points, 3)."""
     return np.asarray(lines[np.isfinite(lines[:, 0])][-1])
 
 
 def axis_lines(frames: Array, half: float) -> Array:
-    """Points (3 dof, 3) of a stroke along every joint's axis, `half` either way, a row of nan after each."""
+    """Return points (3 dof, 3) of a line along every joint axis, `half` to either side, with a row of nan after
+    each."""
     centre, along = frames[:, :3, 3], half * frames[:, :3, 2]
     return np.stack([centre - along, centre + along, np.full_like(centre, np.nan)], axis=1).reshape(-1, 3)
 
 
 def arrow(at: Array, along: Array) -> Array:
-    """Points (points, 3) of an arrow from a point (3,) along a vector (3,), with a head of two strokes."""
+    """Return points (points, 3) of an arrow from a point (3,) along a vector (3,), with a head of two lines."""
     tip, length = at + along, float(np.linalg.norm(along))
     if length == 0.0:
         return np.stack([at, at])
@@ -100,19 +103,21 @@ def arrow(at: Array, along: Array) -> Array:
 
 
 def robot_size(frames: Array, poses: Array) -> float:
-    """Longest side of the box around base, joints and bodies, m, at least 0.2."""
+    """Return the longest side of the box around base, joints and bodies, m, at least 0.2."""
     points = np.concatenate([np.zeros((1, 3)), frames[:, :3, 3], poses[:, :3, 3]])
     return max(float(np.ptp(points, axis=0).max()), 0.2)
 
 
 def bounds(parts: Sequence[Array]) -> tuple[Array, Array]:
-    """Lowest and highest corner (3,), (3,) of all points (points, 3) of some parts; nan rows do not count."""
+    """Return the lowest and highest corner (3,), (3,) of all points (points, 3) of some parts; rows of nan are
+    ignored."""
     points = np.concatenate(parts)
     return np.nanmin(points, axis=0), np.nanmax(points, axis=0)
 
 
 def plane_square(normal: Array, offset: float, middle: Array, half: float) -> Array:
-    """Corners (4, 3) of the square on the plane normal @ x = offset, around the point nearest `middle` (3,)."""
+    """Return the corners (4, 3) of a square in the plane normal @ x = offset, around the point nearest to `middle`
+    (3,)."""
     centre = middle - (normal @ middle - offset) * normal
     first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
     first /= np.linalg.norm(first)
@@ -123,7 +128,7 @@ def plane_square(normal: Array, offset: float, middle: Array, half: float) -> Ar
 # -- bodies -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class EllipsoidMesh:
-    """centre (3,), and the surface: points (points, 3) and triangles (faces, 3), three of the points each."""
+    """Centre (3,) and surface of an ellipsoid: points (points, 3) and triangles (faces, 3) of point indices."""
 
     centre: Array
     points: Array
@@ -131,37 +136,39 @@ class EllipsoidMesh:
 
 
 def ellipsoid(body: Array, pose: Array, size: float) -> EllipsoidMesh | None:
-    """The solid ellipsoid of even density with a body's ten numbers, at its pose (4, 4); None without a mass.
+    """Return the homogeneous solid ellipsoid with a body's ten inertial parameters, at its pose (4, 4); None without
+    mass.
 
-    It stays within some sizes of the robot, so that one wild link does not shrink the rest of a picture.
+    Its size is limited relative to the robot, so that one outlier does not shrink the rest of the picture.
     """
     centre = mass_centre(body)
     if centre is None:
         return None
-    centre = centre * min(1.0, _FARTHEST * size / max(float(np.linalg.norm(centre)), 1e-300))
+    centre = centre * min(1.0, _MAX_CENTRE_DISTANCE * size / max(float(np.linalg.norm(centre)), 1e-300))
     at = (pose @ np.append(centre, 1.0))[:3]
     axes, turn = half_axes(body)
-    axes = np.clip(axes, _SMALLEST * size, _LARGEST * size)
+    axes = np.clip(axes, _MIN_HALF_AXIS * size, _MAX_HALF_AXIS * size)
     sphere, triangles = unit_sphere()
     return EllipsoidMesh(at, sphere @ (pose[:3, :3] @ turn * axes).T + at, triangles)
 
 
 def mass_centre(body: Array) -> Array | None:
-    """Centre of mass (3,), m, of ten numbers, in the body's frame; None without a mass."""
+    """Return the centre of mass (3,), m, of ten inertial parameters in the body's frame; None without mass."""
     return body[6:9] / body[9] if abs(body[9]) > 1e-12 else None
 
 
 def central_inertia(body: Array, centre: Array) -> Array:
-    """Inertia about the centre of mass (3, 3), kg m^2."""
+    """Return the inertia about the centre of mass (3, 3), kg m^2."""
     c = ten.skew(centre)
     return ten.symmetric(body[:6]) - body[9] * (c @ c.T)
 
 
 def half_axes(body: Array) -> tuple[Array, Array]:
-    """Half axes (3,), m, of the even ellipsoid with a body's mass and inertia, and their directions (3, 3) in columns.
+    """Return the half axes (3,), m, of the homogeneous ellipsoid with a body's mass and inertia, and their directions
+    (3, 3) in columns.
 
-    The second moment along an axis of an even ellipsoid is m a^2 / 5. A negative one, which no body has, is drawn by
-    its size.
+    The second moment along an axis of such an ellipsoid is m a^2 / 5. For a negative moment, which is unphysical, the
+    absolute value is drawn.
     """
     centre = mass_centre(body)
     if centre is None:
@@ -173,11 +180,12 @@ def half_axes(body: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=1)
 def unit_sphere() -> tuple[Array, Ints]:
-    """Points (points, 3) of a unit sphere and its triangles (faces, 3)."""
-    around = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)
-    a, b = np.meshgrid(around, np.linspace(0.0, np.pi, _ALONG))
+    """Return points (points, 3) of a unit sphere and its triangles (faces, 3)."""
+    around = np.linspace(0.0, 2.0 * np.pi, _POINTS_AROUND_ELLIPSOID, endpoint=False)
+    a, b = np.meshgrid(around, np.linspace(0.0, np.pi, _POINTS_ALONG_ELLIPSOID))
     points = np.stack([np.sin(b) * np.cos(a), np.sin(b) * np.sin(a), np.cos(b)], axis=-1).reshape(-1, 3)
-    here = np.arange((_ALONG - 1) * _AROUND).reshape(_ALONG - 1, _AROUND)
+    here = np.arange((_POINTS_ALONG_ELLIPSOID - 1) * _POINTS_AROUND_ELLIPSOID).reshape(-1, _POINTS_AROUND_ELLIPSOID)
     right = np.roll(here, -1, axis=1)
-    faces = np.stack([here, here + _AROUND, right, right, here + _AROUND, right + _AROUND], axis=-1)
+    below, right_below = here + _POINTS_AROUND_ELLIPSOID, right + _POINTS_AROUND_ELLIPSOID
+    faces = np.stack([here, below, right, right, below, right_below], axis=-1)
     return points, faces.reshape(-1, 3)

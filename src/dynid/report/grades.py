@@ -1,4 +1,4 @@
-"""Grades of relative deviations, the same on every page."""
+"""Grades of relative standard errors, the same on every page."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ COLORS = {"good": GREEN, "fair": ORANGE, "poor": VERMILION}
 
 
 def grade(relative: float) -> str:
-    """Of a relative deviation in percent: good, fair or poor."""
+    """Return the grade of a relative standard error in percent: good, fair or poor."""
     return "good" if relative < GOOD else "fair" if relative < POOR else "poor"

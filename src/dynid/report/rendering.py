@@ -1,4 +1,4 @@
-"""From data to a page: one HTML file that opens without network."""
+"""Rendering of a page as one HTML file that opens without network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLOTLY_SCRIPT = Path(__file__).with_name("static") / "plotly.min.js"
 
 
 def render(page: Page[Data], data: Data) -> str:
-    """The page as the text of one HTML file; nothing in it asks for anything outside."""
+    """Return the page as the text of one HTML file, which requests nothing from outside."""
     shown = []
     for section in page.sections:
         values = section.gather(data)
@@ -36,7 +36,7 @@ def render(page: Page[Data], data: Data) -> str:
 
 
 def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
-    """Write the page to a file, whole or not at all."""
+    """Write the page to a file atomically."""
     path = Path(path)
     text = render(page, data)
     with write_whole(path) as file:
@@ -45,7 +45,8 @@ def write_page(page: Page[Data], data: Data, path: str | Path) -> Path:
 
 
 def rendered_section(section: Section[Data], data: Data) -> Section[Data]:
-    """A section of a plugin with its text made already; one that fails shows why instead of ending the report."""
+    """Return a plugin's section with its text rendered; one that fails shows the reason and does not stop the
+    report."""
     try:
         values = section.gather(data)
         body = None if values is None else _environment().from_string(section.template).render(data=data, **values)
@@ -78,11 +79,11 @@ def _environment() -> Environment:
 
 
 def _script(shown: Sequence[Mapping[str, Any]]) -> Markup:
-    """Plotly's JavaScript for a page with figures; nothing, and some megabytes less, for one without."""
+    """Return plotly's JavaScript for a page with figures; empty for a page without, which saves some megabytes."""
     return Markup(_plotly() if any('class="figure"' in section["body"] for section in shown) else "")
 
 
 @lru_cache(maxsize=1)
 def _plotly() -> str:
-    """Plotly's JavaScript with the traces that dynid draws, see report/static/README.md."""
+    """Return plotly's JavaScript with the trace types that dynid uses, see report/static/README.md."""
     return PLOTLY_SCRIPT.read_text(encoding="utf-8")

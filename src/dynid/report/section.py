@@ -1,4 +1,4 @@
-"""Section: one part of a page, and Page: an ordered list of them."""
+"""A part of a page, and a page as an ordered list of such parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.errors import DynidError
 
 
 class Titled(Protocol):
-    """What every page needs of its data: the headline."""
+    """What every page requires of its data: the headline."""
 
     @property
     def title(self) -> str: ...
@@ -24,8 +24,10 @@ Data = TypeVar("Data", bound=Titled)
 class Section(Generic[Data]):
     """One part of a page.
 
-    name: its place in the page (`#name`). gather: the values its template shows, by name, or None to leave the section
-    out. template: Jinja text; empty for dynid's own, whose template is the file NAME.html beside its code.
+    Attributes:
+        name: its anchor in the page (`#name`).
+        gather: returns the values for its template by name, or None to omit the section.
+        template: Jinja text; empty for dynid's own, whose template is the file NAME.html next to its module.
     """
 
     name: str
@@ -36,7 +38,7 @@ class Section(Generic[Data]):
 
 @dataclass(frozen=True)
 class Page(Generic[Data]):
-    """A page: name is that of its folder in `report/pages`, subtitle what stands below the headline."""
+    """A page: `name` is its package in `report/pages`, `subtitle` the line below the headline."""
 
     name: str
     subtitle: Callable[[Data], str]

@@ -1,4 +1,4 @@
-"""Fewer points for plots that look the same: extremes stay."""
+"""Decimation for plots that keeps extremes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dynid.arrays import Array, Bools, Ints
 
 
 def thinned_rows(signals: Array, most: int) -> Ints:
-    """At most `most` rows of signals (samples, k), in order: of every stretch the lowest and the highest of each.
+    """Return at most `most` rows of signals (samples, k), in order: the lowest and highest of each in every interval.
 
-    What a line through all rows reaches, a line through these reaches too.
+    A line through these rows reaches the same extremes as a line through all rows.
     """
     count, width = signals.shape
     if count <= most:
@@ -28,7 +28,7 @@ def thinned_rows(signals: Array, most: int) -> Ints:
 
 
 def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[Array]:
-    """t and signals at the rows chosen, with a nan where time jumps by more than `longest` between two of them."""
+    """Return t and signals at the chosen rows, with nan where two of them are more than `longest` apart in time."""
     jumps = np.flatnonzero(np.diff(t) > longest) + 1  # first rows after a jump
     at = np.searchsorted(rows, jumps)
     at = np.unique(at[(at > 0) & (at < len(rows))])
@@ -37,6 +37,6 @@ def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[A
 
 
 def runs(mask: Bools) -> list[tuple[int, int]]:
-    """Half-open ranges of rows in which a mask is true."""
+    """Return half-open row ranges in which a mask is true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -10,7 +10,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class JointUnits:
-    """What a joint's numbers are measured in."""
+    """Units of a joint's signals."""
 
     position: str
     velocity: str
@@ -28,7 +28,7 @@ SLIDING = JointUnits("m", "m/s", "m/s²", "N")
 
 
 def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ...]:
-    """Units of every joint: the robot knows its sliding ones; of another model, one with a parameter in N slides."""
+    """Return the units of every joint. Without a robot, a joint with a parameter in N is prismatic."""
     if isinstance(model, FlexibleModel):  # motors as the joints they turn
         links = joint_units(model.links, model.links.robot)
         return (*links, *(links[j] for j in model.bending))

@@ -1,4 +1,4 @@
-"""Numbers and names as a reader sees them."""
+"""Formatting of numbers and names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING = "\u2013"  # a dash
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """So many significant digits; a dash where there is no number."""
+    """Format a number with so many significant digits; a dash for no number."""
     if value is None or not math.isfinite(value):
         return NOTHING
     text = f"{value:.{digits}g}"
@@ -20,7 +20,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(value: float | None) -> str:
-    """'1.62 %', '23 %', '> 1000 %', not to be broken over lines; a dash where there is no number."""
+    """Format as '1.62 %', '23 %' or '> 1000 %' without line breaks; a dash for no number."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if abs(value) > 1000:
@@ -29,17 +29,17 @@ def percent(value: float | None) -> str:
 
 
 def whole(value: float | None) -> str:
-    """A count, thousands apart by a thin space."""
+    """Format a count with thin spaces between thousands."""
     return NOTHING if value is None or not math.isfinite(value) else f"{round(value):,}".replace(",", "\u202f")
 
 
 def count(number_of: int, noun: str) -> str:
-    """'1 joint', '7 joints'."""
+    """Format as '1 joint', '7 joints'."""
     return f"{number_of} {noun}{'' if number_of == 1 else 's'}"
 
 
 def seconds(value: float | None) -> str:
-    """A time as people say it."""
+    """Format a time in ms, s or min."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if value < 1.0:
@@ -50,10 +50,10 @@ def seconds(value: float | None) -> str:
 
 
 def typeset(sentence: str) -> str:
-    """A plain sentence or unit with the signs a page has: kg m² for kg m^2, and ± for +-."""
+    """Replace kg m^2 by kg m² and +- by ± in a sentence or unit."""
     return sentence.replace("+-", "\u00b1").replace("^2", "\u00b2").replace("^3", "\u00b3")
 
 
 def file_name(source: str) -> str:
-    """The last part of a path; what is no path stays as it is."""
+    """Return the last part of a path; other text is unchanged."""
     return PurePath(source).name or source

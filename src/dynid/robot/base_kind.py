@@ -11,9 +11,10 @@ _LEG_JOINTS = 3  # of a chain that may be a leg
 
 
 def base_warnings(robot: Robot) -> tuple[str, ...]:
-    """A sentence where the robot seems to walk, since its base is taken as fixed; none for all others.
+    """Return a warning if the robot seems to walk, because its base is treated as fixed; none for all others.
 
-    It does where two chains of three joints and more hang on the base and are named as legs are, or four of any name.
+    A robot seems to walk if two chains of at least three joints with names of legs start at the base, or four of any
+    name.
     """
     if robot.has_free_base:
         return ()

@@ -16,5 +16,5 @@ def robot_card(robot: Robot) -> str:
         mass = "" if body.inertia is None else f"{body.inertia[9]:.4g}"
         rows.append((joint.name, joint.kind, *limits, body.name, mass))
     gravity = ", ".join(f"{part:g}" for part in robot.gravity)
-    return card(f"{robot.name}: {robot.dof} joints", table(_CARD_HEADER, rows, words=(0, 1, 6)),
+    return card(repr(robot)[1:-1], table(_CARD_HEADER, rows, words=(0, 1, 6)),
                 paragraph(f"Gravity {gravity} m/s². {robot.source}"), *map(paragraph, robot.warnings))

@@ -52,13 +52,15 @@ def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = Fa
     numbers = np.asarray(inertias, dtype=float)
     if numbers.size != 10 * robot.dof or not np.isfinite(numbers).all():
         raise ModelError(f"robot '{robot.name}' needs {robot.dof} x 10 finite inertial numbers, got shape "
-                         f"{numbers.shape}{'' if np.isfinite(numbers).all() else ' with numbers that are not finite'}")
+                         f"{numbers.shape}{'' if np.isfinite(numbers).all() else ' with numbers that are not finite'}",
+                         code="bad-inertias")
     numbers = numbers.reshape(robot.dof, 10)
     if not unchecked:
         wrong = [p for p in inertia_problems(robot.with_inertias(numbers)) if p.kind != "centre-of-mass"]
         if wrong:
             raise NotPossibleError("these inertias are not physically consistent, so a simulator may become unstable: "
-                                   f"{wrong[0].message}; use a physically consistent method, such as --method pc-wls")
+                                   f"{wrong[0].message}; use a physically consistent method, such as --method pc-wls",
+                                   code="not-consistent")
     return numbers
 
 

@@ -129,7 +129,7 @@ class _MjcfPage(XmlPage):
         return cls(data, b"\r\n" if b"\r\n" in data else b"\n")
 
     def text_with(self, edits: Sequence[Edit], text: str) -> str:
-        """The edited page, after what precedes it in the text of the file."""
+        """Return the text of the file with the edited page, including what precedes it."""
         return text[:max(text.find("<"), 0)] + self.edited(edits).decode()
 
     def named(self, element: XmlElement, tag: str) -> dict[str, XmlElement]:

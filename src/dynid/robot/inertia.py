@@ -33,7 +33,8 @@ _PINOCCHIO = np.array([9, 6, 7, 8, 0, 1, 3, 2, 4, 5])
 def _ten(parameters: ArrayLike) -> Array:
     ten = np.asarray(parameters, dtype=float)
     if ten.ndim == 0 or ten.shape[-1] != 10:
-        raise ModelError(f"a body has ten inertial numbers ({' '.join(NAMES)}), got shape {ten.shape}")
+        raise ModelError(f"a body has ten inertial numbers ({' '.join(NAMES)}), got shape {ten.shape}",
+                         code="bad-inertias")
     return ten
 
 
@@ -148,10 +149,10 @@ def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Arra
 
 
 def to_log_cholesky(parameters: ArrayLike) -> Array:
-    """Ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
+    """Return ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
 
-    The pseudo-inertia is U U' with U = exp(alpha) [[e^d1 s12 s13 t1], [0 e^d2 s23 t2],
-    [0 0 e^d3 t3], [0 0 0 1]] (Rucker and Wensing 2022): any ten numbers give a body that can exist.
+    The pseudo-inertia is U U' with U = exp(alpha) [[e^d1 s12 s13 t1], [0 e^d2 s23 t2], [0 0 e^d3 t3], [0 0 0 1]]
+    (Rucker and Wensing 2022): any ten numbers give a physically consistent body.
     """
     pseudo = pseudo_inertia(parameters)
     try:
@@ -159,7 +160,7 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
         upper = np.linalg.cholesky(pseudo[..., ::-1, ::-1])[..., ::-1, ::-1]
     except np.linalg.LinAlgError:
         raise ModelError("log-Cholesky coordinates exist only for physically consistent bodies: this "
-                         "pseudo-inertia is not positive definite") from None
+                         "pseudo-inertia is not positive definite", code="not-consistent") from None
     last = upper[..., 3, 3]
     u = upper / last[..., None, None]
     return np.stack([np.log(last), np.log(u[..., 0, 0]), np.log(u[..., 1, 1]), np.log(u[..., 2, 2]),

@@ -31,7 +31,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
             raise RobotError(f"'{name}' of robot '{robot.name}' is a coordinate of its free base and cannot be locked",
                              "add --fixed-base to fix the whole base", code="locked-free-base")
         if not math.isfinite(position):
-            raise RobotError(f"joint '{name}' of robot '{robot.name}' cannot be locked at {position}")
+            raise RobotError(f"joint '{name}' of robot '{robot.name}' cannot be locked at {position}", code="bad-lock")
     if not positions:
         return robot
     kept = [i for i, name in enumerate(robot.joint_names) if name not in positions]
@@ -105,7 +105,8 @@ def _terms(robot: Robot, positions: Mapping[str, float]) -> Sequence[Mapping[str
         joints = [robot.joint_names[robot.joint_index(one)] for one in term.get("joints", ())]
         if "coupling" in term or (term["kind"] == "coupled-wrist" and set(joints) & set(positions)):
             raise RobotError(f"robot '{robot.name}' has motors that drive several joints at once (term "
-                             f"'{term['kind']}'), so {', '.join(positions)} cannot be locked alone")
+                             f"'{term['kind']}'), so {', '.join(positions)} cannot be locked alone",
+                             code="motors-coupled")
         kept = [name for name in joints if name not in positions]
         if kept or not joints:
             found.append({**term, **({"joints": kept} if joints else {})})

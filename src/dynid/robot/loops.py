@@ -63,10 +63,12 @@ class Loops:
 
 def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
            posture: Mapping[str, float] | None = None, mimics: Mapping[str, Mimic] | None = None) -> Robot:
-    """The robot whose joints are those of a tree that do not follow the others.
+    """Return the robot whose joints are the independent ones of a tree.
 
-    following: names of the joints that follow because of the closures. posture: positions of joints (rad or m) near
-    which the loops are closed, zero for those not named. mimics: joints that follow one other joint linearly.
+    Args:
+        following: names of the joints that depend on others through the closures.
+        posture: positions of joints (rad or m) near which the loops are closed, zero for those not named.
+        mimics: mimic joints, which depend linearly on one other joint.
     """
     if tree.has_free_base:
         raise RobotError(f"robot '{tree.name}' has closed loops, which are not supported together with a free base",

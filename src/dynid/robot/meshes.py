@@ -35,7 +35,7 @@ def read_mesh(path: str | Path) -> Mesh:
     try:
         if path.stat().st_size > MAX_MESH_BYTES:
             raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
-                             "triangles")
+                             "triangles", code="mesh-too-large")
         mesh = reader(path)
     except OSError as problem:
         raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}") from None

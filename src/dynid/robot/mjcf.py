@@ -3,7 +3,7 @@
 - Hinges and slides, any axis, several a body (bodies without mass stand between them), `ref`, limits, and the effort of
   `actuatorfrcrange`. A free joint of a body on the world is a free base (`dynid.robot.free_base`), or is taken as
   fixed, with a warning, where `fixed_base` is set; ball joints are refused.
-- A body without joints is merged into the one it hangs on: inertia, and a named frame. Sites are frames too.
+- A body without joints is merged into its parent: inertia, and a named frame. Sites are frames too.
 - armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is not taken, with a warning.
 - Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity hold as in MuJoCo.
 - Inertias are in the file, or are those of geoms that are spheres, capsules, cylinders, boxes or ellipsoids; meshes

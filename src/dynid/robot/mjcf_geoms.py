@@ -13,9 +13,9 @@ from dynid.robot.mjcf_text import ORIENTATIONS, ElementPose, MjcfText
 from dynid.robot.pose import turn_z_to
 
 _DEFAULT_DENSITY = 1000.0  # kg/m^3 where a geom says neither mass nor density
-_EMPTY = ("plane", "hfield")  # no bodies
+_GEOMS_WITHOUT_MASS = ("plane", "hfield")  # no bodies
 _SIZE_COUNTS = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
-_GROUPS = (0.0, 5.0)  # of geoms that count, where <compiler> does not say it
+_DEFAULT_GROUP_RANGE = (0.0, 5.0)  # of geoms that count, where <compiler> does not say it
 
 
 def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, saved: str) -> Array | None:
@@ -23,7 +23,7 @@ def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, sav
 
     saved: how MuJoCo writes inertias out, for messages.
     """
-    low, high = text.numbers(text.compiler, "inertiagrouprange", 2, "<compiler>", _GROUPS)
+    low, high = text.numbers(text.compiler, "inertiagrouprange", 2, "<compiler>", _DEFAULT_GROUP_RANGE)
     total: Array | None = None
     for place in places:
         if place.element.tag != "geom":
@@ -43,7 +43,7 @@ def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], wha
     kind = attributes.get("type", "sphere")
     key = "mass" if "mass" in attributes else "density"
     given = text.positive(attributes, key, what) if key in attributes else _DEFAULT_DENSITY
-    if given == 0.0 or kind in _EMPTY:
+    if given == 0.0 or kind in _GEOMS_WITHOUT_MASS:
         return None
     if kind not in _SIZE_COUNTS or "mesh" in attributes:
         raise text.error(f"{what} is a {kind}, and its body has no <inertial>: mesh files are not opened, so the "

@@ -1,9 +1,10 @@
-"""Equality constraints of an MJCF as joints that follow one other joint linearly (mimic joints), or as closures.
+"""Equality constraints of an MJCF as dependent joints that are linear in one other joint (mimic joints), or as
+closures.
 
-- joint: joint1 follows joint2 linearly, or the other way round where only joint1 is driven; alone it is held.
+- joint: joint1 depends linearly on joint2, or joint2 on joint1 if only joint1 is driven; alone it is fixed.
 - connect: a point; two of them between the same two bodies are an axis. weld: rigid. Both between bodies or sites.
-- tendon: a spatial one over two sites that is held at its length is a rod.
-- Joints of loops that no actuator drives follow. The branch is that of the first <key>, else that of the drawing.
+- tendon: a spatial one of fixed length over two sites is a rod.
+- Joints of loops without an actuator are dependent. The branch is that of the first <key>, else that of the model.
 """
 
 from __future__ import annotations

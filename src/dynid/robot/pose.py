@@ -13,32 +13,32 @@ from dynid.errors import RobotError
 
 
 def rotation_x(angle: float) -> Array:
-    """Turned about x."""
+    """Return the rotation about x."""
     c, s = _cos_sin(angle)
     return np.array([[1.0, 0, 0, 0], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
 
 
 def rotation_y(angle: float) -> Array:
-    """Turned about y."""
+    """Return the rotation about y."""
     c, s = _cos_sin(angle)
     return np.array([[c, 0, s, 0], [0, 1.0, 0, 0], [-s, 0, c, 0], [0, 0, 0, 1]])
 
 
 def rotation_z(angle: float) -> Array:
-    """Turned about z."""
+    """Return the rotation about z."""
     c, s = _cos_sin(angle)
     return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1.0, 0], [0, 0, 0, 1]])
 
 
 def translation(x: float, y: float, z: float) -> Array:
-    """Moved without turning."""
+    """Return a pure translation."""
     pose = np.eye(4)
     pose[:3, 3] = x, y, z
     return pose
 
 
 def from_xyz_rpy(xyz: Sequence[float] | Array, rpy: Sequence[float] | Array) -> Array:
-    """URDF's origin: moved by xyz, then turned by Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Return the pose of a URDF origin: translated by xyz, then rotated by Rz(yaw) Ry(pitch) Rx(roll)."""
     roll, pitch, yaw = rpy
     pose = rotation_z(yaw) @ rotation_y(pitch) @ rotation_x(roll)
     pose[:3, 3] = xyz
@@ -46,7 +46,7 @@ def from_xyz_rpy(xyz: Sequence[float] | Array, rpy: Sequence[float] | Array) -> 
 
 
 def to_rpy(pose: Array) -> tuple[float, float, float]:
-    """Roll, pitch and yaw of a pose, as `from_xyz_rpy` takes them; yaw is zero where pitch is a right angle."""
+    """Return roll, pitch and yaw of a pose, as in `from_xyz_rpy`; yaw is zero if pitch is a right angle."""
     r = pose[:3, :3]
     level = math.hypot(r[0, 0], r[1, 0])
     pitch = math.atan2(-r[2, 0], level)
@@ -56,7 +56,8 @@ def to_rpy(pose: Array) -> tuple[float, float, float]:
 
 
 def turn_z_to(axis: Array) -> Array:
-    """The pose whose z axis is the unit vector `axis`, turned from z the short way; identity for z itself."""
+    """Return the pose whose z axis is the unit vector `axis`, by the smallest rotation from z; identity for z
+    itself."""
     if axis[2] < 0:  # over the half turn about x, to stay away from the singular point at -z
         half = rotation_x(math.pi)
         return half @ turn_z_to(half[:3, :3].T @ axis)
@@ -68,7 +69,7 @@ def turn_z_to(axis: Array) -> Array:
 
 
 def inverse(pose: Array) -> Array:
-    """The pose that undoes a rigid one."""
+    """Return the inverse of a rigid pose."""
     back = np.eye(4)
     back[:3, :3] = pose[:3, :3].T
     back[:3, 3] = -pose[:3, :3].T @ pose[:3, 3]
@@ -76,7 +77,7 @@ def inverse(pose: Array) -> Array:
 
 
 def checked(pose: ArrayLike, what: str) -> Array:
-    """A rigid pose as an array, or a RobotError that begins with `what`."""
+    """Return a rigid pose as an array; raise a RobotError that begins with `what` for anything else."""
     try:
         matrix = np.array(pose, dtype=float)
     except (TypeError, ValueError):
@@ -92,7 +93,7 @@ def checked(pose: ArrayLike, what: str) -> Array:
 
 
 def _cos_sin(angle: float) -> tuple[float, float]:
-    """Cosine and sine, exact at multiples of 90 degrees, so that right angles stay right."""
+    """Return cosine and sine, exact at multiples of 90 degrees, so that right angles are preserved."""
     c, s = math.cos(angle), math.sin(angle)
     if abs(c) < 1e-15:
         return 0.0, math.copysign(1.0, s)

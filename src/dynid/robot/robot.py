@@ -165,13 +165,16 @@ class Robot:
 
     def __post_init__(self) -> None:
         if not self.joints:
-            raise RobotError(f"robot '{self.name}' has no moving joint, so there is nothing to identify")
+            raise RobotError(f"robot '{self.name}' has no moving joint, so there is nothing to identify",
+                             code="no-moving-joint")
         if len(self.joints) != len(self.bodies):
-            raise RobotError(f"robot '{self.name}' has {len(self.joints)} joints but {len(self.bodies)} bodies")
+            raise RobotError(f"robot '{self.name}' has {len(self.joints)} joints but {len(self.bodies)} bodies",
+                             code="joints-without-bodies")
         for what, names in (("joint", self.joint_names), ("body", self.body_names)):
             for name in names:
                 if names.count(name) > 1:
-                    raise RobotError(f"robot '{self.name}' has two {what} entries with the name '{name}'")
+                    raise RobotError(f"robot '{self.name}' has two {what} entries with the name '{name}'",
+                                     code="duplicate-name")
         for i, joint in enumerate(self.joints):
             if not BASE <= joint.parent < i:
                 raise RobotError(f"joint '{joint.name}' of robot '{self.name}' is listed before its parent")
@@ -179,7 +182,8 @@ class Robot:
                 raise RobotError(f"joint '{joint.name}' of robot '{self.name}' has lower limit {joint.lower} "
                                  f"above its upper limit {joint.upper}")
         if np.shape(self.gravity) != (3,) or not np.all(np.isfinite(self.gravity)):
-            raise RobotError(f"gravity of robot '{self.name}' must be three finite numbers, got {self.gravity}")
+            raise RobotError(f"gravity of robot '{self.name}' must be three finite numbers, got {self.gravity}",
+                             code="bad-gravity")
         check_quantity(GRAVITY, float(np.abs(self.gravity).max()), f"gravity of robot '{self.name}'", RobotError)
 
     # -- where robots come from ------------------------------------------------------------------
@@ -259,6 +263,9 @@ class Robot:
         """One chain without branches."""
         return all(joint.parent == i - 1 for i, joint in enumerate(self.joints))
 
+    def __repr__(self) -> str:
+        return f"<Robot {self.name}: {self.dof} joints>"
+
     def _repr_html_(self) -> str:
         from dynid.robot.card import robot_card
         return robot_card(self)
@@ -277,7 +284,8 @@ class Robot:
         missing = self.bodies_without_inertia
         if missing:
             raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' (missing for "
-                             f"{len(missing)} of {self.dof} links); it can be identified but not simulated")
+                             f"{len(missing)} of {self.dof} links); it can be identified but not simulated",
+                             code="no-inertia")
         return np.array([body.inertia for body in self.bodies])
 
     def joint_index(self, name: str | int) -> int:
@@ -285,7 +293,7 @@ class Robot:
         if isinstance(name, int):
             if 1 <= name <= self.dof:
                 return name - 1
-            raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, but not joint {name}")
+            raise RobotError(f"robot '{self.name}' has joints 1 to {self.dof}, but not joint {name}", code="no-joint")
         if name in self.joint_names:
             return self.joint_names.index(name)
         raise RobotError(f"robot '{self.name}' has no joint '{name}'; it has {', '.join(self.joint_names)}",
@@ -350,7 +358,8 @@ class Robot:
         """The same robot with other inertial numbers (dof, 10)."""
         inertias = np.asarray(inertias, dtype=float).reshape(-1, 10)
         if len(inertias) != self.dof:
-            raise RobotError(f"robot '{self.name}' has {self.dof} bodies, got inertias for {len(inertias)}")
+            raise RobotError(f"robot '{self.name}' has {self.dof} bodies, got inertias for {len(inertias)}",
+                             code="bad-inertias")
         bodies = tuple(replace(body, inertia=row, parts=()) for body, row in zip(self.bodies, inertias, strict=True))
         return replace(self, bodies=bodies)
 
@@ -366,7 +375,7 @@ def checked_sizes(robot: Robot) -> Robot:
     for name in (robot.name, *robot.joint_names, *robot.body_names):
         if len(name) > _LONGEST_NAME:
             raise RobotError(f"the name '{name[:40]}...' of a robot, joint or link is {len(name)} characters long",
-                             f"use a name of at most {_LONGEST_NAME} characters")
+                             f"use a name of at most {_LONGEST_NAME} characters", code="name-too-long")
     for body in robot.bodies:
         if body.inertia is not None and not np.all(np.abs(body.inertia) <= _LARGEST_INERTIA):
             raise RobotError(f"link '{body.name}' of robot '{robot.name}' has a mass, first moment or inertia of "

@@ -119,10 +119,11 @@ def _load(source: str | Path, fixed_base: bool) -> Robot:
     if suffix == ".toml":
         return read_toml(path)
     if os.path.isfile(path):  # False for names that no file can have
-        raise RobotError(f"robot file '{path}' has the ending '{suffix}'; expected .urdf, .xml, .mjcf, .xacro or .toml")
+        raise RobotError(f"robot file '{path}' has the ending '{suffix}'; expected .urdf, .xml, .mjcf, .xacro or .toml",
+                         code="unknown-ending")
     if suffix or len(path.parts) > 1:
         raise RobotError(f"robot file '{path}' does not exist; give a .urdf, .xml, .mjcf, .xacro or .toml file or one "
-                         f"of the built-in robots {', '.join(builtin_names())}")
+                         f"of the built-in robots {', '.join(builtin_names())}", code="no-such-file")
     if text in plugin_names("dynid.robots") and text not in builtin_names():
         found = plugin_robot(text)
         return found if isinstance(found, Robot) else _load(found, fixed_base)
@@ -149,18 +150,18 @@ def _read_xml(source: str | Path, fixed_base: bool) -> Robot:
 
 
 def _read_xacro(path: Path, fixed_base: bool) -> Robot:
-    """A robot from a xacro file, expanded by the package xacro where that is installed."""
+    """Return a robot from a xacro file, expanded by the package xacro if that is installed."""
     from dynid.robot.urdf import read_urdf
     try:
         xacro = import_module("xacro")
     except ImportError:
         raise RobotError(f"robot file '{path}' is a xacro file, and the package xacro, which expands it, is "
                          "not installed: run pip install xacro, or expand the file elsewhere (xacro "
-                         f"{path.name} > robot.urdf) and give the result") from None
+                         f"{path.name} > robot.urdf) and give the result", code="missing-package") from None
     try:
         text = str(xacro.process_file(str(path)).toxml())
     except Exception as problem:  # macros are programs: whatever theirs raise
-        raise RobotError(f"robot file '{path}' cannot be expanded by xacro: {problem}") from None
+        raise RobotError(f"robot file '{path}' cannot be expanded by xacro: {problem}", code="bad-xacro") from None
     return replace(read_urdf(text, fixed_base=fixed_base), source=path.name)
 
 
@@ -203,7 +204,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     try:
         table = toml_table(text)
     except tomllib.TOMLDecodeError as problem:
-        raise RobotError(f"robot file '{file}' is not valid TOML: {problem}") from None
+        raise RobotError(f"robot file '{file}' is not valid TOML: {problem}", code="not-toml") from None
     convention, notation = table.get("convention"), table.get("notation", "khalil")
     if convention in ("tree", "urdf"):
         from dynid.robot.tree_file import robot_of_tree
@@ -259,7 +260,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
         if carries <= 0:
             raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
-                             f"zero, got {carries:g} kg")
+                             f"zero, got {carries:g} kg", code="bad-payload")
     return rooted(replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded))), table, file)
 
 
@@ -275,5 +276,6 @@ def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
                     inertia_of(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
         robot = replace(robot, root=body)
     if not isinstance(is_free := table.get("floating_base", False), bool):
-        raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}")
+        raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}",
+                         code="bad-floating-base")
     return robot.with_free_base() if is_free else robot

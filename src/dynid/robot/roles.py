@@ -25,14 +25,15 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
         for name in names:
             if name not in tree.joint_names:
                 raise RobotError(f"robot '{robot.name}' has no joint '{name}', which is listed as {what}; its joints "
-                                 f"are {', '.join(tree.joint_names)}")
+                                 f"are {', '.join(tree.joint_names)}", code="no-joint")
             if list(names).count(name) > 1:
                 raise RobotError(f"joint '{name}' of robot '{robot.name}' is listed twice as {what}")
     if measured and not _tell_all(robot, measured):
         raise RobotError(f"the measured joints {', '.join(measured)} of "
                          f"robot '{robot.name}' do not determine the "
                          "positions of its independent joints "
-                         f"{', '.join(robot.joint_names)}", "measure as many joints that move with them")
+                         f"{', '.join(robot.joint_names)}", "measure as many joints that move with them",
+                         code="joints-undetermined")
     apart = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=apart[0], driven=apart[1])
 

@@ -9,7 +9,7 @@ Joint by joint::
     [[joint]]                      # parents before children
     name = "crank"
     link = "crank-arm"             # the body it moves, default link1, link2, ...
-    parent = "base"                # the link it hangs on, default the base
+    parent = "base"                # its parent link, default the base
     kind = "revolute"              # default; "continuous", "prismatic"
     xyz = [0, 0, 0]                # pose of the link's frame in its parent at zero: moved by xyz, then turned by rpy
     rpy = [0, 0, 0]
@@ -22,11 +22,11 @@ Joint by joint::
     parent = "crank-arm"
     xyz = [0.2, 0, 0]
     follows = true                 # has no freedom of its own: the loops determine it
-    at = -0.5                      # where it is about when the loops are closed, default 0: it says the branch
-    virtual = true                 # its link has no mass and stands only between two joints
+    at = -0.5                      # where it is about when the loops are closed, default 0: it selects the branch
+    virtual = true                 # its link has no mass; it only connects two joints
     measured = true                # it carries an encoder; by default those do that do not follow
     driven = true                  # it carries a motor; by default those do that do not follow
-    held = true                    # the inertia of its link is known: it is taken as it stands, not identified
+    held = true                    # the inertia of its link is known: it is fixed, not identified
 
     [[closure]]
     name = "pin"
@@ -35,7 +35,7 @@ Joint by joint::
     second = {link = "rocker", xyz = [0.4, 0, 0]}
     length = 0.8                   # of a rod
 
-    [[mimic]]                      # joints that follow one other: q = multiplier q_other + offset
+    [[mimic]]                      # linear in one other joint: q = multiplier q_other + offset
     joint = "finger"
     follows = "thumb"
     multiplier = -1.0

@@ -333,7 +333,7 @@ class _Reader:
                        acceleration=most["acceleration"], effort=most["effort"])
 
     def check_mimics(self, edges: Sequence[_Edge]) -> None:
-        """Every joint that is followed must be there."""
+        """Raise if a mimic joint depends on a joint that does not exist."""
         names = {edge.name for edge in edges}
         for name, mimic in self.mimics.items():
             if mimic.joint not in names:
@@ -350,7 +350,7 @@ class _Reader:
         return roots[0]
 
     def robot(self, name: str, base: str, links: dict[str, _Link], edges: list[_Edge]) -> Robot:
-        """Walk the tree from the root; fixed links join the body they hang on."""
+        """Return the robot, built from the root of the tree; fixed links are merged into the body that carries them."""
         leaving: dict[str, list[_Edge]] = {}
         for each in edges:
             leaving.setdefault(each.parent, []).append(each)

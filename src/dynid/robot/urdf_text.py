@@ -44,14 +44,15 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
                                    forbid_entities=True, forbid_external=True)
     except DefusedXmlException:
         raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
-                         f"it is refused because such files can read or exhaust this machine") from None
+                         f"it is refused because such files can read or exhaust this machine",
+                         code="xml-with-entities") from None
     except ParseError as problem:
         line, column = problem.position
         if "unbound prefix" in str(problem) and b"<xacro:" in (data.encode() if isinstance(data, str) else data):
             raise RobotError(f"{file} contains unexpanded xacro macros; run xacro on it first and give the "
                              "result") from None
         raise RobotError(f"{file} is not well-formed XML: {ErrorString(problem.code)} at line {line}, column "
-                         f"{column + 1}") from None
+                         f"{column + 1}", code="bad-xml") from None
     except (LookupError, ValueError) as problem:
         raise RobotError(f"{file} is not readable as XML: {problem}") from None
     return root, file, stem, data

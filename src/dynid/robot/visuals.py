@@ -44,10 +44,10 @@ class Visual:
 
 
 def visuals(robot: Robot, file: str | Path | None = None) -> tuple[Visual, ...]:
-    """What to draw of a robot. file: of an MJCF robot, whose text a robot does not keep.
+    """Return the visual shapes of a robot. file: of an MJCF robot, whose text a robot does not store.
 
-    A visual that cannot be read is left out: nothing that is identified hangs on it. A robot without any, such as one
-    from a table, is drawn by its collision shapes, if it has some.
+    A visual that cannot be read is skipped: identification does not depend on it. A robot without any, such as one from
+    a table, is drawn by its collision shapes, if it has some.
     """
     if robot.text is not None:
         found = _of_urdf(robot)

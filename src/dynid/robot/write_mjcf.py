@@ -25,12 +25,15 @@ MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range 
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
             fields: JointFields | None = None, actuators: Mapping[str, str] | None = None, unchecked: bool = False,
             tell: Callable[[str], object] = lambda note: None) -> str:
-    """MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may stand behind them.
+    """Return the MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may follow
+    at the end.
 
-    values: by name, become the attributes of joints that `fields` says where they are not negative; by default the
-    robot's own, with Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss. actuators: by joint, an element for
-    <actuator>. unchecked: write also bodies that
-    is not physically consistent. tell: called with a sentence for each thing that a reader of the file should know.
+    Args:
+        values: by name, written to the attributes of joints in `fields` unless negative; default: the robot's own, with
+            Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss.
+        actuators: by joint, an element for <actuator>.
+        unchecked: also write bodies that are not physically consistent.
+        tell: called with a sentence for each note to a reader of the file.
     """
     refuse_free_base(robot, "the writer of MJCF files")
     values = robot.values if values is None else values

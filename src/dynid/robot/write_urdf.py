@@ -40,13 +40,15 @@ _URDF_ATTRIBUTES = {"Fv": "damping", "Fc": "friction"}
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
                        fields: JointFields | None = None, unchecked: bool = False,
                        tell: Callable[[str], object] = lambda note: None) -> AnyStr:
-    """A URDF with the ten numbers of every moving body (dof, 10) put in place, as text or as bytes like the one given;
-    those of bodies on mimic joints may stand behind them.
+    """Return a URDF with the inertial parameters of every moving body (dof, 10) replaced, as text or bytes like the
+    given one; those of bodies on mimic joints may follow at the end.
 
-    robot: whose bodies they are; it must be the robot of this URDF. values: by name, go to the attributes of the
-    joints' <dynamics> that `fields` says where they are not negative, by default Fv<j> to damping and Fc<j> to
-    friction. unchecked: write also bodies that are not physically consistent. tell: called with a sentence for each
-    thing that a reader of the file should know.
+    Args:
+        robot: must be the robot of this URDF.
+        values: by name, written to the attributes of <dynamics> in `fields` unless negative; default: Fv<j> to damping
+            and Fc<j> to friction.
+        unchecked: also write bodies that are not physically consistent.
+        tell: called with a sentence for each note to a reader of the file.
     """
     refuse_free_base(robot, "the writer of URDF files")
     wanted = _placed(values or {}, joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields)
@@ -55,7 +57,8 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         try:
             plain = text.decode(encoding)
         except (LookupError, UnicodeDecodeError):
-            raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}") from None
+            raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}",
+                             code="bad-encoding") from None
         return _write(plain, robot, inertias, wanted, unchecked, tell).encode(encoding)
     return _write(text, robot, inertias, wanted, unchecked, tell)
 

@@ -70,13 +70,13 @@ class XmlPage:
         return self.data[:element.opened].endswith(b"/>")
 
     def space(self, element: XmlElement) -> bytes:
-        """The line break and indentation an element stands behind, nothing where it does not begin a line."""
+        """Return the line break and indentation before an element, empty if it does not start a line."""
         line = self.data.rfind(b"\n", 0, element.start)
         indent = self.data[line + 1:element.start]
         return self.newline + indent if line >= 0 and not indent.strip() else b""
 
     def set(self, element: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
-        """Attributes with new values; those that are not there come behind the others."""
+        """Set attributes to new values; new attributes are added at the end."""
         tag = self.data[element.start:element.opened]
         found = {one[1].decode(): one.span(2) for one in _ATTRIBUTE.finditer(tag)}
         last = max((end for _, end in found.values()), default=1 + len(element.tag))

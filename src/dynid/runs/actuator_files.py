@@ -29,7 +29,7 @@ class DrawnActuators:
         posterior: from which they are drawn.
         values: (draws, unknowns).
         seed, spread: as given.
-        paths: tables, then one file a draw for the target.
+        paths: tables, then one file per draw for the target.
     """
 
     posterior: ActuatorPosterior

@@ -10,8 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dynid.datasets import PILOT_ROWS, Dataset
-from dynid.estimate import FrictionChoice, Problem
+from dynid.estimate import FrictionChoice, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
+from dynid.floating.identifiable import floating_base_parameters
+from dynid.floating.noise import equation_noise
+from dynid.floating.preparation import default_options
+from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
+from dynid.model import Model
 from dynid.progress import Progress, Tell
 from dynid.recording.excerpt import excerpt
 from dynid.recording.preparation import Preparation
@@ -48,9 +53,40 @@ class Choices:
 def choose_cutoff_step(state: Choices, tell: Tell) -> Choices:
     """Choose the cut-off whose estimate predicts best in cross-validation, and prepare the logs with it."""
     model = first_model(state.settings, state.robot)
-    preparation = Preparation.of(state.settings.prepare, "[prepare]")
+    kinds = {one.equations for one in whole_bodies(state.dataset.recordings)}
+    usual = default_options("projected" if "projected" in kinds else "") if kinds else {}
+    asked = {**usual, **state.settings.prepare}
+    preparation = Preparation.of(asked, "[prepare]")
     dataset, cutoff = prepare_dataset(model, state.dataset, preparation, known=state.settings.known, tell=tell)
     return replace(state, dataset=dataset, cutoff=cutoff)
+
+
+def choose_noise_step(state: Choices, tell: Tell) -> Choices:
+    """Find the noise of each equation of a free base, by which rows without contact forces are whitened, and state what
+    these equations can identify."""
+    if not state.robot.has_free_base:
+        return state
+    settings, dataset = state.settings, state.dataset
+    model = first_model(settings, state.robot)
+    base = identifiable_parameters(model, dataset.recordings)
+    assert base is not None and dataset.preparation is not None
+    assert isinstance(model, Model)
+    whole = len(floating_base_parameters(model, "wrenches"))
+    kinds = ", ".join(dict.fromkeys(one.equations for one in whole_bodies(dataset.recordings)))
+    note = f"equations '{kinds}' can identify {len(base)} of the {whole} base parameters of the whole robot"
+    tell(note)
+    state = replace(state, notes=(*state.notes, note))
+    if settings.floating.noise is not None or "projected" not in kinds:
+        return state
+    tell("estimating the noise of each equation")
+    problem = Problem.of(model, Dataset.from_samples(dataset.samples), base=base, known=settings.known)
+    noise = equation_noise(problem.equations, identify(problem, method="ols").values)
+    found = tuple(float(f"{value:.4g}") for value in noise)
+    settings = settings.model_copy(update={"floating": settings.floating.model_copy(update={"noise": found})})
+    held = {place: replace(log, recording=with_noise(log.recording, found)) for place, log in dataset.held.items()}
+    logs = tuple(replace(log, floating=replace(log.floating, noise=found)) for log in dataset.logs)
+    dataset = replace(dataset, held=held, logs=logs).prepared(dataset.preparation, tell=tell)
+    return replace(state, settings=settings, dataset=dataset)
 
 
 def choose_friction_step(state: Choices, tell: Tell) -> Choices:
@@ -80,7 +116,7 @@ def choose_gravity_step(state: Choices, tell: Tell) -> Choices:
 
 
 Step = Callable[[Choices, Tell], Choices]
-STEPS: tuple[Step, ...] = (choose_cutoff_step, choose_friction_step, choose_gravity_step)
+STEPS: tuple[Step, ...] = (choose_cutoff_step, choose_noise_step, choose_friction_step, choose_gravity_step)
 
 
 def choose(settings: RunSettings, robot: Robot, dataset: Dataset, tell: Tell = lambda sentence: None) -> Choices:

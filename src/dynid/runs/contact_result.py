@@ -159,7 +159,7 @@ def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> Conta
 
 
 def _write_series(log: ContactLog, path: Path) -> None:
-    """Time, wrench, deviations, statistic and whether touched, a line a sample."""
+    """Write time, wrench, standard deviations, statistic and contact state, one line per sample."""
     rows = log.rows
     head = ["time", *_WRENCH_AXES, *(f"std_{name}" for name in _WRENCH_AXES), "statistic", "touched"]
     table = np.column_stack([rows.t, rows.wrench, rows.std, rows.statistic, rows.touched])

@@ -39,6 +39,7 @@ from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import part_of
+from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.safe_motion import Safety, careful, unchecked
 from dynid.runs.settings import RunSettings
@@ -47,19 +48,16 @@ from dynid.validate.data_excitation import deviations
 ROUNDING_SHARE_OF_TORQUE = 1e-6  # share of a joint's torque below which residuals are rounding
 _UNMEASURED_NOISE = 1e6  # noise of a torque that is not measured, in that of the others
 _SLOW_SPEED = 0.5  # of the limit of velocity
-_GRID = 2000
-# A deviation that gets so many times smaller: a log of the old kind would give the square root of two.
-_MIN_STD_RATIO = 1.5
-_MAX_NAMED_PARAMETERS = 6  # parameters in a sentence
+_GRID_ROWS = 2000
 _HALF_DONE_AFTER = 30.0  # s after which a search without a limit of time counts as half done
 _INTERRUPTED = ("the search was interrupted; this is the best motion found so far",)
 
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """An earlier result to improve. noise (dof,): of the torques of the log to come, N m. known: its logs, weighted so
-    that with this noise they give its own deviations. scale (base,): sizes of its parameters, which deviations are
-    measured by. silent: joints whose torque was not measured, and will not be."""
+    """An earlier result to improve. noise (dof,): of the torques of the future log, N m. known: its logs, weighted so
+    that they give its own standard errors with this noise. scale (base,): magnitudes of its parameters, which standard
+    errors are relative to. silent: joints whose torque is not measured."""
 
     estimate: Estimate
     known: Regression
@@ -75,12 +73,16 @@ def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
 
 @dataclass(frozen=True, eq=False)
 class MotionRequest:
-    """What is asked of `design_motion`. friction, rotor: terms of the model, those of the robot's file where none are
-    asked for. limits: a file over the robot's own. margin: share of the robot's own ranges, velocities and torques kept
-    free, the limits file's or 5 % unless given. improve: folder of an earlier result. criterion: 'condition', or
-    'largest' to improve a result, unless given. noise: deviation of the torques, N m, one number or (dof,). home:
-    posture (dof,) to come from and go back to. rate: of the log to come, Hz. command: repeats it at the command line.
-    trust: as `load` has. safety: of a motion without a limits file.
+    """Request to `design_motion`.
+
+    Attributes:
+        friction, rotor: terms of the model; default: those of the robot file.
+        limits, margin: limits file, and share of the robot's own ranges, velocities and torques to keep free.
+        improve, trust: folder of an earlier result, see `load`.
+        criterion: default 'condition', or 'largest' to improve a result.
+        noise: standard deviation of the torques, N m, one number or (dof,).
+        home, rate, command: first and last posture (dof,); rate of the log, Hz; command line that repeats the design.
+        safety: limits of a motion without a limits file.
     """
 
     friction: tuple[str, ...] = ()
@@ -177,7 +179,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
 
 def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: FlexibleModel,
                   estimate: Estimate) -> MotionData:
-    """A motion for a robot that an earlier result found to bend, as if it did not, with its values."""
+    """Return a motion for a robot with flexible joints in an earlier result, as if they were rigid."""
     theta = model.rigid_values(estimate.full)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
@@ -223,52 +225,11 @@ def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
 def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
     """Of each joint that has friction to identify: its top speed in the motion, its limit, whether it moves both ways
     at half of that speed at least."""
-    dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID)).dq
+    dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID_ROWS)).dq
     rubs = sorted({p.owner for p in found.model.parameters if p.body is None and p.unit in SPEED_POWER})
     return {found.limits.names[j]: (float(np.abs(dq[:, j]).max()), float(found.limits.velocity[j]),
                                     bool(min(dq[:, j].max(), -dq[:, j].min()) > 0.5 * np.abs(dq[:, j]).max()))
             for j in rubs}
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """What a motion adds to one parameter: deviation before (None where it was not identified) and after."""
-
-    name: str
-    unit: str
-    before: float | None
-    after: float
-
-    @property
-    def times(self) -> float | None:
-        """How many times smaller the deviation gets; None where there was none before."""
-        return None if self.before is None else self.before / self.after
-
-
-def improvements(data: MotionData) -> list[Improvement]:
-    """Parameters that a motion should improve, those not identified before first, then by how much; of those that
-    gain less than two logs of the same kind would give, nothing is said."""
-    if data.before is None:
-        return []
-    found = data.excitation
-    known = np.isfinite(data.values) & np.isfinite(data.before)
-    each = [Improvement(name, unit, float(before) if yes else None, float(after)) for name, unit, before, after, yes in
-            zip(found.base.names, found.base.units, data.before, found.deviations, known, strict=True)
-            if np.isfinite(after)]
-    return sorted((one for one in each if one.times is None or one.times > _MIN_STD_RATIO),
-                  key=lambda one: -np.inf if one.times is None else -one.times)
-
-
-def improvement_sentence(data: MotionData) -> str:
-    """Which parameters a motion improves most, in words."""
-    found = improvements(data)
-    if not found:
-        return ("the earlier logs determine as much as this motion can: no standard error would decrease by more than "
-                "a third")
-    words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
-             f" ({one.times:.2g} times less)") for one in found[:_MAX_NAMED_PARAMETERS]]
-    more = f" and {len(found) - _MAX_NAMED_PARAMETERS} more" if len(found) > _MAX_NAMED_PARAMETERS else ""
-    return f"together with the earlier logs it reduces the standard error of {', '.join(words)}{more}"
 
 
 def title_of(robot: Robot) -> str:
@@ -290,7 +251,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
 
 
 def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
-    """One number or one a joint, checked."""
+    """Return one number or one per joint, checked."""
     if noise is None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))
@@ -303,9 +264,11 @@ def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
 
 
 def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trust: bool = False) -> Earlier:
-    """An earlier result from its folder, with the fold of its logs, for a log to come at `rate` (Hz).
+    """Return an earlier result from its folder, with the compressed regression of its logs, for a future log at `rate`
+    (Hz).
 
-    noise (dof,): of its torques; without it, a second of that log tells as much as a second of the earlier ones.
+    noise (dof,): of its torques; without it, a second of that log has as much information as a second of the earlier
+    ones.
     """
     estimate, settings = load(folder, trust=trust)
     path = Path(folder) / REGRESSION
@@ -346,8 +309,8 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
 
 
 def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
-    """The logs, and as rows beside them what a prior or constraints told: where a deviation is below half of what the
-    logs alone give, the rest of the information came from there, and is not to be asked of a motion again."""
+    """Return the logs, with rows for the information of a prior or constraints: if a standard error is below half of
+    that from the logs alone, the rest of the information is from there, and no motion is needed for it."""
     alone = deviations(known.stack(1.0 / noise).r)
     told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
     if not told.any():

@@ -54,7 +54,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, tell: Tell = lambda se
     known = {name: said for name, said in settings.payloads.items() if said.known and settings.with_payload(name)}
     if not known:
         raise DynidError('drive_gain = "known-load" needs a log whose payload = "NAME" has a [payloads.NAME] table '
-                         "with mass and centre")
+                         "with mass and centre", code="no-known-load")
     tell("determining drive gains from a known load")
     name, said = next(iter(known.items()))
     model = first_model(settings, robot)
@@ -166,7 +166,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
     if not ways:
         raise DynidError("these logs have no target torque and target current, and no log with a known load was given",
                          "map target_torque and target_current (--set 'log.target_torque=[...]'), or give --loaded, "
-                         "--mass and --centre")
+                         "--mass and --centre", code="no-targets")
     given = settings.log.get("drive_gain")
     if given is not None and not isinstance(given, str):
         numbers = np.array(per_joint(given, settings.log.get("joints") or robot.joint_names, robot.dof, "drive_gain",

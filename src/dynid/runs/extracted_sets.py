@@ -62,8 +62,9 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
                    trust: bool = False) -> BaseValues:
     """Return base values of a result folder, or of a table for a result's model or a robot.
 
-    folded: include the compressed regression with the weights of the estimate, for the one-step loss. trust: see
-    `load`.
+    Args:
+        folded: whether to include the compressed regression with the weights of the estimate, for the one-step loss.
+        trust: see `load`.
     """
     path = Path(source)
     if os.path.isdir(path) or path.name == PARAMETERS:

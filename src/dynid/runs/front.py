@@ -60,7 +60,7 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
         return _identify_files(source, data, method, options)
     if isinstance(source, Robot):
         raise ModelError("identify takes a model, not a robot", "call identify(dynid.Model(robot), samples), or "
-                         "identify('robot.urdf', 'log.csv') for the whole job")
+                         "identify('robot.urdf', 'log.csv') for the whole job", code="robot-for-model")
     if not isinstance(source, Problem) and not hasattr(source, "parameters"):
         raise ModelError(f"identify takes the path of a robot, a model or a problem, not a {type(source).__name__}",
                          "call identify('robot.urdf', 'log.csv'), or identify(model, samples)")
@@ -68,7 +68,7 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
         for one in data if isinstance(data, list | tuple) else [data]:
             if one is not None and not isinstance(one, Samples | Recording | Dataset):
                 raise ModelError(f"a model is identified from samples or recordings, not from a {type(one).__name__}",
-                                 "read a log with dynid.read(path, robot=robot)")
+                                 "read a log with dynid.read(path, robot=robot)", code="not-samples")
     return identify_model(source, data, method, **options)
 
 
@@ -77,7 +77,7 @@ def _identify_files(source: PathLike, data: Any, method: str, options: dict[str,
     for one in logs:
         if not isinstance(one, str | os.PathLike):
             raise ModelError(f"a robot that is a file goes with logs that are files, not with a {type(one).__name__}",
-                             "make a model of the robot: dynid.Model(dynid.Robot.load(path))")
+                             "make a model of the robot: dynid.Model(dynid.Robot.load(path))", code="file-with-samples")
     friction, validate = options.pop("friction", None), options.pop("validate", None)
     words = [friction] if isinstance(friction, str) else friction
     given = {"method": None if method == "auto" else method,

@@ -17,8 +17,10 @@ from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.friction_choice import FrictionChoice
+from dynid.estimate.imu_errors import with_imu_errors
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.floating.whole_body import whole_bodies
 from dynid.model import LinearModel
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
@@ -48,6 +50,7 @@ from dynid.validate import (
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
+from dynid.validate.whole_body_faults import floating_findings
 from dynid.workers import Workers
 
 if TYPE_CHECKING:
@@ -106,6 +109,12 @@ class Run:
     controller_fit: ControllerFit | None = None
     left_out: tuple[Failure, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Run of {self.robot.name}: {self.verdict.headline}>"
+
+    def _repr_html_(self) -> str:
+        return f"{self.verdict._repr_html_()}{self.estimate._repr_html_()}"
+
     @property
     def model(self) -> LinearModel:
         return self.problem.model
@@ -137,6 +146,8 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
         result = _essential_run(loaded, tell.part(0.5, 0.95))
     else:
         estimate = identify(loaded.problem, method=settings.method, **settings.options)
+        if robot.has_free_base:
+            estimate = with_imu_errors(estimate, loaded.problem, whole_bodies(loaded.problem.recordings))
         result = judge(loaded, estimate, settings, robot, tell.part(0.6, 0.95))
     if weight is not None:
         result = replace(result, notes=(weight.sentence, *result.notes))
@@ -192,8 +203,9 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
                                        resting):
         recordings.append(recording)
         others.append(reconstruct(estimate, samples))
-    simulations = simulated(estimate, settings, list(zip((one.samples for one in others), recordings, strict=True))
-                            or own_logs(problem), tell.part(0.3, 0.5))
+    free = robot.has_free_base  # its contacts are not simulated, and its recordings have columns of the base
+    pairs = list(zip((one.samples for one in others), recordings, strict=True)) or own_logs(problem)
+    simulations = () if free else simulated(estimate, settings, pairs, tell.part(0.3, 0.5))
     cross, notes = None, []
     quick = not estimate.iterations or sum(map(len, problem.data)) <= _ROWS_FOR_STEPS or estimate.left_out is not None
     if len(problem.regression.blocks) > 2 and quick:
@@ -206,8 +218,9 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
     tell("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     tell("judging", 0.9)
+    faults = floating_findings(problem, estimate) if free else []
     said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
-                   cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting)])
+                   cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting), *faults])
     if loaded.friction is not None:
         said = replace(said, summary=replace(said.summary, chosen=(*said.summary.chosen, "friction")))
     validation_logs = [LogFacts.from_recording(one, "validation") for one in recordings]
@@ -215,9 +228,10 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
     notes += [log.sentence for log in validation_logs if log.dropped]
     return Run(settings, robot, problem, estimate, own, tuple(others), cross, said, (*loaded.notes, *notes), 0.0,
                simulations, body, tuple(logs), loaded.cutoff, dependence, loaded.mounting,
-               loaded.friction, deflections(estimate, problem.data, problem.recordings),
-               breakaway(estimate, problem.data, problem.recordings) if problem.recordings else (),
-               tracking=tracking_errors(problem.recordings), controller_fit=fitted_loops(problem, estimate),
+               loaded.friction, () if free else deflections(estimate, problem.data, problem.recordings),
+               breakaway(estimate, problem.data, problem.recordings) if problem.recordings and not free else (),
+               tracking=() if free else tracking_errors(problem.recordings),
+               controller_fit=fitted_loops(problem, estimate),
                left_out=loaded.left_out)
 
 

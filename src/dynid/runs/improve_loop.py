@@ -2,7 +2,7 @@
 
 Sousa (s. 8.1) proposes a controller that excites what it knows least. Here a round designs the motion that lowers the
 largest standard errors most, a virtual robot or a program of the user's records it, and the next result has its log
-beside all earlier ones.
+after all earlier ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from dynid.output_fields import output_fields, record
 from dynid.progress import Tell
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
-from dynid.runs.design_motion import Earlier, MotionRequest, design_motion, earlier, improvements, noise_of
+from dynid.runs.design_motion import Earlier, MotionRequest, design_motion, earlier, noise_of
 from dynid.runs.identification import run
+from dynid.runs.motion_improvement import improvements
 from dynid.runs.results import SETTINGS, save
 from dynid.runs.settings import RunSettings
 from dynid.runs.virtual_log import VirtualLoopOptions, save_log, simulate_log

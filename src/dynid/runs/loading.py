@@ -12,7 +12,10 @@ from dynid.datasets.log_folds import COPIED, Failure
 from dynid.errors import NotPossibleError
 from dynid.estimate import FrictionChoice, Problem
 from dynid.estimate.cutoff_choice import CutoffChoice
+from dynid.estimate.whole_body import with_facts
 from dynid.findings import Finding
+from dynid.floating.facts import TOTAL_MASS_STD, Facts, symmetry, total_mass
+from dynid.model import LinearModel, Model
 from dynid.progress import Progress, Tell
 from dynid.recording import Recording, Samples
 from dynid.recording.check import find_jumps
@@ -24,7 +27,7 @@ from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
 from dynid.runs.logs import LogEntry, log_settings, log_sources
 from dynid.runs.models import first_model, make_model
-from dynid.runs.settings import RunSettings
+from dynid.runs.settings import FloatingSettings, RunSettings
 from dynid.validate import Gravity
 from dynid.workers import Workers
 
@@ -92,20 +95,23 @@ class LoadedProblem:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Findings on excluded logs, and on positions that jump."""
-        return (*map(left_out_finding, self.left_out), *filter(None, map(jump_finding, self.problem.recordings)))
+        jumps = (jump_finding(recording, self.robot) for recording in self.problem.recordings)
+        return (*map(left_out_finding, self.left_out), *filter(None, jumps))
 
 
-def jump_finding(recording: Recording) -> Finding | None:
-    """A finding on a log whose positions jump, None where they do not."""
+def jump_finding(recording: Recording, robot: Robot) -> Finding | None:
+    """Return a finding on a log of the robot whose positions jump, or None."""
     jumps = find_jumps(recording.t, recording.q)
     if jumps is None:
         return None
     times = len(jumps.times)
     joint = recording.joints[jumps.joint] if recording.joints else f"joint {jumps.joint + 1}"
+    unit = "m" if any(one.kind == "prismatic" for one in robot.joints if one.name == joint) else "rad"
     return Finding("positions-jump", "suspicious", "warning", (
         f"Positions of {recording.source} jump {f'{times} times, first' if times > 1 else 'once,'} at "
-        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} in one row: several runs were probably "
-        "joined into one file. Give each run as a log of its own, or one of them by --start and --stop, in seconds."),
+        f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} {unit} in one row: several runs were "
+        "probably joined into one file. Give each run as a log of its own, or select one with --start and --stop, "
+        "in seconds."),
         f"jumps ({joint})", (joint,), logs=(str(recording.source),),
         evidence={"jumps": float(times), "time": jumps.times[0], "size": jumps.size})
 
@@ -145,12 +151,26 @@ def _loaded(chosen: Choices) -> LoadedProblem:
     settings = chosen.settings
     problem = Problem.of(make_model(settings, chosen.robot), chosen.dataset, known=settings.known,
                          blocks=settings.blocks, controller=control_law(settings))
+    if chosen.robot.has_free_base:
+        problem = with_facts(problem, facts_of(problem.model, settings.floating))
     folded = problem.folded
     left_out = folded.left_out if folded is not None else ()
     entries = folded.entries if folded is not None else ()
     facts = tuple(entry.facts for entry in entries if entry.facts is not None) or chosen.dataset.facts
     return LoadedProblem(problem, settings, chosen.robot, chosen.cutoff, left_out, chosen.gravity, chosen.friction,
                   chosen.notes, facts)
+
+
+def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
+    """Return what a run states of a robot with a free base beside its logs: its total mass, and its symmetry."""
+    found = []
+    if asked.total_mass is not None:
+        given = asked.total_mass
+        mass, std = given if isinstance(given, tuple) else (given, TOTAL_MASS_STD * given)
+        found.append(total_mass(model, mass, std))
+    if asked.symmetry and isinstance(model, Model):
+        found.append(symmetry(model, None if asked.symmetry is True else asked.symmetry, std=asked.symmetry_std))
+    return found
 
 
 def control_law(settings: RunSettings) -> Controller | None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from dynid.datasets import LogSource
 from dynid.errors import RecordingError
+from dynid.floating.whole_body import FloatingRules
 from dynid.recording.layout import shared_file
 from dynid.recording.lerobot import episode_settings, is_dataset
 from dynid.recording.log_files import LogFile, find_logs
@@ -128,9 +129,10 @@ def log_sources(logs: Sequence[LogEntry], settings: RunSettings) -> tuple[LogSou
     found = [one for log in map(log_settings, logs) for one in _expanded(log, settings.log)]
     tables = [log for log, _ in found]
     check_files(tables, settings.log)
-    bends = settings.model.flexible
+    bends, asked = settings.model.flexible, settings.floating
+    rules = FloatingRules(asked.equations, asked.base_motion, asked.guard, asked.noise)
     return tuple(LogSource(tuple(map(LogFile, log.files)), log.mapping(settings.log), name, bends is not None,
-                           None if bends is None else bends.joints, settings.stream_rows, is_named)
+                           None if bends is None else bends.joints, settings.stream_rows, is_named, rules)
                  for (log, is_named), name in zip(found, labels(tables, settings.log), strict=True))
 
 

@@ -34,7 +34,11 @@ def make_robot(settings: RunSettings) -> Robot:
     """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
     estimated."""
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
-    refuse_free_base(robot, "a run from log files")
+    if robot.has_free_base and settings.gravity == "estimate":
+        raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of "
+                         "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")
+    if robot.has_free_base and settings.model.flexible is not None:
+        refuse_free_base(robot, "a model with flexible joints")
     robot = part_of(robot, settings.only, settings.lock).holding(settings.held)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
@@ -44,7 +48,8 @@ def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Rob
     """The robot with only these joints, if any are named, and without those that are locked, by name."""
     both = [name for name in only if name in lock]
     if both:
-        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both")
+        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both",
+                         code="only-and-lock")
     return robot.only(only, lock) if only else robot.lock(lock)
 
 
@@ -64,7 +69,8 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
             return _checked(own_model(robot), robot, wanted.python)
     if NONE in wanted.friction:
         if len(wanted.friction) > 1:
-            raise ModelError(f"friction '{NONE}' means no friction: give it alone, or give friction terms")
+            raise ModelError(f"friction '{NONE}' means no friction: give it alone, or give friction terms",
+                             code="friction-none-and-others")
         wanted = wanted.model_copy(update={"friction": (), "own_terms": False})
     if AUTO in wanted.friction:
         raise ModelError(f"friction '{AUTO}' is chosen from logs, but there are none", "specify the friction "
@@ -140,6 +146,8 @@ def friction_of_run(settings: RunSettings, robot: Robot, samples: Sequence[Sampl
 
 def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples]) -> str:
     """Return why unnamed friction cannot be chosen from the data; empty if it can."""
+    if robot.has_free_base:
+        return "it is not chosen for robots with a free base"
     if robot.followers is not None:
         return "it cannot be chosen for robots with dependent joints"
     if settings.gravity == "estimate":

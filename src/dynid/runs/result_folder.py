@@ -29,8 +29,9 @@ from dynid.version import __version__
 Found = TypeVar("Found")
 MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
 _NEW_FOLDER_PREFIX = ".dynid-new-"
-_ABANDONED = 600.0  # s, where there are no locks: a save takes seconds, so an older unfinished one was killed
-_READINGS = 5  # of a result that other runs replace while it is read
+# s, where there are no locks: a save takes seconds, so an older unfinished one was killed
+_ABANDONED_SAVE_SECONDS = 600.0
+_MAX_READING_ATTEMPTS = 5  # of a result that other runs replace while it is read
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -90,7 +91,7 @@ def owned(folder: Path) -> set[str]:
 
 def read_result(folder: Path, read: Callable[[], Found]) -> Found:
     """Return `read` applied to a consistent result; reads again if another run replaces it meanwhile."""
-    for _ in range(_READINGS):
+    for _ in range(_MAX_READING_ATTEMPTS):
         check(folder)
         before = _written(folder)
         try:
@@ -241,6 +242,6 @@ def _remove_abandoned(place: Path) -> None:
     """Remove folders left by killed saves, which nobody has locked."""
     for path in place.glob(_NEW_FOLDER_PREFIX + "*"):
         with suppress(OSError), _alone(path, wait=False) as free:
-            old = time.time() - path.stat().st_mtime > _ABANDONED
+            old = time.time() - path.stat().st_mtime > _ABANDONED_SAVE_SECONDS
             if not path.is_symlink() and (free or (free is None and old)):
                 shutil.rmtree(path, ignore_errors=True)

@@ -149,7 +149,7 @@ def check_output(folder: str | Path, force: bool = False) -> None:
     for name in (ESTIMATE, REGRESSION, SETTINGS, REPORT):
         if (folder / name).exists():
             raise DynidError(f"{folder / name} exists already and does not belong to a result; choose another folder, "
-                             "or add --force to replace it")
+                             "or add --force to replace it", code="folder-in-use")
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,

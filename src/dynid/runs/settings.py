@@ -146,6 +146,29 @@ class ModelSettings(BaseModel):
     flexible: FlexibleSettings | None = None
 
 
+class FloatingSettings(BaseModel):
+    """The [floating] table: identification of a robot with a free base.
+
+    equations: kind of the equations, see `dynid.floating.prepare_floating`; by default chosen from the signals of each
+    log. base_motion: signals that the motion of the base is taken from, by default an IMU before a pose. guard: s
+    before and after a contact in which it is taken as standing. total_mass: kg, with or without its standard deviation
+    (default 0.5 %).
+    symmetry: whether left and right links are mirror images (true: pairs are found from names and places), or the
+    pairs {left = right}. symmetry_std: relative standard deviation of their difference. noise: standard deviations of
+    the 6 + n equations, by which projected rows are whitened; by default from the residuals of a first fit.
+    """
+
+    model_config = FINITE_NUMBERS
+
+    equations: Literal["wrenches", "base", "projected", "flight"] | None = None
+    base_motion: Literal["imu", "pose", "velocity"] | None = None
+    guard: float = Field(default=0.03, ge=0.0)
+    total_mass: float | tuple[float, float] | None = None
+    symmetry: bool | dict[str, str] = False
+    symmetry_std: float = Field(default=0.01, gt=0.0)
+    noise: tuple[float, ...] | None = None
+
+
 class SimulationSettings(BaseModel):
     """The [simulation] table: validation by simulation.
 
@@ -160,8 +183,8 @@ class SimulationSettings(BaseModel):
 
 
 class OutputSettings(BaseModel):
-    """The [output] table: what else is written into the folder of a result. code: languages in which the identified
-    model stands beside it as functions for a controller (see `dynid generate`)."""
+    """The [output] table: further files in the folder of a result. code: languages of the functions for a controller
+    that are written with the identified model (see `dynid generate`)."""
 
     model_config = FINITE_NUMBERS
 
@@ -224,6 +247,7 @@ class RunSettings(SettingsFile):
         log: the [log] table, how to read the logs.
         prepare: the [prepare] table, from logs to samples.
         controller: the [controller] table, the control law, for methods and validation that simulate the closed loop.
+        floating: the [floating] table, for a robot with a free base.
         simulation: the [simulation] table, validation by simulation.
         compare: the [compare] table.
         output: the [output] table, further files to write.
@@ -254,6 +278,7 @@ class RunSettings(SettingsFile):
     log: dict[str, Any] = Field(default_factory=dict)
     prepare: dict[str, Any] = Field(default_factory=dict)
     controller: dict[str, Any] | None = None
+    floating: FloatingSettings = Field(default_factory=FloatingSettings)
     simulation: SimulationSettings = Field(default_factory=SimulationSettings)
     compare: CompareSettings = Field(default_factory=CompareSettings)
     output: OutputSettings = Field(default_factory=OutputSettings)

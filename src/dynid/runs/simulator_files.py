@@ -38,8 +38,8 @@ class DrawnFiles:
 
     Attributes:
         draws: the models.
-        spread: spread of torques beside the stated one, or None where the result has no regression to compute it.
-        paths: tables, then one file a draw for the target.
+        spread: spread of torques relative to the stated one, or None if the result has no regression to compute it.
+        paths: tables, then one file per draw for the target.
     """
 
     draws: Draws

@@ -97,7 +97,7 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions,
 
 def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] | None,
                     rotor: Sequence[float] | None) -> Flexible:
-    """Joints that bend, each value one number or one a joint, or None where it was not given."""
+    """Return flexible joints, each value one number or one per joint, or None if it was not given."""
     if stiffness is None:
         raise DynidError("flexible joints need --stiffness")
     return Flexible(stiffness, 0.0 if damping is None else damping, rotor)

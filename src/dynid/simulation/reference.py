@@ -1,4 +1,4 @@
-"""Reference: the motion that the controller is to follow, one row a tick of the controller."""
+"""Reference motion of the controller, one row per control step."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class Reference:
         """Return the reference of a log on a uniform grid of `rate` Hz (default its own) from first to last sample."""
         if recording.reference is None:
             raise RecordingError(f"{recording.source}: the log has no reference; map its columns with --set "
-                                 "'log.reference=[...]', or let the method use the filtered positions")
+                                 "'log.reference=[...]', or let the method use the filtered positions",
+                                 code="no-reference")
         if rate is None:
             # Stamps are rounded: over a whole uniform log its mean rate is far better known than the median one.
             even = np.linspace(recording.t[0], recording.t[-1], len(recording))

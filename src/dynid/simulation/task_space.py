@@ -136,11 +136,11 @@ class TaskSpace(ToolLaw):
 
 @dataclass(frozen=True, eq=False)
 class Impedance(ToolLaw):
-    """tau = J' (A (ddxr - dJ/dt dq) + kd (dxr - dx) + kp (xr - x)) + c + g, so that the tool answers a force as its own
-    inertia A with a spring and a damper (Sousa, eq. 2.35-2.38): at rest it gives way by kp^-1 times the force. Joints
-    that the task leaves free are held at their reference without a force on the tool.
+    """tau = J' (A (ddxr - dJ/dt dq) + kd (dxr - dx) + kp (xr - x)) + c + g, so that the tool responds to a force as its
+    own inertia A with a spring and a damper (Sousa, eq. 2.35-2.38): at rest it deflects by kp^-1 times the force.
+    Redundant joints follow their reference without a force on the tool.
 
-    kp, kd: N/m and N s/m, then N m/rad and N m s/rad; one number, one an axis, or a matrix (axes, axes).
+    kp, kd: N/m and N s/m, then N m/rad and N m s/rad; one number, one per axis, or a matrix (axes, axes).
     """
 
     def __call__(self, t: float, q: Array, dq: Array, qr: Array, dqr: Array, ddqr: Array) -> Array:

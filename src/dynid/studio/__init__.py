@@ -1,4 +1,4 @@
-"""The studio: a page in the browser, served to this machine alone, on top of runs.
+"""The studio: a page in the browser for the whole job, served to this machine alone.
 
-The server process imports no arrays and no compiler: everything that computes lies in `tasks` and runs in a worker.
+The server process imports no arrays and no compiler: all computation is in `tasks` and runs in worker processes.
 """

@@ -1,4 +1,4 @@
-"""The studio as a web application: what the page asks for, and what it is given."""
+"""The studio as a web application: the routes that the page requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGE = Path(__file__).parent / "page"
 _PLOTLY_SCRIPT = PAGE.parents[1] / "report" / "static" / "plotly.min.js"  # importing the report would load jinja2
 READING = ("log", "columns")  # tasks that read logs, which may take long and can be stopped
 TASKS = ("catalogue", "robot", "pose", *READING)  # that the page may ask for
-_BODY = 1 << 20  # bytes of a request in JSON
+_MAX_BODY_BYTES = 1 << 20  # bytes of a request in JSON
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _MESH = re.compile(r"[0-9a-f]{32}")
 _SHOWN_IN_PLACE = {".html": "text/html", ".json": "application/json"}
@@ -43,10 +43,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Studio:
-    """A workspace, the workers that compute for it, and the pages that look at it.
+    """A workspace, its worker processes, and the open pages.
 
-    run: the run file that was named at the command line. Three workers: one for jobs and one that reads logs, both of
-    which Stop ends, and one that answers small questions meanwhile. warm: get ready for the first run on opening.
+    `run` is the run file given on the command line. There are three workers: one for jobs and one that reads logs,
+    which Stop ends, and one that answers short requests in the meantime. `warm`: compile for the first run at startup.
     """
 
     def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
@@ -78,7 +78,7 @@ class Studio:
             self.workspace.close()
 
     async def end(self) -> None:
-        """End the streams of all pages and everything that computes, so that no request goes on waiting."""
+        """End the streams of all pages and all computation, so that no request keeps waiting."""
         self.events.close()
         for task in self._background:
             task.cancel()
@@ -88,7 +88,7 @@ class Studio:
             await one.close()
 
     async def _open(self) -> None:
-        """Take the user's run file over, where there is one that is not known yet."""
+        """Adopt the user's run file, if there is a new one."""
         try:
             if self.run is not None:
                 known = digest(self.run)
@@ -107,7 +107,7 @@ class Studio:
             self.changed()
 
     async def _warm(self) -> None:
-        """Load and compile what runs need; after the questions of the first page, which are more urgent."""
+        """Load and compile what runs need, after the more urgent requests of the first page."""
         await self._opened.wait()
         with suppress(Refusal):
             await self.tasks.ask("catalogue", {})
@@ -121,11 +121,11 @@ class Studio:
 
     # -- state --------------------------------------------------------------------------------------
     def changed(self) -> None:
-        """Tell all pages that the state is another."""
+        """Notify all pages of a changed state."""
         self.events.send("state", {"revision": self.workspace.revision})
 
     async def state(self) -> dict[str, Any]:
-        """All that a page needs to know."""
+        """Return the whole state that a page shows."""
         await self._opened.wait()
         if self._problem is not None:
             raise self._problem
@@ -140,7 +140,7 @@ class Studio:
         return JSONResponse(await self.state())
 
     async def put_run(self, request: Request) -> Response:
-        """New settings, where the page knew the present ones."""
+        """Store new settings, if the page knew the present ones."""
         said = await body_of(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
             raise Refusal(400, "a run is {\"revision\": number, \"settings\": {...}}")
@@ -204,7 +204,7 @@ class Studio:
         return Response(answer, media_type="application/json")
 
     async def _read(self, task: str, params: dict[str, Any]) -> bytes:
-        """The answer of the worker that reads logs, until it is stopped."""
+        """Return the answer of the worker that reads logs, unless it is stopped."""
         reading = asyncio.create_task(self.reader.ask(task, params))
         self._readings.add(reading)
         try:
@@ -220,7 +220,7 @@ class Studio:
             self._readings.discard(reading)
 
     async def _stop_reading(self) -> bool:
-        """End the reading of logs; whether there was any."""
+        """Stop reading logs. Return whether any was being read."""
         readings = list(self._readings)
         for one in readings:
             one.cancel()
@@ -280,7 +280,7 @@ class Studio:
 
 
 def application(studio: Studio, door: Authentication) -> AuthenticationMiddleware:
-    """The application behind its door."""
+    """Return the application with its authentication."""
     api: list[tuple[str, str, Handler]] = [
         ("GET", "/", studio.get_page), ("GET", "/static/{name}", studio.get_static),
         ("GET", "/plotly.js", studio.get_plotly),
@@ -298,7 +298,7 @@ def application(studio: Studio, door: Authentication) -> AuthenticationMiddlewar
 
 
 def answered(handler: Handler) -> Handler:
-    """A handler whose errors are answers: sentences for what a user can put right, the rest on the terminal."""
+    """Wrap a handler so that its errors become answers: sentences for errors of the user, others on the terminal."""
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)
@@ -317,17 +317,17 @@ def answered(handler: Handler) -> Handler:
 
 
 def _no_number(name: str) -> float:
-    """What Python takes for JSON and others do not: NaN and infinities."""
+    """Raise for NaN and infinities, which Python accepts in JSON."""
     raise ValueError(f"{name} is not a number")
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object of a request, of a bounded size; an empty one where there is none."""
+    """Return the JSON object of a request, of limited size; empty without a body."""
     text = b""
     async for chunk in request.stream():
         text += chunk
-        if len(text) > _BODY:
-            raise Refusal(413, f"a request has at most {_BODY >> 20} MB of JSON")
+        if len(text) > _MAX_BODY_BYTES:
+            raise Refusal(413, f"a request has at most {_MAX_BODY_BYTES >> 20} MB of JSON")
     try:
         said = json.loads(text or b"{}", parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode("utf-8")  # half a surrogate is no text
@@ -339,7 +339,7 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 
 def page_file(name: str) -> Response:
-    """A file of the page."""
+    """Return a file of the page."""
     path = PAGE / name
     if not _FILE_NAME.fullmatch(name) or not path.is_file():
         raise Refusal(404, f"the page has no file {name[:80]}")
@@ -347,5 +347,5 @@ def page_file(name: str) -> Response:
 
 
 def download(path: Path) -> Response:
-    """A file to keep, which no browser opens by itself."""
+    """Return a file as a download that no browser opens by itself."""
     return FileResponse(path, media_type="application/octet-stream", filename=path.name)

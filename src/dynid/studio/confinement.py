@@ -1,7 +1,7 @@
-"""Which files a worker may touch: those of its workspace, those that the user's own run file names, and libraries.
+"""Files that a worker may open: those of its workspace, those that the user's own run file names, and libraries.
 
-Names in run files are looked at before anything is read. What files name that they lead to (a robot's table that takes
-the joints of another file, a mesh, an array that lies elsewhere) is refused where it is opened.
+File names in run files are checked before anything is read. Files that are reached indirectly (joints of another robot
+table, a mesh, an external array) are refused when they are opened.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WHY = "the studio reads only files that were uploaded to it"
 
 
 class Confinement:
-    """A worker's bounds. folder: its workspace. run: the run file that the user named at the command line."""
+    """Limits of a worker. folder: its workspace. run: the run file given on the command line."""
 
     def __init__(self, folder: Path, run: Path | None = None) -> None:
         self.folder, self.run = folder.resolve(), None if run is None else run.resolve()
@@ -41,7 +41,7 @@ class Confinement:
         self._open = False
 
     def install(self) -> None:
-        """Refuse from now on to open other files; for the rest of the process."""
+        """Refuse to open other files for the rest of the process."""
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -56,7 +56,7 @@ class Confinement:
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
-        """Without bounds for a while: for the run file of the command line, and what it names."""
+        """Suspend the limits within this context, for the run file of the command line and the files it names."""
         before, self._open = self._open, True
         try:
             yield
@@ -65,7 +65,7 @@ class Confinement:
 
     @contextmanager
     def trusting(self, *names: str) -> Iterator[None]:
-        """Without bounds where all these files are the user's own, named at the command line: theirs work too."""
+        """Suspend the limits within this context if all these files were named on the command line."""
         own = all(Path(os.path.realpath(self.folder / name)) in self.trusted for name in names)
         before, self._open = self._open, self._open or (own and bool(names))
         try:
@@ -74,7 +74,7 @@ class Confinement:
             self._open = before
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise where settings of a run name a file that is neither uploaded nor of the user's own run file."""
+        """Raise if the settings of a run name a file that is neither uploaded nor named in the user's own run file."""
         for where, name in named_files(settings):
             if "\0" in name:
                 raise DynidError("a file's name contains a null character", where=where)
@@ -93,7 +93,7 @@ class Confinement:
             self.check_files([name])
 
     def _check_prior(self, path: Path) -> None:
-        """Raise where an earlier result in the studio's folder names a Python file as its model."""
+        """Raise if an earlier result in the studio's folder names a Python file as its model."""
         settings = path / "run.toml"
         if (path in self.trusted or path.is_relative_to(self.folder)) and settings.is_file():
             model = read_table(settings).get("model")
@@ -103,7 +103,7 @@ class Confinement:
                                  "not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
-        """Raise where a file would lead to another one, which libraries follow without asking; whatever its name."""
+        """Raise if a file, whatever its name, refers to another one, which libraries would open without a check."""
         from dynid.recording.contained import check_contained  # with its arrays, only where there are files
         for name in names:
             path = self.folder / name
@@ -115,7 +115,7 @@ class Confinement:
 
 
 def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Setting and path of every file that the settings of a run name, relative to the run file."""
+    """Return setting and path of every file in the settings of a run, relative to the run file."""
     if settings.get("robot") and looks_like_file(settings["robot"]):
         yield "robot", settings["robot"]
     if (settings.get("model") or {}).get("python"):

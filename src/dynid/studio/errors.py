@@ -1,4 +1,4 @@
-"""What goes wrong in the studio, as the JSON that a page shows where it belongs."""
+"""Errors of the studio as JSON that the page shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynid.errors import DynidError
 
 
 class Refusal(DynidError):
-    """A request that is not carried out: status of the answer, the sentence, a hint, and what it is about."""
+    """A refused request: HTTP status, message, hint, and the item it concerns."""
 
     def __init__(self, status: int, sentence: str, *, hint: str | None = None, where: str | None = None) -> None:
         super().__init__(sentence)
@@ -16,10 +16,10 @@ class Refusal(DynidError):
 
     @staticmethod
     def of(said: dict[str, Any], status: int = 422) -> Refusal:
-        """From the error that a worker reports; one that it could not put into words is the server's own fault."""
+        """Convert the error of a worker; an unexpected error gets the status of a server error."""
         return Refusal(500 if said.get("internal") else status, str(said["sentence"]), hint=said.get("hint"),
                        where=said.get("where"))
 
     def to_dict(self) -> dict[str, Any]:
-        """The error alone, as jobs carry it."""
+        """Return the error without its status, as jobs store it."""
         return {"sentence": str(self), "hint": self.hint, "where": self.where}

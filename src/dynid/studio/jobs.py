@@ -1,4 +1,4 @@
-"""The one job at a time that a studio carries out, and what is known of it."""
+"""The job of a studio, at most one at a time, and its state."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dynid.studio.worker_process import WorkerProcess
 from dynid.studio.workspace import StudioFolder
 
 KINDS = ("run", "compare", "motion", "live", "payload", "code")
-_SILENT = 0.1  # s between two events of one job's progress
+_MIN_EVENT_INTERVAL = 0.1  # s between two events of one job's progress
 
 
 @dataclass(frozen=True)
 class StudioJob:
-    """A job: share of it that is done, 0 to 1 or None where it has no end; result: the id of what it made."""
+    """A job. Its share of completion is 0 to 1, or None without an end; `result` is the id of what it made."""
 
     id: str
     kind: str
@@ -34,13 +34,13 @@ class StudioJob:
     data: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"id": self.id, "kind": self.kind, "state": self.state, "share": self.share, "sentence": self.sentence,
                 "seconds": round(self.seconds, 3), "error": self.error, "result": self.result, "data": self.data}
 
 
 class Jobs:
-    """The present job or the last one. changed: is called when a job made a result."""
+    """The present or last job. changed: called when a job has made a result."""
 
     def __init__(
         self, worker: WorkerProcess, events: EventHub, space: StudioFolder, changed: Callable[[], None]
@@ -51,7 +51,7 @@ class Jobs:
         self._began, self._sent = 0.0, 0.0
 
     def start(self, kind: str, identity: str, params: Mapping[str, Any]) -> StudioJob:
-        """Begin a job; refused while another one runs."""
+        """Start a job; refused while another one is running."""
         if kind not in KINDS:
             raise Refusal(404, f"there is no job '{kind[:40]}'; there are {', '.join(KINDS)}")
         if self.running:
@@ -67,7 +67,7 @@ class Jobs:
         return self.current is not None and self.current.state == "running"
 
     async def stop(self) -> StudioJob | None:
-        """End the present job at once; what it was writing is not kept."""
+        """Stop the present job at once and discard unfinished output."""
         task = self._task
         if self.running and task is not None:
             task.cancel()
@@ -94,7 +94,7 @@ class Jobs:
         self.changed()
 
     def _heard(self, message: dict[str, Any]) -> None:
-        """What the worker says on the way: how far it is, or a look at a stream."""
+        """Take a message of the worker: its progress, or a look at a stream."""
         if self.current is None:
             return
         if message["kind"] == "look":
@@ -106,6 +106,6 @@ class Jobs:
     def _tell(self, job: StudioJob, quietly: bool = False) -> None:
         now = time.monotonic()
         self.current = replace(job, seconds=now - self._began)
-        if not quietly or now - self._sent > _SILENT:
+        if not quietly or now - self._sent > _MIN_EVENT_INTERVAL:
             self._sent = now
             self.events.send("job", self.current.to_dict())

@@ -1,7 +1,7 @@
-"""Requests that do not arrive: a connection is closed where a request is not complete in time.
+"""Time limit of requests: a connection is closed if a request is not complete in time.
 
-uvicorn limits the time between two requests alone. Here the time counts from the first moment at which a request could
-have come until its head and body are complete; every byte that arrives adds the time that a slow network needs for it.
+uvicorn limits only the time between two requests. Here the time counts from the moment at which a request could start
+until its head and body are complete; every received byte adds the time of a slow network.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class TimedProtocol(H11Protocol):
     """HTTP connections of the studio.
 
     Attributes:
-        seconds: s until a request without a body is complete.
-        slowest: bytes per second that a body arrives with at least.
+        seconds: time limit of a request without a body, s.
+        slowest: minimum rate of a body, bytes per second.
     """
 
     seconds = 10.0
@@ -40,7 +40,7 @@ class TimedProtocol(H11Protocol):
 
     @property
     def _incomplete(self) -> bool:
-        """Whether a request is awaited or under way, other than the next one of a connection that is kept open."""
+        """Whether a request is expected or incomplete, other than the next one of a connection that is kept open."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.timeout_keep_alive_task is None
 
     def _watch(self) -> None:
@@ -51,7 +51,7 @@ class TimedProtocol(H11Protocol):
             self._timer = self.loop.call_later(self.seconds, self._check)
 
     def _check(self) -> None:
-        """Close the connection, or look again when the bytes that came meanwhile have had their time."""
+        """Close the connection, or check again after the time that the bytes received meanwhile add."""
         self._timer = None
         if not self._incomplete or self.transport.is_closing():
             return

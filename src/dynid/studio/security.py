@@ -1,8 +1,8 @@
-"""Who may talk to the studio: one browser of this machine that knows the token, from the studio's own page.
+"""Access control: one browser of this machine that knows the token, from the studio's own page.
 
-A page of another site may send requests to this machine, and a name of another site may be made to point at it: both
-are told by the headers Origin, Sec-Fetch-Site and Host, which pages cannot set. A cookie that only same-site requests
-carry, and a header of our own on everything that changes something, hold where a browser is old.
+A page of another site may send requests to this machine, and a name of another site may resolve to it. Both are
+recognised by the headers Origin, Sec-Fetch-Site and Host, which pages cannot set. A same-site cookie, and a custom
+header on every request that changes something, protect older browsers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ _ENTER = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-
 
 @dataclass(frozen=True)
 class Authentication:
-    """The address of a studio, and what opens it. host: it listens at. names: a Host header may have."""
+    """The address of a studio and its credentials.
+
+    Attributes:
+        host: address it listens at.
+        names: accepted names in a Host header.
+    """
 
     host: str
     port: int
@@ -47,29 +52,29 @@ class Authentication:
     _unused: set[str] = field(default_factory=set)
 
     def new_token(self) -> str:
-        """A token that opens the door once."""
+        """Return a new token, which is valid once."""
         token = secrets.token_urlsafe(24)
         self._unused.add(token)
         return token
 
     def takes(self, token: str) -> bool:
-        """Whether a token opens the door, which it does not a second time."""
+        """Whether a token is valid; it is not valid a second time."""
         found = [one for one in self._unused if hmac.compare_digest(one.encode(), token.encode())]
         self._unused.difference_update(found)
         return bool(found)
 
     @property
     def cookie(self) -> str:
-        """Cookies do not tell ports apart, so that two studios need two names."""
+        """Name of the cookie; it contains the port, because cookies are shared between ports."""
         return f"dynid_studio_{self.port}"
 
     def new_address(self) -> str:
-        """What to open in a browser, once."""
+        """Return an address to open in a browser, which is valid once."""
         name = "localhost" if self.host in ("0.0.0.0", "::") else self.host
         return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.new_token()}"
 
     def answers_to(self, header: str) -> bool:
-        """Whether a Host header names this studio; a name that a foreign site made point here does not."""
+        """Whether a Host header names this studio, and not another name that resolves to this machine."""
         name, _, port = header.lower().rpartition(":")
         if not name:
             name, port = header.lower(), "80"
@@ -92,7 +97,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_number(name: str) -> bool:
-    """Whether a host is an address in numbers, which no foreign name can stand behind."""
+    """Whether a host is a numeric address, which no foreign name can imitate."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -101,7 +106,7 @@ def _is_number(name: str) -> bool:
 
 
 class AuthenticationMiddleware:
-    """An application behind a door."""
+    """Middleware that admits only authenticated requests of the studio's own page."""
 
     def __init__(self, app: ASGIApp, door: Authentication) -> None:
         self.app, self.door = app, door
@@ -126,7 +131,7 @@ class AuthenticationMiddleware:
         await (answer or self.app)(scope, receive, sent)
 
     def _refused(self, scope: Scope) -> Response | None:
-        """The answer to a request that is not from the studio's own page; None to one that may be."""
+        """Return the refusal of a request that is not from the studio's own page, or None."""
         headers, door = Headers(scope=scope), self.door
         if len(headers.getlist("host")) != 1 or not door.answers_to(headers["host"]):
             return refusal(Refusal(403, f"this request is for another studio; {_OPEN_IT}"))
@@ -141,7 +146,7 @@ class AuthenticationMiddleware:
         return None
 
     def _let_in(self, scope: Scope) -> Response | None:
-        """None where the cookie is right, the cookie itself in exchange for the token, a refusal otherwise."""
+        """Return None for a valid cookie, a new cookie for a valid token, and a refusal otherwise."""
         headers, door = Headers(scope=scope), self.door
         query = dict(_pairs(scope["query_string"].decode("latin-1")))
         if scope["path"] == "/" and "token" in query:
@@ -167,5 +172,5 @@ def _pairs(query: str) -> Iterable[tuple[str, str]]:
 
 
 def refusal(problem: Refusal) -> JSONResponse:
-    """The answer that says what is wrong."""
+    """Return an answer that states the problem."""
     return JSONResponse({"error": problem.to_dict()}, problem.status)

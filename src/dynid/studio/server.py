@@ -1,4 +1,4 @@
-"""The server of a studio: its socket, its end, and how a browser is let in."""
+"""The server of a studio: its socket, its shutdown, and opening a browser."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Opened:
 
 def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", port: int = 0,
                 caps: Caps | None = None, warm: bool = True) -> Opened:
-    """Open a studio on a folder that no other one works in; see `Studio`.
+    """Open a studio on a folder that no other one uses; see `Studio`.
 
-    Where no port is given it takes that of the last studio on the folder, if it is free, and with it the secret of the
-    cookie: a page that was open then works again. A studio that other machines can reach uses no stored secret and
-    stores none, since its cookies cross the network without encryption.
+    Without a given port it uses the port of the last studio on the folder, if it is free, and the stored secret of its
+    cookie, so that an open page reconnects. A studio that other machines can reach neither uses nor stores a secret,
+    because its cookies cross the network without encryption.
     """
     studio = Studio(folder, run, caps, warm)
     try:
@@ -63,7 +63,7 @@ def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", 
 
 
 class StudioServer(uvicorn.Server):
-    """The server of a studio, which ends what pages wait for before it waits for the end of all requests itself."""
+    """Server that ends the streams of its pages before it waits for open requests at shutdown."""
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(uvicorn.Config(
@@ -88,7 +88,8 @@ async def serve(opened: Opened, browser: bool = False) -> None:
 
 
 def _print_address(opened: Opened) -> None:
-    """Print another address, since each lets one browser in; a studio in the background leaves the terminal alone."""
+    """Print another address on Enter, because each admits one browser; a studio in the background does not read the
+    terminal."""
     if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
         return
     if os.read(sys.stdin.fileno(), 4096):
@@ -98,13 +99,14 @@ def _print_address(opened: Opened) -> None:
 
 
 def _open_browser(opened: Opened) -> None:
-    """Open a browser by a file that only the user can read: others on the machine see the command lines of browsers,
-    and with them any address."""
+    """Open a browser with a file that only the user can read: other users can see command lines, and with them any
+    address."""
     webbrowser.open(opener_file(opened).as_uri())
 
 
 def opener_file(opened: Opened) -> Path:
-    """A private page that leads to the studio with a token; it is removed after a minute, or with the studio."""
+    """Return a private page that redirects to the studio with a token; it is removed after a minute, or with the
+    studio."""
     path = opened.studio.workspace.temporary / "open.html"
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -117,7 +119,7 @@ def opener_file(opened: Opened) -> Path:
 
 
 def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> socket.socket:
-    """A socket at the port of the last studio where none is given and that one is free, else at the one given."""
+    """Return a socket at the port of the last studio if none is given and that one is free, else at the given port."""
     if port == 0 and last is not None:
         with suppress(DynidError):
             return _listening(host, last[0])
@@ -125,7 +127,7 @@ def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> sock
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket at an address."""
+    """Return a socket at an address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.socket(family, socket.SOCK_STREAM)

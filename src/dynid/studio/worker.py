@@ -1,7 +1,7 @@
-"""The process that computes for a studio: reads tasks from standard input, a line of JSON each, and answers them.
+"""Worker process of a studio: reads tasks from standard input, one line of JSON each, and answers them.
 
-Answers leave by a copy of standard output that nothing else knows: what libraries print goes to the terminal. Where
-standard input ends, the server has ended, and so does the worker with all that it started, also within a task.
+Answers are written to a private copy of standard output; what libraries print goes to the terminal. When standard input
+ends, the server has ended, and the worker ends with all its child processes, even within a task.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def listen(requests: SimpleQueue[bytes]) -> None:
-    """Hand requests on as they come, and end the process where they end."""
+    """Pass requests on as they arrive, and end the process when they end."""
     for line in sys.stdin.buffer:
         requests.put(line)
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
@@ -56,7 +56,7 @@ def listen(requests: SimpleQueue[bytes]) -> None:
 
 
 def answer(task: str, params: Mapping[str, Any], voice: ProgressChannel, confinement: Confinement) -> None:
-    """Carry out a task, and say what came of it."""
+    """Execute a task and send its result."""
     try:
         module, name = TASKS[task]
         made = getattr(import_module(f"dynid.studio.tasks.{module}"), name)(params, voice, confinement)

@@ -1,7 +1,7 @@
-"""The server's end of a worker: a process that computes, asked by a line of JSON and heard line by line.
+"""The server's side of a worker: a process that is sent one line of JSON per task and answers line by line.
 
-A message of the worker is a line of JSON, `bytes` of which say how many raw bytes of an answer follow it: the server
-hands these on as they are.
+A message of the worker is a line of JSON; its `bytes` is the number of raw bytes that follow, which the server forwards
+unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENDED = "the computing process ended unexpectedly; it may have run out of memor
 
 
 class WorkerProcess:
-    """A worker that is started when it is needed and again after it ended; it answers one question at a time."""
+    """A worker that is started when needed, and again after it ended; it answers one request at a time."""
 
     def __init__(self, folder: Path, trusted: Path | None, temporary: Path) -> None:
         self.folder, self.trusted, self.temporary = folder, trusted, temporary
@@ -36,12 +36,12 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, None where there is none."""
+        """Id of the process, or None."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     async def start(self) -> asyncio.subprocess.Process:
-        """The process, started where there is none. In a group of its own, so that all of it can be ended at once; what
-        it writes is private to the user."""
+        """Return the process, started if needed. It has its own process group, so that all its children can be ended
+        at once; its files are private to the user."""
         async with self._starting:
             if self._closed:
                 raise Refusal(503, _STUDIO_STOPPED)
@@ -69,7 +69,7 @@ class WorkerProcess:
             return self._process
 
     async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:
-        """The answer to a task as JSON. heard: takes what the worker says on the way."""
+        """Return the answer to a task as JSON. heard: takes the messages in between."""
         async with self._turn:
             process = await self.start()
             assert process.stdin is not None and process.stdout is not None
@@ -95,7 +95,7 @@ class WorkerProcess:
                 raise
 
     async def stop(self) -> None:
-        """End the process and all that it started, at once."""
+        """End the process and all its children at once."""
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
@@ -106,7 +106,7 @@ class WorkerProcess:
             await process.wait()
 
     async def close(self) -> None:
-        """End the process for good: what is being asked, and what is asked later, is refused."""
+        """End the process for good: present and later requests are refused."""
         self._closed = True
         async with self._starting:  # a process that is just being started is ended too
             await self.stop()

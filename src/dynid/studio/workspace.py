@@ -1,16 +1,16 @@
-"""The folder that a studio works in: uploaded files, the run file that is its state, and results.
+"""The folder of a studio: uploaded files, the run file, and results.
 
-    .dynid-studio  the mark of such a folder, and the lock of the studio that works in it
-    files/       what was uploaded, meshes in folders of their own
+    .dynid-studio  marker of such a folder, and lock of the studio that uses it
+    files/       uploaded files, meshes in subfolders
     run.toml     the run, as the page left it
-    studio.json  the same as JSON, with its revision and what each file is for
-    results/ID/  one folder a result; whole once studio.json lies in it
-    session.json the port and the secret of the browser's cookie, so that an open page reconnects after a restart; a
-                 secret is used for SESSION_SECONDS, and only where nobody else could read or write file and folder
-    tmp/         a folder for each start of the studio, which it removes
+    studio.json  the same as JSON, with its revision and the role of each file
+    results/ID/  one folder per result; complete once it contains studio.json
+    session.json port and secret of the browser's cookie, so that an open page reconnects after a restart; the
+                 secret is valid for SESSION_SECONDS, and only if nobody else could read or write file and folder
+    tmp/         a folder for each start of the studio, which removes it
 
-The studio works in a folder that it made, or that was empty, and removes nothing there that it did not write itself.
-Folder and files are private to the user.
+The studio uses a folder that it created or that was empty, and removes only files that it wrote itself. Folder and
+files are private to the user.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ FILE_NAME_PATTERN = re.compile(r"[\w(][\w.+ ()-]{0,119}")
 
 @dataclass(frozen=True)
 class Caps:
-    """Largest file and largest sum of all files, bytes."""
+    """Size limits of one file and of all files, bytes."""
 
     file: int = 1 << 30
     total: int = 4 << 30
 
 
 class StudioFolder:
-    """A studio's folder. caps: on what is uploaded."""
+    """Folder of a studio. caps: size limits of uploads."""
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self.folder, self.caps = folder.resolve(), caps or Caps()
@@ -97,26 +97,26 @@ class StudioFolder:
         return said if isinstance(said, dict) else {}
 
     def begin_result(self, identity: str) -> None:
-        """Note that a result is going to be written."""
+        """Record that a result is about to be written."""
         with writing(self.results):
             (self.results / f"{_WRITING}{identity}").touch(0o600)
 
     def settle_result(self, identity: str) -> None:
-        """Remove a result whose writing was noted where it is not whole, and the note."""
+        """Remove a recorded result if it is incomplete, and the record."""
         if _RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
             shutil.rmtree(self.results / identity, ignore_errors=True)
         (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove what this start of the studio alone needed, and let go of the folder."""
+        """Remove the temporary files of this start, and release the folder."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.lock.close()
 
     def session(self) -> tuple[int, str] | None:
         """Port and secret of the last studio on this folder.
 
-        None where there was none, where the secret is older than SESSION_SECONDS, and where another user could have
-        read or replaced it: file and folder must have been private before this start.
+        None if there was none, if the secret is older than SESSION_SECONDS, or if another user could have read or
+        replaced it: file and folder must have been private before this start.
         """
         if not self._was_private:
             return None
@@ -134,9 +134,9 @@ class StudioFolder:
         return (port, secret) if secret and 0.0 <= time.time() - created <= SESSION_SECONDS else None
 
     def keep_session(self, port: int, secret: str) -> None:
-        """Store port and a new secret, readable by the user alone; nothing where the file system keeps nothing private.
+        """Store port and a new secret, readable by the user alone; nothing if the file system has no private files.
 
-        A secret that is stored already keeps the time at which it was made.
+        An existing secret keeps its time of creation.
         """
         if self.session() == (port, secret):
             return
@@ -150,12 +150,12 @@ class StudioFolder:
             os.replace(held, self.folder / SESSION)
 
     def forget_session(self) -> None:
-        """Remove port and secret of the last studio: no browser is let in by its cookie any more."""
+        """Remove port and secret of the last studio, which invalidates its cookie."""
         with writing(self.folder / SESSION):
             (self.folder / SESSION).unlink(missing_ok=True)
 
     def keep(self, settings: Mapping[str, Any], run_toml: str) -> None:
-        """Take new settings: the run file, then the state, each whole; the revision grows."""
+        """Store new settings: first the run file, then the state, each atomically; the revision is increased."""
         with write_whole(self.folder / RUN) as file:
             file.write(run_toml)
         (self.folder / RUN).chmod(0o600)
@@ -170,7 +170,7 @@ class StudioFolder:
 
     # -- files --------------------------------------------------------------------------------------
     def path_of(self, name: str, role: str | None = None) -> Path:
-        """The path of a file by its name, which may have folders where it is a mesh's."""
+        """Return the path of a file by its name, which may contain folders for meshes."""
         parts = name.split("/")
         fits = len(parts) <= 8 and all(PATH_PART_PATTERN.fullmatch(part) and not part.endswith((".", " "))
                                        for part in parts)
@@ -183,7 +183,7 @@ class StudioFolder:
         return path
 
     async def upload(self, name: str, role: str, length: int | None, body: AsyncIterator[bytes]) -> dict[str, Any]:
-        """Store what arrives under a name, whole or not at all."""
+        """Store an upload under a name, completely or not at all."""
         if role not in ROLES:
             raise Refusal(400, f"a file's role is one of {', '.join(ROLES)}", where=f"file {name[:120]}")
         path = self.path_of(name, role)
@@ -211,12 +211,13 @@ class StudioFolder:
         return {**self._facts(path), "same_as": self._same_as(path)}
 
     def adopt(self, roles: Mapping[str, str]) -> None:
-        """Note what files that are in the folder are for; roles by name."""
+        """Record the role of files in the folder; roles by name."""
         self.roles.update(roles)
         self._keep_state()
 
     def _same_as(self, path: Path) -> str | None:
-        """Name of another uploaded file with the same content; only files of equal size are read."""
+        """Return the name of another uploaded file with the same content, or None; only files of equal size are
+        read."""
         size = path.stat().st_size
         others = [one for one in sorted(self.files.rglob("*"))
                   if one.is_file() and one != path and one.stat().st_size == size]
@@ -232,7 +233,7 @@ class StudioFolder:
                        hint="remove files that are not needed", where=f"file {name}")
 
     def remove(self, name: str) -> None:
-        """Delete a file that was uploaded."""
+        """Delete an uploaded file."""
         path = self.path_of(name)
         if not path.is_file():
             raise Refusal(404, f"there is no file {name}", where=f"file {name}")
@@ -246,26 +247,26 @@ class StudioFolder:
                 "role": self.roles.get(name, "log")}
 
     def listed(self) -> list[dict[str, Any]]:
-        """All files that were uploaded, by name."""
+        """All uploaded files, by name."""
         return [self._facts(path) for path in sorted(self.files.rglob("*")) if path.is_file()]
 
     # -- results ------------------------------------------------------------------------------------
     def result(self, identity: str) -> Path:
-        """The folder of a result."""
+        """Return the folder of a result."""
         folder = self.results / identity
         if not _RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
             raise Refusal(404, f"there is no result {identity[:40]}")
         return folder
 
     def result_file(self, identity: str, name: str) -> Path:
-        """A file of a result."""
+        """Return a file of a result."""
         folder = self.result(identity)
         if not FILE_NAME_PATTERN.fullmatch(name) or not (folder / name).is_file() or (folder / name).is_symlink():
             raise Refusal(404, f"result {identity} has no file {name[:120]}")
         return folder / name
 
     def result_facts(self) -> list[dict[str, Any]]:
-        """All results that are whole, the newest first."""
+        """Return all complete results, the newest first."""
         found = []
         for folder in sorted(self.results.iterdir(), reverse=True):
             try:
@@ -278,10 +279,10 @@ class StudioFolder:
 
 
 def claim(folder: Path) -> IO[str]:
-    """Return the locked marker of a studio's folder, which is made where it does not exist or is empty.
+    """Return the locked marker of a studio's folder, which is created if it does not exist or is empty.
 
     Raises:
-        DynidError: the folder holds other files and no marker, or another studio works in it. Nothing is changed then.
+        DynidError: the folder contains other files and no marker, or another studio uses it. Nothing is changed then.
     """
     marker = folder / MARKER
     with writing(folder):
@@ -290,7 +291,7 @@ def claim(folder: Path) -> IO[str]:
             raise DynidError(f"{folder} is not empty and is not a folder of the studio, so the studio does not write "
                              "there",
                              "give a new or empty folder with --folder; one that an earlier version of the studio "
-                             f"made can be used after: touch {marker}")
+                             f"made can be used after: touch {marker}", code="not-a-studio-folder")
         handle = os.open(marker, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     file = os.fdopen(handle, "r+", encoding="utf-8")
     try:
@@ -300,7 +301,8 @@ def claim(folder: Path) -> IO[str]:
         pass
     except OSError:
         file.close()
-        raise DynidError(f"another studio is using {folder}", "use that one, or give another --folder") from None
+        raise DynidError(f"another studio is using {folder}", "use that one, or give another --folder",
+                         code="studio-in-use") from None
     if not file.read(1):
         file.write(_MARKER_TEXT)
         file.flush()
@@ -313,7 +315,7 @@ def _is_private(facts: os.stat_result) -> bool:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a small file."""
+    """Return the SHA-256 of a small file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

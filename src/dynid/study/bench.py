@@ -19,9 +19,10 @@ from dynid.robot.free_base import refuse_free_base
 from dynid.simulation import Controller, Poles, Reference, controller_from_table
 from dynid.study.study import Study
 
-_CANDIDATES = 20  # random motions, of which the best conditioned one is taken
-_ROOM, _SPEED, _ACCELERATION = 1.5, 2.0, 10.0  # rad, rad/s, rad/s^2 (or m) for a joint whose file gives no limit
-_BANDWIDTH = 10.0  # Hz, of the position loops where the study names no controller
+_RANDOM_MOTIONS = 20  # random motions, of which the best conditioned one is taken
+# rad, rad/s, rad/s^2 (or m) for a joint whose file gives no limit
+_DEFAULT_RANGE, _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 1.5, 2.0, 10.0
+_DEFAULT_BANDWIDTH_HZ = 10.0  # Hz, of the position loops where the study names no controller
 _TORQUE_SHARE = 0.01  # of the effective torque, as noise where the study names none
 
 
@@ -71,7 +72,7 @@ def make_bench(study: Study) -> Bench:
     torque_noise = study.noise.torque
     if torque_noise is None:
         torque_noise = tuple((_TORQUE_SHARE * np.sqrt(np.mean(torque ** 2, axis=0))).tolist())
-    poles = Poles(np.full(model.dof, min(2.0 * np.pi * _BANDWIDTH, 0.1 * study.rate)))
+    poles = Poles(np.full(model.dof, min(2.0 * np.pi * _DEFAULT_BANDWIDTH_HZ, 0.1 * study.rate)))
     controller = poles if study.controller is None else controller_from_table(study.controller)
     return Bench(model, base, theta, controller, path, _each(study.noise.encoder, model, "encoder"),
                  _each(study.noise.position, model, "position"), _each(torque_noise, model, "torque"),
@@ -135,7 +136,7 @@ def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
         return Reference(motion.q, motion.dq, motion.ddq, study.rate)
     # Its own stream: motions do not depend on how many repetitions follow.
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0,)))
-    candidates = [_random_series(model.robot, study, rng) for _ in range(_CANDIDATES)]
+    candidates = [_random_series(model.robot, study, rng) for _ in range(_RANDOM_MOTIONS)]
     coarse = np.linspace(0.0, study.duration, 400)
 
     def condition(series: FourierSeries) -> float:
@@ -153,10 +154,10 @@ def _random_series(robot: Robot, study: Study, rng: np.random.Generator) -> Four
     a, b = rng.normal(size=(2, robot.dof, study.harmonics))
     lower, upper = robot.limit("lower"), robot.limit("upper")
     bounded = np.isfinite(upper - lower)
-    half = np.where(bounded, 0.5 * (np.where(bounded, upper, 1.0) - np.where(bounded, lower, -1.0)), _ROOM)
+    half = np.where(bounded, 0.5 * (np.where(bounded, upper, 1.0) - np.where(bounded, lower, -1.0)), _DEFAULT_RANGE)
     middle = np.where(bounded, 0.5 * (np.where(bounded, upper, 0.0) + np.where(bounded, lower, 0.0)), 0.0)
     speed, acceleration = (np.where(np.isfinite(x), x, default) for x, default in (
-        (robot.limit("velocity"), _SPEED), (robot.limit("acceleration"), _ACCELERATION)))
+        (robot.limit("velocity"), _DEFAULT_SPEED), (robot.limit("acceleration"), _DEFAULT_ACCELERATION)))
     motion = FourierSeries(a, b, np.zeros(robot.dof), study.duration).at(np.linspace(0.0, study.duration, 1000))
     peaks = np.stack([np.ptp(motion.q, axis=0) / 2, np.abs(motion.dq).max(axis=0), np.abs(motion.ddq).max(axis=0)])
     scale = 0.8 * np.min(np.stack([half, speed, acceleration]) / peaks, axis=0)

@@ -68,7 +68,7 @@ class Score:
 
     @property
     def stated(self) -> Array:
-        """Effective deviation that the method states (base,); zero where not known."""
+        """Standard error that the method states (base,), effective over the logs; zero if unknown."""
         return np.sqrt(self._mean(np.where(self.identified, self.std, 0.0) ** 2))
 
     @property

@@ -16,10 +16,13 @@ Item = tuple[float, int]  # factor of the noise, repetition
 
 def run_study(study: Study, workers: int | None = None, scheduler: str | None = None,
               progress: Progress | None = None, tls: tuple[str, str, str] | None = None) -> StudyResult:
-    """Every method on every log; the same numbers for the same seed wherever and in however many processes it runs.
+    """Run every method on every log; the result depends only on the seed, not on the number of processes.
 
-    workers: processes, by default one for each core. scheduler: address of a Dask scheduler instead ("tcp://host:8786").
-    progress: told after every log. tls: PEM files of authority, certificate and key for a scheduler at tls://.
+    Args:
+        workers: processes, by default one for each core.
+        scheduler: address of a Dask scheduler instead ("tcp://host:8786").
+        progress: called after every log.
+        tls: PEM files of authority, certificate and key for a scheduler at tls://.
     """
     bench = make_bench(study)
     items = [(factor, repetition) for factor in study.noise.factors for repetition in range(study.repetitions)]

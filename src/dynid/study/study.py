@@ -19,11 +19,13 @@ Each = NotNegative | tuple[NotNegative, ...]  # one number, or one a joint
 
 
 class Noise(BaseModel):
-    """The [noise] table. All are one number or one a joint.
+    """The [noise] table. All values are one number or one per joint.
 
-    encoder: rad or m a count, 0 for none; each repetition starts at another part of a count. position: one-sigma,
-    white, rad or m, inside the loop. torque: one-sigma, white, N m or N; None: a hundredth of each joint's
-    effective torque. factors: every level multiplies all of these.
+    Attributes:
+        encoder: resolution, rad or m per count, 0 for none; each repetition starts at another fraction of a count.
+        position: standard deviation of white noise inside the loop, rad or m.
+        torque: standard deviation of white noise, N m or N; None: a hundredth of each joint's effective torque.
+        factors: noise levels, which multiply all of these.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,10 +39,12 @@ class Noise(BaseModel):
 class Contestant(BaseModel):
     """One of the [[methods]]: a method with its options and its own preparation.
 
-    label: what it is called, by default its name. starts: for methods that have an option `start`: "regular",
-    "nominal", "wls", ..., or a number: the true values with every link and every other parameter multiplied by e^x,
-    x normal with this deviation. Each start is a contestant of its own; none: the method's default.
-    prepare: over the study's own table.
+    Attributes:
+        label: its name in tables; default: the name of the method.
+        starts: for methods with an option `start`: "regular", "nominal", "wls", ..., or a number: the true values with
+            every link and every other parameter multiplied by e^x, x normal with this standard deviation. Each start is
+            a contestant of its own; none: the method's default.
+        prepare: in addition to the study's own table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -57,7 +57,8 @@ def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
 
 
 def _nominal_errors(bench: Bench, seed: int) -> Array:
-    """One normal number a parameter, the same for all ten of a link: e^(s x) theta is a robot that can exist."""
+    """Return one normal number per parameter, the same for all ten of a link: e^(s x) theta is a physically
+    consistent robot."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=len(bench.theta))
     for places in bench.model.parameters.bodies.values():

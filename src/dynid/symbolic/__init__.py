@@ -1,4 +1,4 @@
-"""Symbols and code: a model as functions in C, Python, Julia, CasADi, SymPy and LaTeX."""
+"""Code generation: a model as functions in C, CUDA, Rust, Python, JAX, PyTorch, Julia, CasADi, SymPy and LaTeX."""
 
 from dynid.symbolic.base_rules import BaseForms, base_forms, closed_form_base
 from dynid.symbolic.functions import OF_FRAME, RECIPES, Function

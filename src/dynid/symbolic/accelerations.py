@@ -1,4 +1,4 @@
-"""Accelerations under torques on the graph, also where friction sees the torques of the bodies."""
+"""Forward dynamics on the graph, also for friction that depends on the torques of the bodies."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
 
 @dataclass(frozen=True)
 class _Load:
-    """Friction (dof,) of a term and its slopes (dof,) in symbols (dof,) for the torques of the bodies as it knows them,
-    which are inertia ddq + bias."""
+    """Friction (dof,) of a load-dependent term and its derivatives (dof,) by the torques of the bodies, which are
+    inertia ddq + bias."""
 
     symbols: Vector
     friction: Vector
@@ -70,8 +70,8 @@ def _loads(w: Writer) -> list[_Load]:
 
 
 def _solved(w: Writer, matrix: Matrix, rest: Vector) -> Vector:
-    """x with matrix x = rest, by factors from the last joint to the first: what a joint far out gives is zero for
-    joints on other branches. A symmetric matrix has factors L D L'. matrix and rest are used up."""
+    """Return x with matrix x = rest by factorisation from the last joint to the first, which keeps the zeros between
+    branches. A symmetric matrix has factors L D L'. matrix and rest are overwritten."""
     n, graph = w.plan.dof, w.graph
     symmetric = all(matrix[i][j] == matrix[j][i] for i in range(n) for j in range(i))
     lower = [[graph.zero] * n for _ in range(n)]

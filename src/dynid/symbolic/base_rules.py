@@ -1,9 +1,9 @@
-"""Base parameters of serial arms by rule, written on the graph (Gautier and Khalil; Ardiani, s. 1.3.2.1 A).
+"""Base parameters of serial arms by closed-form rules on the graph (Gautier and Khalil; Ardiani, s. 1.3.2.1 A).
 
-Mass spread along a joint's axis moves neither with the joint nor against it, so it may as well belong to the link
-before. From the last link to the first, YY (with the same XX), MZ and M are handed over that way; then what the first
-joints cannot move is dropped. The rules run on symbols of the parameters and of the arm's lengths: replayed with text
-they print (table B.2 there), replayed with numbers they are the combinations of `BaseParameters`.
+Mass along a joint axis has the same effect on both sides of the joint, so it can be assigned to the previous link. From
+the last link to the first, YY (with the same XX), MZ and M are regrouped that way; then parameters without effect on
+the first joints are removed. The rules operate on symbols of the parameters and of the arm's lengths: replayed with
+text they print (table B.2 there), replayed with numbers they are the combinations of `BaseParameters`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from dynid.symbolic.graph import Graph, Value
 from dynid.symbolic.vectors import Rotation, Vector, add
 
 _XX, _XY, _XZ, _YY, _YZ, _ZZ, _MX, _MY, _MZ, _M = range(10)
-_PARALLEL = 1e-9
+_PARALLEL_AXES_TOLERANCE = 1e-9
 _LENGTHS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin before to its own
 
 
 @dataclass(frozen=True, eq=False)
 class BaseForms:
-    """Base parameters as values of the symbols theta[c] (parameters) and length[k] (three a link).
+    """Base parameters as values of the symbols theta[c] (parameters) and length[k] (three per link).
 
-    kept (base,): the parameter that leads each. lengths (3 links,): their values, m.
+    Attributes:
+        kept: (base,), the leading parameter of each.
+        lengths: (3 links,), values of the lengths, m.
     """
 
     robot: Robot
@@ -54,7 +56,7 @@ class BaseForms:
                               np.where(np.abs(rows) < 1e-12, 0.0, rows))
 
     def expressions(self) -> tuple[str, ...]:
-        """As text with lengths a2, d3, ..: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
+        """Text with lengths a2, d3, ..: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
         names = Model(self.robot).parameters.names
         whole = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
         return tuple(_text_of(one, names) for one in whole)
@@ -65,7 +67,8 @@ def _no_function(name: str, of: object) -> float:
 
 
 def base_forms(robot: Robot) -> BaseForms:
-    """The rules for the rigid bodies of a serial arm with turning joints and frames on them (MDH or URDF about z)."""
+    """Return the rules for the rigid bodies of a serial arm with revolute joints and frames on them (MDH or URDF
+    about z)."""
     n = robot.dof
     for joint in robot.joints:
         if joint.prismatic:
@@ -94,8 +97,8 @@ def base_forms(robot: Robot) -> BaseForms:
 
 
 def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) -> Vector:
-    """Ten numbers of a body in the frame before: moved along the arm r by Steiner's rule, which makes of J
-    J + 2 (r.h) 1 - r h' - h r' + m (r.r 1 - r r'), then turned."""
+    """Return the ten inertial parameters of a body in the previous frame: translated by r with Steiner's rule, which
+    gives J + 2 (r.h) 1 - r h' - h r' + m (r.r 1 - r r'), then rotated."""
     xx, xy, xz, yy, yz, zz, *h, m = numbers
     r = arm
     along = r[0] * h[0] + r[1] * h[1] + r[2] * h[2]
@@ -114,7 +117,7 @@ def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) ->
 
 
 def _moved(robot: Robot) -> list[int]:
-    """Which parameters lead a base parameter: the first joints cannot show all of their links."""
+    """Return which parameters lead a base parameter: the first joints do not excite all parameters of their links."""
     kept: list[int] = []
     pose, first_axis, first_point = np.eye(4), np.zeros(3), np.zeros(3)
     parallel = collinear = True  # to the first axis, for all joints so far
@@ -123,11 +126,11 @@ def _moved(robot: Robot) -> list[int]:
         axis, point = pose[:3, 2], pose[:3, 3]
         if j == 0:
             first_axis, first_point = axis, point
-        parallel = parallel and bool(np.linalg.norm(np.cross(axis, first_axis)) < _PARALLEL)
+        parallel = parallel and bool(np.linalg.norm(np.cross(axis, first_axis)) < _PARALLEL_AXES_TOLERANCE)
         apart = np.linalg.norm(np.cross(point - first_point, first_axis))
-        collinear = collinear and parallel and bool(apart < _PARALLEL)
+        collinear = collinear and parallel and bool(apart < _PARALLEL_AXES_TOLERANCE)
         numbers = [_ZZ, _MX, _MY] if parallel else [_XX, _XY, _XZ, _YZ, _ZZ, _MX, _MY]
-        upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL * 10.0)
+        upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL_AXES_TOLERANCE * 10.0)
         if collinear and upright:
             numbers = [_ZZ]
         kept += [10 * j + k for k in numbers]
@@ -135,7 +138,7 @@ def _moved(robot: Robot) -> list[int]:
 
 
 def closed_form_base(robot: Robot) -> BaseParameters:
-    """Base parameters of a serial arm by rule, a check on the numerical ones; see `base_forms`."""
+    """Return the base parameters of a serial arm by rule, as a check of the numerical ones; see `base_forms`."""
     return base_forms(robot).base()
 
 
@@ -173,7 +176,7 @@ class Polynomial:
 
 
 def _text_of(whole: Polynomial, names: tuple[str, ...]) -> str:
-    """Parameters that are multiplied by the same lengths in brackets, plain ones first."""
+    """Return text with parameters that are multiplied by the same lengths in brackets, plain ones first."""
     groups: defaultdict[tuple[str, float], list[tuple[int, str]]] = defaultdict(list)
     for factors, c in whole.terms.items():
         place = next(int(one[6:-1]) for one in factors if one.startswith("theta"))

@@ -1,10 +1,10 @@
-"""Closures of loops on the graph: their equations in all coordinates, and how the dependent joints move.
+"""Closures of loops on the graph: their equations in all coordinates, and the motion of the dependent joints.
 
-Coordinates are z = (q, q_follow), those of own freedom and those that the closures determine. With equations phi(z) = 0
-and Phi their derivatives by z, q_follow moves by dq_follow = X dq, X = -Phi_f^+ Phi_q, and where no joint of own
-freedom accelerates it still accelerates by dX/dt dq. Columns are orthogonalised one after the other (Gram and Schmidt
-without square roots), so that no pivot is chosen that another posture would make zero: it is singular where the
-machine is. Equations that repeat others are no harm.
+Coordinates are z = (q, q_follow), the independent ones and those that the closures determine. With equations phi(z) = 0
+and their derivatives Phi by z, the dependent velocities are dq_follow = X dq, X = -Phi_f^+ Phi_q, and the dependent
+accelerations are X ddq + dX/dt dq. Columns are orthogonalised one after the other (Gram-Schmidt without square roots).
+No pivot is chosen that could be zero in another posture, so the solution is singular only where the machine is.
+Redundant equations are allowed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ _ZERO_DERIVATIVE = 1e-12  # of a derivative, relative to the largest
 
 @dataclass(frozen=True, eq=False)
 class LoopMotion:
-    """How the dependent joints move, on a graph in the symbols q, q_follow and dq.
+    """Motion of the dependent joints, on a graph in the symbols q, q_follow and dq.
 
-    rates X (following, dof); rate_slopes dX/dt (following, dof); bias dX/dt dq (following,); correction (following,):
-    what Newton's method adds to q_follow that does not quite close the loops.
+    Attributes:
+        rates: X (following, dof).
+        rate_slopes: dX/dt (following, dof).
+        bias: dX/dt dq (following,).
+        correction: Newton step (following,) for a q_follow that does not quite close the loops.
     """
 
     graph: Graph
@@ -45,19 +48,19 @@ class LoopMotion:
 
 
 def tree_positions(graph: Graph, followers: DependentJoints, z: Sequence[Value]) -> Vector:
-    """Positions of all joints of the tree at coordinates z."""
+    """Return the positions of all joints of the tree at coordinates z."""
     rows = [dot(numbers(graph, row), z) for row in followers.coupling]
     return [x + float(b) for x, b in zip(rows, followers.offset, strict=True)]
 
 
 def own_joints(followers: DependentJoints) -> tuple[int, ...]:
-    """The joint of the tree that each coordinate which follows is the position of."""
+    """Return the joint of the tree whose position each dependent coordinate is."""
     return tuple(followers.tree.joint_index(name) for name in followers.following)
 
 
 def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> LoopMotion:
-    """The motion of a robot's loops; postures (samples, dof + following): coordinates in which they are closed, by
-    which derivatives that are zero are known."""
+    """Return the motion of a robot's loops; postures (samples, dof + following): coordinates that close the loops,
+    used to find derivatives that are always zero."""
     graph, n = Graph(), len(followers.free)
     follow = postures.shape[1] - n
     q, dq = graph.symbols("q", n), graph.symbols("dq", n)
@@ -88,13 +91,13 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
 
 
 def end_of(chain: Chain, frame: Frame) -> tuple[int, Array]:
-    """The body of a place, and its pose (4, 4) in that body's frame."""
+    """Return the body of an attachment point, and its pose (4, 4) in that body's frame."""
     place = chain.base if frame.body == BASE else chain.links[frame.body].place
     return frame.body, clean(place @ frame.pose)
 
 
 def path_to(chain: Chain, body: int) -> list[int]:
-    """Bodies from the base to a body, in order."""
+    """Return the bodies from the base to a body, in order."""
     path: list[int] = []
     while body != BASE:
         path.insert(0, body)
@@ -103,7 +106,7 @@ def path_to(chain: Chain, body: int) -> list[int]:
 
 
 def paths_apart(chain: Chain, first: int, second: int) -> tuple[list[int], list[int]]:
-    """Bodies on the way to either of two bodies, without those on both."""
+    """Return the bodies on the paths to two bodies, without those on both paths."""
     one, other = path_to(chain, first), path_to(chain, second)
     while one and other and one[0] == other[0]:
         one, other = one[1:], other[1:]
@@ -111,14 +114,14 @@ def paths_apart(chain: Chain, first: int, second: int) -> tuple[list[int], list[
 
 
 def carried_out(frames: Mapping[int, FramePose] | Sequence[FramePose], path: Sequence[int], point: Vector) -> Vector:
-    """A point of the last body of a path in the frame before the first."""
+    """Return a point of the last body of a path in the frame before the first."""
     for k in reversed(path):
         point = add(frames[k].origin, frames[k].rotation.up(point))
     return point
 
 
 def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure: Closure) -> Vector:
-    """What is zero where a closure is closed, m or of direction cosines."""
+    """Return the residuals of a closure, in m or direction cosines."""
     (first, pose1), (second, pose2) = end_of(chain, closure.first), end_of(chain, closure.second)
     path1, path2 = paths_apart(chain, first, second)
     apart = [a - b for a, b in zip(carried_out(frames, path1, numbers(graph, pose1[:3, 3])),
@@ -137,7 +140,7 @@ def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure:
 
 
 def _without_nothing(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Matrix:
-    """The same with zero for what is zero in all postures but for rounding."""
+    """Replace values that are zero in all postures, except for rounding, by zero."""
     flat = [x for row in rows for x in row]
     sizes = np.array([np.max(np.abs(x)) for x in evaluated(graph, flat, at)])
     kept = iter(sizes > _ZERO_DERIVATIVE * sizes.max())
@@ -145,9 +148,9 @@ def _without_nothing(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Mat
 
 
 class _Solution:
-    """Least squares solutions of matrix x = right for several right sides, which is exact where there is a solution.
+    """Least-squares solutions of matrix x = right for several right-hand sides, exact for consistent equations.
 
-    Columns of few neighbours come first, so that zeros stay.
+    Columns with few neighbours come first, which preserves zeros.
     """
 
     def __init__(self, graph: Graph, matrix: Matrix) -> None:
@@ -164,7 +167,7 @@ class _Solution:
             self._inverse.append(graph.one / dot(column, column))
 
     def _projected(self, column: Vector) -> tuple[Vector, Vector]:
-        """What is left of a column, and the share of each earlier one in it."""
+        """Return the orthogonal remainder of a column, and its coefficients of the earlier ones."""
         shares: Vector = []
         for earlier, inverse in zip(self._columns, self._inverse, strict=True):
             share = dot(earlier, column) * inverse

@@ -9,7 +9,7 @@ from dynid.symbolic.graph import Graph, Node, Value
 
 
 class Derivatives:
-    """Derivatives along given rates of some inputs, each node's computed once."""
+    """Derivatives along given rates of some inputs; each node's derivative is computed once."""
 
     def __init__(self, graph: Graph, rates: Mapping[Value, Value]) -> None:
         self._graph, self._known = graph, {by.node: rate for by, rate in rates.items()}

@@ -1,11 +1,11 @@
-"""Joints that follow by loops in closed form, where there is one: circles, spheres, and pins.
+"""Dependent joints of loops in closed form, where one exists: circles, spheres and pins.
 
-Two ends of a closure are at a given distance: of a rod, its length; of a pin, that from the axis of a joint on one side
-(or from the point where two axes meet, a cross) to the pin, whatever that joint does. Where one coordinate is unknown
-in such a distance it is an equation A cos x + B sin x = C or a quadratic one; where n that slide are unknown in n of
-them, their spheres meet. Then the pin says where the joint left out is. Of two solutions the one that the loops'
-posture has is taken, which by continuity stays the same until both meet. A step counts only if it gives what the loops
-solved in numbers give.
+Two ends of a closure have a known distance: for a rod its length; for a pin the distance from the axis of a joint on
+one side (or from the intersection of two axes, a cross) to the pin, for any position of that joint. With one unknown
+coordinate, such a distance gives A cos x + B sin x = C or a quadratic equation; n unknown prismatic joints in n
+distances are the intersection of spheres. The pin then determines the remaining joint. Of two solutions the branch of
+the loops' posture is used, which by continuity remains valid until both coincide. A step is accepted only if it agrees
+with the numerical solution of the loops.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dynid.symbolic.trace import evaluated
 from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers
 
 _SAME_SOLUTION = 1e-9  # rad or m: from what the loops solved in numbers give
-_MEET = 1e-9  # m: axes that pass each other so near meet
+_INTERSECTION_TOLERANCE = 1e-9  # m: axes that pass each other so near meet
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitLoops:
-    """On a graph in the symbol q: positions (following,) of the dependent joints, and of those that turn sine and
-    cosine, None for those that slide."""
+    """Closed form on a graph in the symbol q: positions (following,) of the dependent joints, and sine and cosine of
+    the revolute ones, None for prismatic ones."""
 
     graph: Graph
     positions: Vector
@@ -41,7 +41,7 @@ class ExplicitLoops:
 
 @dataclass(frozen=True)
 class _End:
-    """A point of a body's frame."""
+    """A point in a body's frame."""
 
     body: int
     point: Vector
@@ -49,7 +49,7 @@ class _End:
 
 @dataclass(frozen=True)
 class _Distance:
-    """Two ends whose distance is known, by its square."""
+    """Two ends with a known distance, stored as its square."""
 
     first: _End
     second: _End
@@ -58,7 +58,7 @@ class _Distance:
 
 @dataclass(eq=False)
 class _Search:
-    """What is known so far. postures (samples, dof + following): coordinates in which the loops are closed."""
+    """State of the search. postures (samples, dof + following): coordinates that close the loops."""
 
     graph: Graph
     chain: Chain
@@ -87,11 +87,11 @@ class _Search:
         return [j for j in path if j not in self.frames]
 
     def usable(self, path: Sequence[int]) -> bool:
-        """Whether those of a path that are not known are positions of coordinates themselves."""
+        """Whether the unknown joints of a path are coordinates themselves."""
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
-        """An end on one path in the frame in which a joint of the other turns or slides, all before it known."""
+        """Return an end on one path in the frame of a joint of the other, all joints before it being known."""
         other, own = paths_apart(self.chain, path[-1], end.body)
         point = carried_out(self.frames, own, end.point)
         for k in other[:other.index(joint)]:
@@ -102,7 +102,8 @@ class _Search:
 
     # -- a step found --------------------------------------------------------------------------------
     def take(self, joint: int, value: Value | tuple[Value, Value]) -> bool:
-        """Whether a position, or sine and cosine in the link's frame, is that of the loops; then it is known."""
+        """Accept a position, or sine and cosine in the link's frame, if it agrees with the loops. Return whether it
+        does."""
         k, link = self.own.index(joint), self.chain.links[joint]
         if isinstance(value, tuple):
             value = turned_on(*value, -link.offset)
@@ -123,7 +124,7 @@ class _Search:
         return True
 
     def position(self, k: int) -> Value:
-        """Of a coordinate; an angle within half a turn of that in the first posture."""
+        """Return the position of a coordinate; an angle within half a turn of that in the first posture."""
         value = self.found[k]
         if not isinstance(value, tuple):
             return value
@@ -132,7 +133,7 @@ class _Search:
         return self.graph.apply("atan2", s, c) + near
 
     def on_circle(self, joint: int, a: Value, b: Value, c: Value) -> bool:
-        """The angle x of a joint's frame with a cos x + b sin x = c."""
+        """Return the angle x of a joint's frame with a cos x + b sin x = c."""
         radius = a * a + b * b
         if radius == self.graph.zero:
             return False
@@ -141,7 +142,7 @@ class _Search:
 
     # -- ways to find one ----------------------------------------------------------------------------
     def by_pin(self) -> bool:
-        """One joint of a pin, all others known; or two in a row on one side."""
+        """Solve a pin for one joint, all others known, or for two consecutive joints on one side."""
         for kind, first, second, _ in self.ends():
             if kind == "rod":
                 continue
@@ -163,7 +164,7 @@ class _Search:
         return self._pin(joint, w, t)
 
     def _pin(self, joint: int, w: Vector, t: Vector) -> bool:
-        """A joint that brings a point w of its body to t."""
+        """Return the position of a joint that moves a point w of its body to t."""
         if self.chain.links[joint].sliding:
             return self.take(joint, t[2] - w[2])
         radius = w[0] * w[0] + w[1] * w[1]
@@ -173,8 +174,8 @@ class _Search:
         return self.take(joint, ((w[0] * t[1] - w[1] * t[0]) * inverse, (w[0] * t[0] + w[1] * t[1]) * inverse))
 
     def _pair(self, before: int, joint: int, path: list[int], one: _End, other: _End) -> bool:
-        """Two joints that turn, Rz(x1) (o + F Rz(x2) w) = t: x2 by the height of t over the first joint, or by its
-        distance from there."""
+        """Solve Rz(x1) (o + F Rz(x2) w) = t for two revolute joints: x2 from the height of t above the first joint,
+        or from its distance."""
         link = self.chain.links[joint]
         if link.sliding or self.chain.links[before].sliding:
             return False
@@ -191,7 +192,7 @@ class _Search:
         return False
 
     def distances(self) -> Iterator[_Distance]:
-        """Known distances: of rods, and of pins with the last joints of one side left out."""
+        """Return known distances: of rods, and of pins without the last joints of one side."""
         for kind, first, second, length in self.ends():
             if kind == "rod":
                 yield _Distance(first, second, self.graph.value(length ** 2))
@@ -208,12 +209,12 @@ class _Search:
                 yield _Distance(_End(links[j].parent, numbers(self.graph, links[j].origin)), other, dot(w, w))
                 k = links[j].parent
                 if len(open_) > 1 and k == open_[-2] and not links[k].sliding and math.hypot(
-                        *links[j].origin[:2]) < _MEET:
+                        *links[j].origin[:2]) < _INTERSECTION_TOLERANCE:
                     centre = links[k].origin + links[k].rotation[:, 2] * links[j].origin[2]
                     yield _Distance(_End(links[k].parent, numbers(self.graph, centre)), other, dot(w, w))
 
     def by_distance(self) -> bool:
-        """One joint of a distance, or those that slide of several."""
+        """Solve a distance for one joint, or several distances for prismatic joints."""
         groups: dict[tuple[int, ...], list[_Distance]] = {}
         for distance in self.distances():
             paths = paths_apart(self.chain, distance.first.body, distance.second.body)
@@ -239,8 +240,8 @@ class _Search:
         return self.on_circle(joint, w[0] * t[0] + w[1] * t[1], w[0] * t[1] - w[1] * t[0], c)
 
     def _spheres(self, joints: list[int], distances: list[_Distance]) -> bool:
-        """Joints that slide, as many as there are spheres |c_i + D s|^2 = r_i^2. Their differences are linear in s, so
-        that s = s0 + x v; x is a root of the first."""
+        """Solve as many spheres |c_i + D s|^2 = r_i^2 as there are prismatic joints. Their differences are linear in
+        s, so that s = s0 + x v; x is a root of the first."""
         n, graph = len(joints), self.graph
         if len(distances) < n:
             return False
@@ -267,8 +268,8 @@ class _Search:
         return False
 
     def _apart(self, joints: list[int], distance: _Distance) -> tuple[Vector, list[Vector]]:
-        """From one end of a distance to the other where the joints are at zero, and how unit slides of them add to it,
-        the first one's sense taken as positive along its axis."""
+        """Return the vector between the ends of a distance with the joints at zero, and its derivative by each
+        prismatic joint, the first along its positive axis."""
         graph, still = self.graph, dict(self.frames)
         for j in joints:
             still[j] = place_at(graph, self.chain.links[j], graph.zero)
@@ -287,7 +288,7 @@ class _Search:
 
 
 def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[Vector | None, Vector]:
-    """Solutions s0 + x v of n - 1 linear equations in n unknowns; None where v would be zero."""
+    """Return solutions s0 + x v of n - 1 linear equations in n unknowns; None if v would be zero."""
     if n == 1:
         return [graph.zero], [graph.one]
     if n == 2:
@@ -304,8 +305,8 @@ def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[
 
 
 def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) -> ExplicitLoops | None:
-    """The dependent joints in closed form, None where none is found; postures (samples, dof + following): coordinates
-    in which the loops are closed, the first that of the loops."""
+    """Return the dependent joints in closed form, or None if none is found; postures (samples, dof + following):
+    coordinates that close the loops, the first that of the loops."""
     graph, n = Graph(), len(followers.free)
     count = postures.shape[1] - n
     z = [*graph.symbols("q", n), *graph.symbols("q_follow", count)]

@@ -1,11 +1,11 @@
-"""Frames: where code generation puts a coordinate frame on every body, so that as many numbers as can are zero or one.
+"""Body frames for code generation, chosen so that as many numbers as possible are zero or one.
 
-The z axis of a body's frame is the axis of its joint. Along that axis and about it a frame may be moved freely: its
-origin goes to the foot of the common perpendicular with the axis before (the near end, as in standard DH tables),
-unless axes that are nearly parallel have it far away, where moments would be large and cancel; and its x axis is turned
-so that the next axis is only tilted about it. The frame of a sliding joint's body starts at the origin of the body
-before. So the way from one frame to the next is Tz(d) Tx(a) Rx(alpha) and then the joint's own motion, which for right
-angles leaves one plane rotation.
+The z axis of a body's frame is its joint axis. The frame may be moved along this axis and turned about it: its origin
+is the foot of the common perpendicular with the previous axis (the near end, as in standard DH tables), unless nearly
+parallel axes place it far away, where large moments would cancel. Its x axis is chosen so that the next axis is only
+tilted about it. The frame of a prismatic joint's body starts at the origin of the previous body. The transform between
+frames is then Tz(d) Tx(a) Rx(alpha) followed by the joint's own motion; for right angles it contains a single plane
+rotation.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ FAR_FRAME_RATIO = 3.0  # times the longest step between joints
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A body as generated code sees it.
+    """A body in generated code.
 
-    parent: index of the body before, BASE for the base. fixed (4, 4): from the frame before to the joint; then comes a
-    turn about z by q + offset (rad), or a slide along z by q. place (4, 4): the robot's own body frame in this one.
+    Attributes:
+        parent: index of the previous body, BASE for the base.
+        fixed: (4, 4), from the previous frame to the joint, followed by a rotation about z by q + offset (rad) or a
+            translation along z by q.
+        place: (4, 4), the robot's own body frame in this one.
     """
 
     parent: int
@@ -51,15 +54,15 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """All bodies, and gravity (3,) and the base frame `base` (4, 4) in the frame that stands still."""
+    """All bodies, and gravity (3,) and the base frame `base` (4, 4) in the inertial frame."""
 
     links: tuple[Link, ...]
     gravity: Array
     base: Array
 
     def second_moments(self) -> Array:
-        """(10 bodies, 10 bodies): what the bodies' numbers XX .. M are as Sxx Sxy Sxz Syy Syz Szz MX MY MZ M in these
-        frames, body by body."""
+        """Matrix (10 bodies, 10 bodies) from the parameters XX .. M of the bodies to Sxx Sxy Sxz Syy Syz Szz MX MY
+        MZ M in these frames."""
         size = 10 * len(self.links)
         whole = np.zeros((size, size))
         for i, link in enumerate(self.links):
@@ -69,11 +72,11 @@ class Chain:
 
 
     def handed_over(self, kept: Sequence[int] = ()) -> Array:
-        """(10 bodies, 10 bodies): second moments, first moments and masses of all bodies with what no joint can move
-        against the body before given to that body, from the last to the first; zero where nothing is left.
+        """Matrix (10 bodies, 10 bodies) that regroups second moments, first moments and masses onto the previous body,
+        from the last body to the first, where no joint distinguishes them; zero for parameters that vanish.
 
-        Of a body that turns that is Szz, MZ and M, mass along its axis; of one that slides all second moments. kept:
-        places that stay where they are.
+        For a revolute joint these are Szz, MZ and M, mass along its axis; for a prismatic one all second moments. kept:
+        parameters that are not regrouped.
         """
         whole = np.eye(10 * len(self.links))
         for i, link in reversed(list(enumerate(self.links))):
@@ -88,7 +91,7 @@ class Chain:
 
 
 def _second_from_inertia() -> Array:
-    """(10, 10): Sigma = tr(I)/2 1 - I, first moments and mass as they are."""
+    """Matrix (10, 10) from inertias to second moments: Sigma = tr(I)/2 1 - I, with unchanged first moments and mass."""
     matrix = np.eye(10)
     for row, (i, j) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
         matrix[row, row] = -1.0
@@ -102,7 +105,7 @@ _INERTIA_FROM_SECOND = np.linalg.inv(_SECOND_FROM_INERTIA)
 
 
 def chain(robot: Robot) -> Chain:
-    """The frames of a robot's bodies."""
+    """Return the frames of a robot's bodies."""
     refuse_free_base(robot, "code generation")
     first = {joint.parent: i for i, joint in reversed(list(enumerate(robot.joints)))}
     size = max(float(np.linalg.norm(pose[:3, 3])) for joint in robot.joints for pose in (joint.before, joint.after))
@@ -137,8 +140,8 @@ def chain(robot: Robot) -> Chain:
 
 
 def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
-    """theta, near and angle of a joint's `pose` = Rz(theta) Tz(d) Tx(a) Rx(alpha) Tz(near) Rz(angle); of a sliding
-    joint only the direction counts, and near is zero."""
+    """Return theta, near and angle of a joint's `pose` = Rz(theta) Tz(d) Tx(a) Rx(alpha) Tz(near) Rz(angle); for a
+    prismatic joint only the direction matters, and near is zero."""
     z, origin = pose[:3, 2], np.zeros(3) if sliding else pose[:3, 3]
     tilt = math.hypot(z[0], z[1])
     if tilt > _ZERO_TOLERANCE:
@@ -157,7 +160,7 @@ def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
 
 
 def _right_angle(angle: float) -> float:
-    """An angle in (-pi, pi], exact at multiples of 90 degrees."""
+    """Return an angle in (-pi, pi], exact at multiples of 90 degrees."""
     quarters = angle / (0.5 * math.pi)
     if abs(quarters - round(quarters)) < _ZERO_TOLERANCE:
         return (round(quarters) + 1) % 4 * 0.5 * math.pi - 0.5 * math.pi
@@ -165,7 +168,7 @@ def _right_angle(angle: float) -> float:
 
 
 def clean(matrix: Array) -> Array:
-    """Entries that differ from zero or one by rounding, without it."""
+    """Round entries that differ from zero or one only by rounding."""
     size = np.abs(matrix)
     whole = np.where(np.abs(size - 1.0) < _ZERO_TOLERANCE, 1.0, np.where(size < _ZERO_TOLERANCE, 0.0, size))
     return np.asarray(np.copysign(whole, matrix))

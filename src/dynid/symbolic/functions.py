@@ -1,4 +1,4 @@
-"""Functions that can be generated: what each takes, what it gives, and how it is made on a graph."""
+"""Functions that can be generated: their inputs, outputs, and construction on a graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dynid.symbolic.writer import Writer
 
 @dataclass(frozen=True)
 class Output:
-    """Values of a result. shape: (n,), (rows, columns); in the order of rows."""
+    """Values of a result with shape (n,) or (rows, columns), in row-major order."""
 
     name: str
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Function:
-    """A function on a graph of its own. inputs: names and sizes, in order."""
+    """A function on its own graph. inputs: names and sizes, in order."""
 
     name: str
     about: str
@@ -53,22 +53,22 @@ class Function:
 
 
 def inverse_dynamics(w: Writer) -> list[Output]:
-    """Torques that a motion needs."""
+    """Joint torques for a motion."""
     return [_vector("tau", add(w.rigid(w.dq, w.ddq, weight=True), w.others(w.dq, w.ddq)))]
 
 
 def gravity(w: Writer) -> list[Output]:
-    """Torques that hold the robot's bodies still against gravity."""
+    """Joint torques that hold the robot's bodies against gravity."""
     return [_vector("g", w.weight())]
 
 
 def coriolis(w: Writer) -> list[Output]:
-    """Torques of the bodies from velocities alone, C dq."""
+    """Joint torques of the bodies due to velocities alone, C dq."""
     return [_vector("c", w.rigid(w.dq, w.still, weight=False))]
 
 
 def friction(w: Writer) -> list[Output]:
-    """Torques of all that is neither body nor inertia: friction, offsets, springs."""
+    """Joint torques of friction, offsets and springs: all terms except bodies and inertias."""
     if not w.plan.loaded:
         return [_vector("f", w.others(w.dq, w.still))]
     inertial = w.accelerated(w.ddq)
@@ -76,9 +76,9 @@ def friction(w: Writer) -> list[Output]:
 
 
 def step(w: Writer) -> list[Output]:
-    """Memory of the terms at a sample from that of the sample before; at the start it is zero."""
+    """Memory of the terms at a sample from that of the previous sample; it is zero at the start."""
     if not w.plan.remembers:
-        raise ModelError("no term of the model has a memory, so there is no 'step' to generate")
+        raise ModelError("no term of the model has a memory, so there is no 'step' to generate", code="no-memory")
     names = ("q_before", "dq_before", "memory_before")
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
@@ -90,7 +90,7 @@ def step(w: Writer) -> list[Output]:
 
 
 def inertia(w: Writer) -> list[Output]:
-    """The inertia matrix M, rotors included."""
+    """The inertia matrix M, including rotors."""
     return [_matrix("M", w.inertia())]
 
 
@@ -107,12 +107,12 @@ def regressor(w: Writer) -> list[Output]:
 
 
 def forward_dynamics(w: Writer) -> list[Output]:
-    """Accelerations under torques, M = L D L' solved."""
+    """Accelerations under torques, by the factorisation M = L D L'."""
     return [_vector("ddq", accelerations(w, w.graph.symbols("tau", w.plan.dof)))]
 
 
 def coriolis_matrix(w: Writer) -> list[Output]:
-    """C with c = C dq, of Christoffel symbols: dM/dt - 2 C is skew."""
+    """C with c = C dq, from Christoffel symbols: dM/dt - 2 C is skew-symmetric."""
     tree = matrices.coriolis(w.graph, w.plan.chain, w.frames, w.motion(w.dq, w.still, weight=False), w.tree(w.dq),
                              w.bodies)
     matrix = w.between_joints(tree)
@@ -124,7 +124,7 @@ def coriolis_matrix(w: Writer) -> list[Output]:
 
 
 def momentum(w: Writer) -> list[Output]:
-    """Momentum M dq, and C' dq - g: dp/dt = tau - friction + C' dq - g, what a momentum observer integrates."""
+    """Momentum M dq, and C' dq - g: dp/dt = tau - friction + C' dq - g, which a momentum observer integrates."""
     states = w.motion(w.still, w.dq, weight=False)
     tree = motion.torques(w.graph, w.plan.chain, w.frames, states, w.bodies)
     inertial = add(w.joints(tree), w.accelerated(w.dq))
@@ -135,17 +135,17 @@ def momentum(w: Writer) -> list[Output]:
 
 
 def following(w: Writer) -> list[Output]:
-    """Positions of the joints that loops determine; of given ones better ones, by a step of Newton's method."""
+    """Positions of the joints that loops determine; given positions are improved by a Newton step."""
     if not w.plan.follow:
         raise ModelError(f"robot '{w.plan.robot.name}' has no joints that depend on loops, so there is no 'following' "
-                         "to generate")
+                         "to generate", code="no-dependent-joints")
     if w.plan.solved:
         return [_vector("found", w.q_follow)]
     return [_vector("found", add(w.q_follow, w.of_loops(w.plan.loops.correction)))]
 
 
 def energy(w: Writer) -> list[Output]:
-    """Kinetic energy, rotors included, and potential energy of gravity, the latter up to a constant (J)."""
+    """Kinetic energy, including rotors, and potential energy of gravity up to a constant (J)."""
     inertial = momentum(w)[0].values
     kinetic = dot(inertial, w.dq) * 0.5
     potential = matrices.potential(w.graph, w.plan.chain, w.frames, w.bodies)
@@ -153,10 +153,10 @@ def energy(w: Writer) -> list[Output]:
 
 
 def wrenches(w: Writer) -> list[Output]:
-    """Force and moment that pass through each joint, from the bodies alone, in its frame after its motion.
+    """Force and moment transmitted by each joint, from the bodies alone, in its frame after its motion.
 
-    About the joint's origin, (joints, 6), N and N m: the third moment of a turning joint is its torque (Simionato, eq.
-    2.12-2.14, 2.32).
+    They are about the joint's origin, (joints, 6), N and N m: the third moment of a revolute joint is its torque
+    (Simionato, eq. 2.12-2.14, 2.32).
     """
     if w.plan.robot.followers is not None:
         raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints; code for the wrenches between its "
@@ -206,8 +206,12 @@ OF_FRAME = ("kinematics", "jacobian")
 
 
 def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | None = None, frame: str = "") -> Function:
-    """A function by its name. values: of the base's numbers, where they are to be folded in; frame: of `kinematics` and
-    `jacobian`."""
+    """Return a function by its name.
+
+    Args:
+        values: values of the base parameters to insert as constants.
+        frame: frame of `kinematics` and `jacobian`.
+    """
     graph = Graph()
     if name in OF_FRAME:
         outputs = _of_frame(name, Writer(graph, plan, base, tuple(graph.symbols("p", len(base)))), frame)
@@ -232,7 +236,7 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
 
 
 def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """The values with the joints that loops determine in closed form, if they are not given."""
+    """Return the values with the dependent joints of loops in closed form, if they are not given."""
     if not plan.solved:
         return graph, list(values)
     explicit = plan.explicit
@@ -249,7 +253,7 @@ def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tup
 
 
 def _inputs(name: str, plan: ModelLayout) -> str:
-    """Names of a function's inputs."""
+    """Return the names of a function's inputs."""
     inputs = _FUNCTION_ARGUMENTS[name]
     if name == "friction" and plan.loaded:
         inputs = "q dq ddq p"

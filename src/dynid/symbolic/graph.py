@@ -1,9 +1,9 @@
-"""Graph: arithmetic on numbers that are not known yet, every value computed once.
+"""Computation graph: arithmetic on unknown numbers, each value computed once.
 
-A value is a node of the graph and a sign, so that a negation is no operation. Nodes are kept by what they are made of:
-the same expression met again is the same node, constants are folded as they come, and what no output needs is never
-written (`Graph.live`). That, and no more: the recursion that runs on it decides how many operations there are, not the
-algebra.
+A value is a node of the graph with a sign, so that negation is not an operation. Nodes are stored by their operands: a
+repeated expression is the same node, constants are evaluated immediately, and unused nodes are not written
+(`Graph.live`). The number of operations depends on the recursion that runs on the graph, not on algebraic
+simplification.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ _EVEN_FUNCTIONS = {"cos", "abs"}
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a value is made of. kind: "number", "symbol", "add", "multiply", "divide" or a name of `FUNCTIONS`.
+    """Operation and operands of a value.
 
-    of: the nodes it is made of. subtract: of an addition, whether the second node is taken away. negative: of a
-    function, which of its arguments are taken negative. value: of a number, never below zero, as signs are on the
-    edges. name: of a symbol.
+    Attributes:
+        kind: "number", "symbol", "add", "multiply", "divide" or a name of `FUNCTIONS`.
+        of: operands.
+        subtract: for an addition, whether the second operand is subtracted.
+        negative: for a function, which of its arguments are negated.
+        value: for a number, never negative, because signs are stored in values.
+        name: for a symbol.
     """
 
     kind: str
@@ -42,7 +46,7 @@ class Node:
 
 
 class Value:
-    """A node with a sign, and the arithmetic on it."""
+    """A node with a sign, and arithmetic on it."""
 
     __slots__ = ("graph", "negative", "node")
 
@@ -51,7 +55,7 @@ class Value:
 
     @property
     def number(self) -> float | None:
-        """Its number, where it is one."""
+        """Its number if it is constant, else None."""
         node = self.graph.nodes[self.node]
         if node.kind != "number":
             return None
@@ -99,7 +103,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Operations:
-    """How many there are. sin, cos and other functions count apart; a change of sign is none."""
+    """Numbers of operations. Functions such as sin and cos are counted separately; a change of sign is free."""
 
     multiplications: int = 0
     additions: int = 0
@@ -108,7 +112,7 @@ class Operations:
 
     @property
     def total(self) -> int:
-        """Multiplications and additions together, as papers count."""
+        """Multiplications and additions together, as in the literature."""
         return self.multiplications + self.additions
 
     def __str__(self) -> str:
@@ -117,7 +121,7 @@ class Operations:
 
 
 class Graph:
-    """All nodes, in an order in which each stands behind what it is made of."""
+    """All nodes, each after its operands."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -132,7 +136,7 @@ class Graph:
         return place
 
     def value(self, number: Value | Number) -> Value:
-        """A number as a value; a value as it is."""
+        """Return a number as a value; a value is returned unchanged."""
         if isinstance(number, Value):
             return number
         number = float(number)
@@ -141,11 +145,11 @@ class Graph:
         return Value(self, self._keep(Node("number", value=abs(number))), number < 0.0)
 
     def symbol(self, name: str) -> Value:
-        """An input by its name."""
+        """Return an input by its name."""
         return Value(self, self._keep(Node("symbol", name=name)))
 
     def symbols(self, name: str, count: int) -> list[Value]:
-        """Inputs name[0], name[1], .."""
+        """Return inputs name[0], name[1], .."""
         return [self.symbol(f"{name}[{k}]") for k in range(count)]
 
     def add(self, a: Value, b: Value) -> Value:
@@ -197,7 +201,7 @@ class Graph:
         return Value(self, self._keep(Node("divide", (a.node, b.node))), a.negative != b.negative)
 
     def power(self, a: Value, b: Value) -> Value:
-        """a to the power b; small whole powers by multiplication."""
+        """a to the power b; small integer powers by multiplication."""
         exponent = b.number
         if exponent is not None and exponent == int(exponent) and 0 <= exponent <= 8:
             product = self.one
@@ -209,7 +213,7 @@ class Graph:
         return self.apply("pow", a, b)
 
     def apply(self, function: str, *of: Value | Number) -> Value:
-        """A function of `FUNCTIONS`, evaluated at once where all is known."""
+        """Return a function of `FUNCTIONS`, evaluated if all arguments are constant."""
         values = [self.value(x) for x in of]
         numbers = [x.number for x in values]
         if all(x is not None for x in numbers):
@@ -224,7 +228,7 @@ class Graph:
                                            negative=tuple(x.negative for x in values))))
 
     def again(self, node: Node, made: Callable[[int], Value]) -> Value:
-        """A node of another graph on this one, `made` of what it is made of there."""
+        """Return a node of another graph on this one; `made` maps its operands."""
         match node.kind:
             case "number":
                 return self.value(node.value)
@@ -243,14 +247,14 @@ class Graph:
                                                for k, minus in zip(node.of, signs, strict=True)))
 
     def rewritten(self, outputs: Sequence[Value], made: dict[int, Value]) -> list[Value]:
-        """The outputs with other values in place of some nodes, as `made` tells, which is filled with the rest."""
+        """Return the outputs with some nodes replaced according to `made`, to which the other nodes are added."""
         for place in self.live(outputs):
             if place not in made:
                 made[place] = self.again(self.nodes[place], made.__getitem__)
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
-        """Outputs of another graph on this one, with these values for its symbols."""
+        """Return outputs of another graph on this one, with these values for its symbols."""
         made: dict[int, Value] = {}
         for place in other.live(outputs):
             node = other.nodes[place]
@@ -262,7 +266,7 @@ class Graph:
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def live(self, outputs: Iterable[Value]) -> list[int]:
-        """Nodes that the outputs need, each behind what it is made of."""
+        """Return the nodes that the outputs need, each after its operands."""
         needed, waiting = set[int](), [value.node for value in outputs]
         while waiting:
             node = waiting.pop()
@@ -272,7 +276,7 @@ class Graph:
         return sorted(needed)
 
     def operations(self, outputs: Sequence[Value]) -> Operations:
-        """Operations that the outputs need."""
+        """Count the operations that the outputs need."""
         count = {"multiply": 0, "add": 0, "divide": 0}
         functions = 0
         for place in self.live(outputs):
@@ -284,7 +288,7 @@ class Graph:
         return Operations(count["multiply"], count["add"], count["divide"], functions)
 
     def uses(self, outputs: Sequence[Value]) -> dict[int, int]:
-        """How often each live node is used, outputs included."""
+        """Count how often each live node is used, outputs included."""
         times: dict[int, int] = {}
         for place in self.live(outputs):
             for inner in self.nodes[place].of:
@@ -295,8 +299,8 @@ class Graph:
 
     def replay(self, outputs: Sequence[Value], symbol: Callable[[str], Any],
                function: Callable[[str, Sequence[Any]], Any]) -> list[Any]:
-        """The outputs computed anew on other objects: those that `symbol` gives for names, with their own arithmetic
-        and what `function` gives for names of `FUNCTIONS`."""
+        """Evaluate the outputs on other objects: `symbol` maps names to objects with their own arithmetic, and
+        `function` maps names of `FUNCTIONS`."""
         made: dict[int, Any] = {}
         for place in self.live(outputs):
             made[place] = _made(self.nodes[place], made, symbol, function)

@@ -1,9 +1,8 @@
-"""Euler and Lagrange's equations: a second way to the torques, by derivatives of the energy.
+"""Euler-Lagrange equations: an independent derivation of the torques from derivatives of the energy.
 
 With T_b the pose of a body and J_b its pseudo-inertia, the inertia matrix is M_ij = sum tr(dT_b/dq_i J_b dT_b/dq_j'),
-and tau_i = sum M_ij ddq_j + sum (dM_ij/dq_k - 1/2 dM_jk/dq_i) dq_j dq_k + dV/dq_i. It shares nothing with the
-recursion of Newton and Euler but the robot, so where both agree both are right; it grows too fast for more than a few
-joints.
+and tau_i = sum M_ij ddq_j + sum (dM_ij/dq_k - 1/2 dM_jk/dq_i) dq_j dq_k + dV/dq_i. It shares only the robot with the
+Newton-Euler recursion, so agreement of both verifies both. It grows too fast for more than a few joints.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ _MOST_JOINTS = 4
 
 
 def euler_lagrange(robot: Robot) -> Function:
-    """Inverse dynamics of the bodies: q, dq, ddq (joints,) and theta (10 joints,), the ten numbers of every body in
-    dynid's order, to tau (joints,)."""
+    """Return the inverse dynamics of the bodies: from q, dq, ddq (joints,) and theta (10 joints,), the inertial
+    parameters in dynid's order, to tau (joints,)."""
     n = robot.dof
     if n > _MOST_JOINTS:
         raise NotPossibleError("Lagrange's equations are generated for up "
@@ -49,7 +48,7 @@ def euler_lagrange(robot: Robot) -> Function:
 
 
 def _poses(graph: Graph, robot: Robot, q: list[Value]) -> list[Matrix]:
-    """The upper three rows (3, 4) of every body's pose in the base."""
+    """Return the upper three rows (3, 4) of every body's pose in the base."""
     found: list[Matrix] = []
     for i, joint in enumerate(robot.joints):
         motion = [[graph.value(float(x)) for x in row] for row in np.eye(4)]
@@ -75,13 +74,13 @@ def _product(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _pseudo_inertia(graph: Graph, numbers: list[Value]) -> Matrix:
-    """(4, 4), linear in the ten numbers."""
+    """Return the pseudo-inertia (4, 4), linear in the ten inertial parameters."""
     basis = ten.pseudo_inertia(np.eye(10))
     return [[_sum(graph, [float(basis[k, r, c]) * numbers[k] for k in range(10)]) for c in range(4)] for r in range(4)]
 
 
 def _trace(a: Matrix, inertia: Matrix, b: Matrix) -> Value:
-    """tr(A J B') of (3, 4) matrices."""
+    """Return tr(A J B') of (3, 4) matrices."""
     half = _product(a, inertia)
     total = dot(half[0], b[0])
     for x, y in zip(half[1:], b[1:], strict=True):
@@ -90,7 +89,7 @@ def _trace(a: Matrix, inertia: Matrix, b: Matrix) -> Value:
 
 
 def _weight(robot: Robot, pose: Matrix, numbers: list[Value]) -> Value:
-    """Potential energy, - g . (R h + m o)."""
+    """Return the potential energy, - g . (R h + m o)."""
     first = [dot(row, [*numbers[6:9], numbers[9]]) for row in pose]
     return -_sum(first[0].graph, [float(g) * x for g, x in zip(robot.gravity, first, strict=True)])
 

@@ -15,7 +15,7 @@ from dynid.symbolic.vectors import Matrix, Vector, add, apply, cross, dot, trans
 def composites(
     graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]
 ) -> list[Vector]:
-    """Ten numbers of each body with all that it carries, in its own frame.
+    """Return the ten inertial parameters of each composite body (with all bodies it carries), in its own frame.
 
     From frame to frame with h' = R h: S is R S R' + r h'' + h' r' + m r r', h is h' + m r.
     """
@@ -38,7 +38,8 @@ _SYMMETRIC_PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
 def inertia(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Matrix:
-    """The joints' inertia matrix: column i is what unit acceleration of joint i asks of the composite bodies."""
+    """Return the joint-space inertia matrix: column i contains the torques of the composite bodies for unit
+    acceleration of joint i."""
     count = len(chain.links)
     matrix = [[graph.zero] * count for _ in range(count)]
     for i, numbers in enumerate(composites(graph, chain, frames, bodies)):
@@ -62,10 +63,10 @@ def inertia(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Seq
 
 def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
               kept: Sequence[int]) -> Matrix:
-    """Rows of joints, columns of the kept numbers (10 body + number): torque for one unit of each.
+    """Return the torque for one unit of each kept parameter: rows are joints, columns parameters (10 body + number).
 
-    The axis of every joint before is carried into the body's frame, as turn (3) and velocity of the body's origin
-    (3), and weighs each number's moment and force.
+    The axis of every previous joint is transformed into the body's frame, as rotation (3) and velocity of the body's
+    origin (3), and multiplied by each parameter's moment and force.
     """
     count = len(chain.links)
     matrix = [[graph.zero] * len(kept) for _ in range(count)]
@@ -92,11 +93,11 @@ def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: S
 
 def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState], dq: Sequence[Value],
              bodies: Sequence[Sequence[Value]]) -> Matrix:
-    """The matrix of Christoffel symbols, C_kj = integral of x_k . d/dt x_j over the mass, x_j the velocity that unit
-    rate of joint j gives a point.
+    """Return the matrix of Christoffel symbols, C_kj = integral of x_k . d/dt x_j over the mass, with x_j the velocity
+    of a point for unit rate of joint j.
 
-    d/dt x_j of a body's points r is A + B r as accelerations are: B = [dz]x + [z]x[w]x with z the axis of joint j and
-    dz = w_j x z. So column j is what the torques of such a field are.
+    d/dt x_j of a body's points r is A + B r, like accelerations: B = [dz]x + [z]x[w]x with z the axis of joint j and dz
+    = w_j x z. So column j is the torque of such a field.
     """
     count, still = len(chain.links), [graph.zero] * 3
     columns = []
@@ -127,7 +128,7 @@ def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Se
 
 
 def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodyState:
-    """A field A + B r with B = [dz]x + w z' - (z . w) 1."""
+    """Return a field A + B r with B = [dz]x + w z' - (z . w) 1."""
     along = dot(z, w)
     u = [[w[r] * z[c] for c in range(3)] for r in range(3)]
     for r in range(3):
@@ -139,10 +140,10 @@ def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodySta
 
 def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value],
                   bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Derivative of the kinetic energy by the positions, C' dq.
+    """Return the derivative of the kinetic energy by the positions, C' dq.
 
-    With momentum L and its moment N of all that joint j carries, about its frame's origin with velocity v:
-    (w x z) . N - L . (z x v) for a turning joint, (w x z) . L for a sliding one.
+    With linear momentum L and angular momentum N of all bodies that joint j carries, about its frame's origin with
+    velocity v: (w x z) . N - L . (z x v) for a revolute joint, (w x z) . L for a prismatic one.
     """
     count = len(chain.links)
     rates: list[tuple[Vector, Vector]] = []
@@ -179,8 +180,8 @@ def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: S
 
 
 def weight(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Torques against gravity: with h the first moments of all that a joint carries and a the upward acceleration in
-    its frame, (h x a) . z for a turning joint and m a . z for a sliding one."""
+    """Return the gravity torques. With h the first moments of all bodies that a joint carries and a the upward
+    acceleration in its frame: (h x a) . z for a revolute joint and m a . z for a prismatic one."""
     first, mass = _first_moments(chain, frames, bodies)
     still = [graph.value(-float(x)) for x in chain.gravity]
     up: list[Vector] = []
@@ -194,7 +195,7 @@ def weight(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequ
 
 def _first_moments(chain: Chain, frames: Sequence[FramePose],
                    bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], Vector]:
-    """First moments (3) and mass of each body with all that it carries, in its own frame."""
+    """Return first moments (3) and mass of each body with all bodies it carries, in its own frame."""
     first, mass = [list(body[6:9]) for body in bodies], [body[9] for body in bodies]
     for i in reversed(range(len(chain.links))):
         parent = chain.links[i].parent
@@ -205,12 +206,12 @@ def _first_moments(chain: Chain, frames: Sequence[FramePose],
 
 
 def _moved(place: FramePose, first: Vector, mass: Value) -> Vector:
-    """First moments in the frame before."""
+    """Return first moments in the previous frame."""
     return [h + mass * r for h, r in zip(place.rotation.up(first), place.origin, strict=True)]
 
 
 def potential(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Value:
-    """Potential energy of gravity, - g . (sum of first moments), in the frame that stands still."""
+    """Return the potential energy of gravity, - g . (sum of first moments), in the inertial frame."""
     first, mass = _first_moments(chain, frames, bodies)
     total = [graph.zero] * 3
     for i, link in enumerate(chain.links):

@@ -1,9 +1,10 @@
-"""Motion of the bodies on the graph: turn rates, accelerations, and what a unit of each number of a body weighs.
+"""Motion of the bodies on the graph: angular velocities, accelerations, and the wrench per unit of each inertial
+parameter.
 
-Newton and Euler's recursion with second moments: a body of points r (in its frame) has accelerations a + U r,
-U = [dw]x + [w]x[w]x, so its force is m a + U h and its moment h x a + vee(U S), with h its first and S its second
-moments, vee of a matrix W the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U does not see
-a turning joint's own motion, U_i z = R' U_before z, which replaces most of the turning of dw.
+Newton-Euler recursion with second moments: the points r of a body (in its frame) have accelerations a + U r, U = [dw]x
++ [w]x[w]x, so its force is m a + U h and its moment h x a + vee(U S), with h its first and S its second moments, vee of
+a matrix W the vector (W_zy - W_yz, W_xz - W_zx, W_yx - W_xy). The third column of U is independent of a revolute
+joint's own motion, U_i z = R' U_before z, which saves most of the rotation of dw.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ FORCES = slice(6, 10)  # those that have a force beside a moment
 
 @dataclass(frozen=True)
 class FramePose:
-    """A body's frame in the one before: rotation, and origin (3)."""
+    """A body's frame in the previous one: rotation, and origin (3)."""
 
     rotation: Rotation
     origin: Vector
 
 
 def places(graph: Graph, chain: Chain, q: Sequence[Value], apart: Collection[int] = ()) -> list[FramePose]:
-    """The frames of all bodies at the positions q; apart: joints whose sine and cosine may come from elsewhere, so that
+    """Return the frames of all bodies at the positions q; apart: joints whose sine and cosine may be given, so that
     offsets are not added to their angles."""
     return [place_at(graph, link, q[i], apart=i in apart) for i, link in enumerate(chain.links)]
 
 
 def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> FramePose:
-    """The frame of a body at the position q of its joint."""
+    """Return the frame of a body at the position q of its joint."""
     if link.sliding:
         along = [graph.value(float(x)) * q for x in link.rotation[:, 2]]
         return FramePose(Rotation(graph, link.rotation, None, None), add(numbers(graph, link.origin), along))
@@ -48,13 +49,13 @@ def place_at(graph: Graph, link: Link, q: Value, *, apart: bool = False) -> Fram
 
 
 def place_turned(graph: Graph, link: Link, s: Value, c: Value) -> FramePose:
-    """The frame of a body whose joint has turned by an angle with sine s and cosine c."""
+    """Return the frame of a body whose joint is rotated by an angle with sine s and cosine c."""
     s, c = turned_on(s, c, link.offset)
     return FramePose(Rotation(graph, link.rotation, c, s), numbers(graph, link.origin))
 
 
 def turned_on(s: Value, c: Value, offset: float) -> tuple[Value, Value]:
-    """Sine and cosine of an angle that is larger by an offset (rad)."""
+    """Return sine and cosine of an angle plus an offset (rad)."""
     quarters = _quarters(offset)
     if quarters is not None:  # they only change places and signs
         for _ in range(quarters):
@@ -64,15 +65,15 @@ def turned_on(s: Value, c: Value, offset: float) -> tuple[Value, Value]:
 
 
 def _quarters(offset: float) -> int | None:
-    """How many right angles an offset is, from 0 to 3; None where it is no multiple of one."""
+    """Return the number of right angles in an offset, from 0 to 3; None if it is not a multiple."""
     quarters = offset / (0.5 * math.pi)
     return round(quarters) % 4 if abs(quarters - round(quarters)) < 1e-12 else None
 
 
 @dataclass(frozen=True)
 class BodyState:
-    """Of a body, in its frame: turn rate w and its derivative dw (3), U (3, 3), acceleration a of its origin (3), and
-    the differences U_zz - U_yy, U_xx - U_zz, U_yy - U_xx."""
+    """Motion of a body in its frame: angular velocity w and its derivative dw (3), U (3, 3), acceleration a of its
+    origin (3), and the differences U_zz - U_yy, U_xx - U_zz, U_yy - U_xx."""
 
     w: Vector
     dw: Vector
@@ -83,7 +84,7 @@ class BodyState:
 
 def states(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value], ddq: Sequence[Value],
            gravity: Sequence[float]) -> list[BodyState]:
-    """Motion of all bodies; gravity is an acceleration of the base the other way."""
+    """Return the motion of all bodies; gravity is an opposite acceleration of the base."""
     still = [graph.zero] * 3
     base = BodyState(still, still, [still] * 3, [graph.value(-float(x)) for x in gravity], (graph.zero,) * 3)
     found: list[BodyState] = []
@@ -124,7 +125,7 @@ def _sliding(graph: Graph, place: FramePose, before: BodyState, dq: Value, ddq: 
 
 
 def unit_moments(graph: Graph, state: BodyState) -> list[Vector]:
-    """Moment (3) of a body for one unit of each of its ten numbers."""
+    """Return the moment (3) of a body for one unit of each of its ten inertial parameters."""
     u, a, zero = state.u, state.a, graph.zero
     d_zy, d_xz, d_yx = state.differences
     return [[zero, -u[2][0], u[1][0]], [u[2][0], -u[2][1], d_yx], [-u[1][0], d_xz, u[1][2]],
@@ -133,13 +134,13 @@ def unit_moments(graph: Graph, state: BodyState) -> list[Vector]:
 
 
 def unit_forces(graph: Graph, state: BodyState) -> list[Vector]:
-    """Force (3) of a body for one unit of each of its ten numbers."""
+    """Return the force (3) of a body for one unit of each of its ten inertial parameters."""
     still = [graph.zero] * 3
     return [still] * 6 + [[row[c] for row in state.u] for c in range(3)] + [list(state.a)]
 
 
 def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
-    """The sum (3) of units (numbers, 3) times values (numbers,)."""
+    """Return the sum (3) of units (numbers, 3) times values (numbers,)."""
     total = [values[0] * x for x in units[0]]
     for value, unit in zip(values[1:], units[1:], strict=True):
         total = [t + value * x for t, x in zip(total, unit, strict=True)]
@@ -148,14 +149,14 @@ def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
 
 def torques(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
             bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Joint torques of bodies with the given ten numbers each, in a motion."""
+    """Return the joint torques of bodies with the given ten inertial parameters each, in a motion."""
     forces, moments = wrenches(graph, chain, frames, motion, bodies)
     return [(forces if link.sliding else moments)[i][2] for i, link in enumerate(chain.links)]
 
 
 def wrenches(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
              bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], list[Vector]]:
-    """Forces and moments (bodies, 3) that pass through each joint, about and along the frames of the bodies."""
+    """Return forces and moments (bodies, 3) transmitted by each joint, in the frames of the bodies."""
     forces = [summed(body, unit_forces(graph, state)) for body, state in zip(bodies, motion, strict=True)]
     moments = [summed(body, unit_moments(graph, state)) for body, state in zip(bodies, motion, strict=True)]
     for i in reversed(range(len(chain.links))):

@@ -1,9 +1,9 @@
-"""Numbers: which of the bodies' and terms' numbers generated code works with, and how they come from a model's own.
+"""Parameters of generated code, and how they follow from the parameters of a model.
 
-The torques cannot tell all numbers apart. A mass spread along a turning joint's axis may be given to the body
-before, so Szz, MZ and M of a turning joint's body can be zero, and all second moments of a sliding one's
-(`Chain.handed_over`). Which of the others are left is found as base parameters are. Where a body's mass can represent a
-first moment of the body before, both are tried, and what needs fewer operations is taken.
+The torques do not distinguish all parameters. Mass along a revolute joint's axis can be assigned to the previous body,
+so Szz, MZ and M of a revolute joint's body can be zero, and all second moments of a prismatic one's
+(`Chain.handed_over`). The remaining ones are found like base parameters. Where a body's mass can represent a first
+moment of the previous body, both are tried, and the one with fewer operations is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from dynid.symbolic.explicit_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.frames import Chain, chain
 
 Following = Literal["auto", "given", "solved"]
-_STEEP = 4  # accelerations of joints that follow go with the third power of rates, their rounding with one more
+# accelerations of joints that follow go with the third power of rates, their rounding with one more
+_RATE_SCALING_POWER = 4
 _CHECKED_POSTURES = 24  # of loops, in which what is found for them is checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _INERTIA_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
@@ -40,14 +41,16 @@ _MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger r
 
 @dataclass(frozen=True, eq=False)
 class ModelLayout:
-    """A model as code generation sees it.
+    """A model for code generation.
 
-    tree: the robot with every joint, mimic ones too; coupling (tree joints, joints) and offset (tree joints,): where
-    its joints are for the robot's own. numbers: names of all numbers, ten for each body of the tree and then those of
-    the other terms. matrix (numbers, parameters): how they come from the model's parameters. terms: the other terms,
-    each with the places of its parameters among the numbers. Of a closed chain coupling has columns for the joints that
-    its loops determine behind those of the robot's own, and solved says whether these are computed in closed form and
-    not given.
+    Attributes:
+        tree: the robot with every joint, including mimic joints.
+        coupling, offset: (tree joints, joints) and (tree joints,), positions of its joints from the robot's own. For a
+            closed chain `coupling` has further columns for the dependent joints.
+        numbers: names of all numbers, ten for each body of the tree, then those of the other terms.
+        matrix: (numbers, parameters), from the model's parameters.
+        terms: the other terms, each with the indices of its parameters among the numbers.
+        solved: whether the dependent joints of loops are computed in closed form and are not an input.
     """
 
     model: Model
@@ -66,44 +69,44 @@ class ModelLayout:
 
     @property
     def follow(self) -> int:
-        """How many joints the loops determine."""
+        """Number of joints that the loops determine."""
         return self.coupling.shape[1] - self.dof
 
     @cached_property
     def closed_postures(self) -> Array:
-        """Coordinates (samples, dof + follow) in which the loops are closed, the first those of their posture."""
+        """Coordinates (samples, dof + follow) that close the loops; the first are those of their posture."""
         begin = chain_of(self.robot).begin[None, :self.dof]
         others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
         return np.hstack([q, self.following_at(q)])
 
     def following_at(self, q: Array) -> Array:
-        """Positions (samples, follow) of the joints that the loops determine."""
+        """Return positions (samples, follow) of the joints that the loops determine."""
         followers = self.robot.followers
         assert followers is not None
         return tree_motion(self.robot, q).q[:, list(own_joints(followers))]
 
     @cached_property
     def loops(self) -> LoopMotion:
-        """How the joints that the loops determine move."""
+        """Motion of the joints that the loops determine."""
         assert self.robot.followers is not None
         return loop_motion(self.chain, self.robot.followers, self.closed_postures)
 
     @cached_property
     def explicit(self) -> ExplicitLoops | None:
-        """Where they are, in closed form, None where none is known."""
+        """Their positions in closed form, or None."""
         assert self.robot.followers is not None
         return explicit_loops(self.chain, self.robot.followers, self.closed_postures)
 
     @cached_property
     def channels(self) -> tuple[slice, ...]:
-        """Places of each other term's memory among that of all."""
+        """Indices of each other term's memory among that of all."""
         counts = [term.channels(self.model.robot) if isinstance(term, Stepping) else 0 for term, _ in self.terms]
         return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
 
     @property
     def remembers(self) -> int:
-        """How many signals the terms remember from sample to sample."""
+        """Number of signals that the terms remember between samples."""
         return self.channels[-1].stop if self.channels else 0
 
     @cached_property
@@ -113,7 +116,7 @@ class ModelLayout:
 
     @property
     def loaded(self) -> bool:
-        """Whether a term sees the torques of the bodies."""
+        """Whether a term depends on the torques of the bodies."""
         return any(isinstance(term, UnderLoad) for term, _ in self.terms)
 
     @property
@@ -126,12 +129,14 @@ class ModelLayout:
 
     @property
     def parameters(self) -> Parameters:
-        """All numbers, as `random_factor` wants them."""
+        """All numbers, in the form that `random_factor` takes."""
         return self.numbers
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Torques (samples, dof, numbers) for one unit of each number; of a closed chain samples near singular
-        postures, whose rates are large and less exact, are scaled down, which columns that depend do not mind."""
+        """Return torques (samples, dof, numbers) for one unit of each number. For a closed chain, samples near
+        singular postures, whose rates are large and inaccurate, are scaled down, which does not change linear
+        dependence.
+        """
         columns = np.zeros((len(q), self.dof, len(self.numbers)))
         back = np.linalg.inv(self.chain.second_moments())
         if self.robot.followers is None:
@@ -148,11 +153,11 @@ class ModelLayout:
                        else term.entries(robot, q, dq, ddq))
             for joint, parameter, values in entries:
                 columns[:, joint, places[parameter]] += values
-        return columns if self.robot.followers is None else columns / scale[:, None, None] ** _STEEP
+        return columns if self.robot.followers is None else columns / scale[:, None, None] ** _RATE_SCALING_POWER
 
     def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
-        """All numbers of the tree's bodies (10 bodies,) by which a term knows the torques of the bodies, zero where
-        those of `base` and what else is needed can represent them."""
+        """Return the inertial parameters of the tree's bodies (10 bodies,) that a load-dependent term uses, zero
+        where those of `base` can represent them."""
         count = 10 * self.bodies
         told = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]
@@ -164,8 +169,8 @@ class ModelLayout:
 
 
 def layout(model: Model, following: Following = "auto") -> ModelLayout:
-    """The frames and numbers of a model. following: whether joints that loops determine are "given", "solved" in closed
-    form, or the latter where there is one."""
+    """Return the frames and numbers of a model. following: whether dependent joints are "given", "solved" in closed
+    form, or "auto"."""
     robot = model.robot
     if robot.dof > _MOST_JOINTS:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "
@@ -197,14 +202,14 @@ def layout(model: Model, following: Following = "auto") -> ModelLayout:
 
 
 def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
-    """The layout of a closed chain, its loops solved where that is asked for or possible."""
+    """Return the layout of a closed chain, with its loops in closed form if requested or possible."""
     assert plan.robot.followers is not None and plan.robot.followers.loops is not None
     names = plan.robot.followers.loops.names
     if following == "solved" and plan.explicit is None:
         raise NotPossibleError("no closed form is known for the joints "
                                f"that depend on the loops {names} of "
                                f"robot '{plan.robot.name}'",
-                               "use following = 'given', which makes their positions an input")
+                               "use following = 'given', which makes their positions an input", code="no-closed-form")
     solved = replace(plan, solved=following != "given" and plan.explicit is not None)
     for name in ("closed_postures", "explicit"):  # found already
         if name in plan.__dict__:
@@ -213,8 +218,8 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
 
 
 def _as_bodies(term: Term, model: Model) -> Array | None:
-    """(10 bodies of the tree, parameters of the term): what a term's parameters add to the bodies' ten numbers, None
-    for a term that is no body."""
+    """Return the matrix (10 bodies of the tree, parameters of the term) from a term's parameters to inertial
+    parameters, None for a term without bodies."""
     robot, count = model.robot, len(term.parameters(model.robot))
     following = robot.followers
     if isinstance(term, DependentBodies):
@@ -244,8 +249,8 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Rows for the numbers of a robot's bodies (10 bodies, columns), with or without those that follow behind its own,
-    as rows for those of all bodies of the tree."""
+    """Return rows for the inertial parameters of a robot's bodies (10 bodies, columns), with or without dependent
+    bodies at the end, as rows for all bodies of the tree."""
     following = robot.followers
     if following is None:
         return own
@@ -257,8 +262,8 @@ def _on_tree(robot: Robot, own: Array) -> Array:
 
 
 def of_the_log(model: Model) -> tuple[Term, ...]:
-    """Terms that describe a log and not the machine: they need its times, and without them there is nothing of them. A
-    term that needs more than the last sample to go on is refused."""
+    """Return the terms that describe a log and not the machine: they need its times, and are omitted. A term that
+    needs more than the previous sample is refused."""
     found, some = [], np.ones((1, model.dof))
     for term in model.terms:
         if isinstance(term, HasHistory) and not isinstance(term, Stepping):
@@ -267,13 +272,14 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
                 raise ModelError(f"term '{kind}' has a memory but no method that "
                                  "updates it from sample to sample, so it cannot be "
                                  "written as code", "give it a method `step`, or "
-                                                                                      "remove it")
+                                                                                      "remove it",
+                                 code="memory-without-step")
             found.append(term)
     return tuple(found)
 
 
 def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
-    """The numbers to work with, as combinations of all of them, chosen for few `operations`."""
+    """Return the numbers to use, as combinations of all of them, chosen for few `operations`."""
     def found(early: Sequence[int]) -> BaseParameters:
         return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
 
@@ -294,16 +300,17 @@ def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int])
 
 
 def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
-    """Those of some places that `Chain.handed_over` would give to the body before."""
+    """Return the given numbers that `Chain.handed_over` would assign to the previous body."""
     return [place for place in places
             if place % 10 in ((0, 1, 2, 3, 4, 5) if plan.chain.links[place // 10].sliding else (5, 8, 9))]
 
 
 def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Sequence[int],
              kept: Sequence[int]) -> BaseParameters:
-    """The numbers that are left of some (columns of factor): those of `first` before all others, `kept` not handed
-    over. What is handed over is so exactly, only the rest of the dependence is found in numbers. Virtual bodies have
-    none and are handed none."""
+    """Return the independent numbers of some (columns of factor): `first` before all others, `kept` not regrouped.
+    Regrouping is exact; only the remaining dependence is found numerically. Virtual bodies have no parameters and
+    receive none.
+    """
     handed = np.eye(len(numbers))
     size = 10 * plan.bodies
     virtual = [i for i, body in enumerate(plan.tree.bodies) if body.virtual]
@@ -317,13 +324,13 @@ def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Seque
 
 
 def sorted_by_place(base: BaseParameters) -> BaseParameters:
-    """The same numbers in the order of bodies and terms."""
+    """Return the same numbers in the order of bodies and terms."""
     order = np.argsort(base.independent)
     return replace(base, independent=base.independent[order], matrix=base.matrix[order])
 
 
 def checked_model(model: object) -> Model:
-    """The model, where it is one of a robot with terms."""
+    """Return the model if it consists of a robot and terms."""
     if not isinstance(model, Model):
         raise ModelError("code can be generated only from a model made of a robot and terms, not from a custom model "
                          "that returns numbers")

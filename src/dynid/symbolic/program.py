@@ -1,4 +1,4 @@
-"""Program: a robot's model as functions that can be written in several languages, and called."""
+"""A robot's model as functions that can be written in several languages, and called."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ WHAT = ("inverse_dynamics", "regressor", "inertia", "coriolis", "gravity", "fric
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Functions of a model on graphs of their own.
+    """Functions of a model, each on its own graph.
 
-    mode: "fixed" has the parameters' values folded in, "base" takes the numbers p, "full" has a function `prepare`
-    beside that makes p of the model's own parameters. numbers: what p is, as combinations of bodies' and terms'
-    numbers. values (parameters,): those of the model, where given; self-tests use them. provenance: where it comes
-    from, in words. online, observer: whether the functions that estimate p from samples and external torques are
-    beside, in C.
+    Attributes:
+        mode: "fixed" inserts the parameters' values, "base" takes the numbers p, "full" adds a function `prepare` that
+            computes p from the model's parameters.
+        numbers: p as combinations of the parameters of bodies and terms.
+        values: (parameters,), of the model if given; self-tests use them.
+        provenance: origin in words.
+        online, observer: whether functions that estimate p and external torques are added in C.
     """
 
     name: str
@@ -67,12 +69,12 @@ class Program:
         raise ModelError(f"the program has no function '{name}'; it has {', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """p (numbers,) of the model's parameters theta (parameters,)."""
+        """Return p (numbers,) for the model's parameters theta (parameters,)."""
         return np.asarray(self.matrix @ self.plan.model.parameters.vector(theta))
 
     def __call__(self, name: str, **inputs: ArrayLike) -> Any:
-        """The outputs of a function, for one sample (n,) or many (samples, n) of each input: an array, or a tuple of
-        arrays where there are several."""
+        """Return the outputs of a function for one sample (n,) or many (samples, n) of each input: an array, or a
+        tuple of arrays if there are several."""
         from dynid.symbolic.languages.python import compiled
         function = self.function(name)
         wanted = [one for one, _ in function.inputs]
@@ -88,7 +90,7 @@ class Program:
         return found[0] if len(found) == 1 else found
 
     def c(self, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
-        """One C99 header with all functions, for one sample a call or for 4 or 8 at a time."""
+        """One C99 header with all functions, for one sample per call or for 4 or 8 at a time."""
         from dynid.symbolic.languages.c import header
         return header(self, real, batch)
 
@@ -98,27 +100,27 @@ class Program:
         return header(self._without_online("CUDA"), real)
 
     def cuda_loader(self, real: Literal["double", "float"] = "double") -> str:
-        """A Python module that compiles the CUDA header beside it and calls it through CuPy."""
+        """A Python module that compiles the CUDA header in the same folder and calls it through CuPy."""
         from dynid.symbolic.languages.cuda_loader import loader
         return loader(self._without_online("CUDA"), real)
 
     def jax(self) -> str:
-        """A Python module with JAX, over joint-major arrays."""
+        """A Python module with JAX, for joint-major arrays."""
         from dynid.symbolic.languages.array_modules import module
         return module(self._without_online("JAX"), "jax")
 
     def torch(self) -> str:
-        """A Python module with PyTorch, over joint-major arrays."""
+        """A Python module with PyTorch, for joint-major arrays."""
         from dynid.symbolic.languages.array_modules import module
         return module(self._without_online("PyTorch"), "torch")
 
     def rust(self, real: Literal["double", "float"] = "double") -> str:
-        """A Rust module that needs no standard library."""
+        """A Rust module without the standard library."""
         from dynid.symbolic.languages.rust import module
         return module(self._without_online("Rust"), real)
 
     def python(self, plain: bool = False) -> str:
-        """A Python module: with NumPy for one or many samples, or plain, with `math` alone."""
+        """A Python module: with NumPy for one or many samples, or plain, with only `math`."""
         from dynid.symbolic.languages.python import module
         return module(self._without_online("Python"), plain)
 
@@ -136,7 +138,7 @@ class Program:
         if self.online or self.observer:
             what, instead = (ONLINE, "dynid.Online") if self.online else (OBSERVER, "dynid.ExternalWrench")
             raise ModelError(f"the functions of '{what}' are written in C, not in {language}",
-                             f"leave them out, or use {instead}")
+                             f"leave them out, or use {instead}", code="only-in-c")
         return self
 
     def casadi(self) -> dict[str, Any]:
@@ -177,7 +179,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
     """
     model = Model(model, (RigidBodies(),)) if isinstance(model, Robot) else checked_model(model)
     if following not in ("auto", "given", "solved"):
-        raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'")
+        raise ModelError(f"positions of dependent joints are 'auto', 'given' or 'solved', not '{following}'",
+                         code="bad-following")
     if parameters not in ("fixed", "base", "full"):
         raise ModelError(f"parameters are 'fixed', 'base' or 'full', not '{parameters}'")
     _check(what, parameters, frame)
@@ -205,7 +208,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
 
 
 def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
-    """Raise where functions cannot be generated so."""
+    """Raise if functions cannot be generated with these settings."""
     known = [*RECIPES, *OF_FRAME, ONLINE, OBSERVER]
     for one in what:
         if one not in known:
@@ -217,7 +220,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
             raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
-                             "generate with parameters 'base' or 'full'")
+                             "generate with parameters 'base' or 'full'", code="parameters-fixed")
 
 
 def _cost(plan: ModelLayout, base: BaseParameters) -> int:
@@ -231,5 +234,5 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
     if nominal is None and needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
         raise ModelError(f"parameters are 'fixed', but robot '{model.robot.name}' gives no value of '{missing}'",
-                         "identify it and give the result, or generate with parameters 'base'")
+                         "identify it and give the result, or generate with parameters 'base'", code="no-value")
     return nominal

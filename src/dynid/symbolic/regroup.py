@@ -1,7 +1,7 @@
-"""Sums and products written anew so that pairs which several of them hold are computed once.
+"""Sums and products rewritten so that common pairs are computed once.
 
-(a + b) + c and (a + d) + b share a + b, which no comparison of nodes can see. All sums are laid out flat, the pair that
-most of them hold becomes a value of its own, and so on until no pair is held twice. Then the same with products.
+(a + b) + c and (a + d) + b share a + b, which a comparison of nodes does not find. All sums are flattened, the most
+frequent pair becomes a value of its own, and so on until no pair occurs twice; then the same for products.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Pair = tuple[int, int, bool]  # two nodes in order, and whether their signs diff
 
 
 def regrouped(graph: Graph, outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """The outputs on a graph of their own, with fewer operations or as many."""
+    """Return the outputs on a new graph, with at most as many operations."""
     for kind in ("add", "multiply"):
         graph, outputs = _written_anew(graph, outputs, _flat(graph, outputs, kind), kind)
     return graph, list(outputs)
 
 
 def _flat(graph: Graph, outputs: Sequence[Value], kind: str) -> dict[int, list[Term]]:
-    """Terms of every sum (or product) that is not only a part of another one."""
+    """Return the terms of every sum (or product) that is not only a part of another one."""
     uses = graph.uses(outputs)
     live = [place for place in graph.live(outputs) if graph.nodes[place].kind == kind]
     inner = {k for place in live for k in graph.nodes[place].of if graph.nodes[k].kind == kind and uses[k] == 1}
@@ -43,7 +43,7 @@ def _flat(graph: Graph, outputs: Sequence[Value], kind: str) -> dict[int, list[T
 
 
 def _without_pairs_of_nothing(terms: list[Term]) -> list[Term]:
-    """The terms of a sum without those that cancel."""
+    """Return the terms of a sum without those that cancel."""
     left = list(terms)
     for term in terms:
         if term in left and (term[0], not term[1]) in left:
@@ -53,7 +53,7 @@ def _without_pairs_of_nothing(terms: list[Term]) -> list[Term]:
 
 
 def _shared(flat: dict[int, list[Term]], fresh: int) -> dict[int, list[Term]]:
-    """The same with common pairs as sums of their own, numbered from `fresh` on."""
+    """Return the sums with common pairs as sums of their own, numbered from `fresh`."""
     held: dict[Pair, set[int]] = {}
 
     def note(place: int, there: bool) -> None:

@@ -1,8 +1,8 @@
-"""Terms on the graph: the entries a term computes with NumPy, recorded instead of computed.
+"""Terms on the graph: the entries that a term computes with NumPy are recorded.
 
-A term says what it is by its `entries`, a function of arrays. Given arrays of values instead of numbers, the same lines
-write the term down: arithmetic, the functions below, `np.where`, slices and products with matrices. So a term of
-one's own becomes code without a word about code.
+A term is defined by its `entries`, a function of arrays. Called with arrays of graph values, the same lines record the
+term: arithmetic, the functions below, `np.where`, slices and products with matrices. So a user's own term can be
+generated as code without further work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRACED_UFUNCS: dict[Any, Callable[..., Value]] = {
 
 
 class Traced(NDArrayOperatorsMixin):
-    """An array of values that NumPy's functions are recorded on."""
+    """An array of graph values that records NumPy's functions."""
 
     def __init__(self, graph: Graph, values: Any) -> None:
         self.graph = graph
@@ -92,7 +92,7 @@ class Traced(NDArrayOperatorsMixin):
 
 
 def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array]) -> list[Any]:
-    """Numbers of the outputs at many samples; inputs: (samples, n) by name."""
+    """Return the outputs at many samples; inputs: (samples, n) by name."""
     functions: dict[str, Callable[..., Any]] = {name: function for function, name in TRACED_FUNCTIONS.items()}
     functions |= {"pow": np.power, "where": np.where}
 
@@ -106,9 +106,12 @@ def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array
 
 def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Sequence[Value]],
                    torques: Sequence[Value], memory: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
-    """(joint, parameter, value) for each entry of a term's columns, both counted from 0.
+    """Return (joint, parameter, value) for each entry of a term's columns, both counted from 0.
 
-    signals: q, dq, ddq. torques: of the bodies, for a term that sees them. memory: the term's own, if it has one.
+    Args:
+        signals: q, dq, ddq.
+        torques: of the bodies, for a load-dependent term.
+        memory: the term's own, if it has one.
     """
     q, dq, ddq = (_sample(graph, signal) for signal in signals)
     with _written(term):
@@ -124,7 +127,7 @@ def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Seq
 
 def traced_step(graph: Graph, term: Stepping, robot: Robot, before: Sequence[Sequence[Value]],
                 now: Sequence[Sequence[Value]]) -> list[Value]:
-    """A term's memory now; before: q, dq and its memory a sample ago, now: q, dq."""
+    """Return a term's memory; before: q, dq and its memory at the previous sample, now: q, dq."""
     old, new = ([_sample(graph, signal) for signal in signals] for signals in (before, now))
     with _written(term):
         return [_single(graph, values) for values in term.step(robot, (old[0], old[1], old[2]), *new)]
@@ -136,7 +139,7 @@ def _sample(graph: Graph, signal: Sequence[Value]) -> Any:
 
 @contextmanager
 def _written(term: object) -> Iterator[None]:
-    """Says which term cannot be written down."""
+    """Add the name of the term to errors while recording."""
     try:
         yield
     except (TypeError, ValueError, AttributeError, ModelError) as error:
@@ -147,7 +150,7 @@ def _written(term: object) -> Iterator[None]:
 
 
 def _single(graph: Graph, values: Traced | ArrayLike) -> Value:
-    """The value of one sample."""
+    """Return the value of one sample."""
     if isinstance(values, Traced):
         found = values.values.reshape(-1)[0]
         return graph.value(found)

@@ -1,4 +1,4 @@
-"""Vectors and matrices of values, as lists, with what a recursion over bodies needs."""
+"""Vectors and matrices of graph values, as lists, for recursions over bodies."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def transposed(matrix: Sequence[Sequence[Value]]) -> Matrix:
 
 
 class Rotation:
-    """From a body's frame to the one before: a fixed rotation, then a turn about z with cosine c and sine s (None for
-    a slide)."""
+    """Rotation from a body's frame to the previous one: a fixed rotation, then a rotation about z with cosine c and
+    sine s (None for a prismatic joint)."""
 
     def __init__(self, graph: Graph, fixed: Array, c: Value | None, s: Value | None) -> None:
         self._fixed = [numbers(graph, row) for row in fixed]
@@ -48,23 +48,22 @@ class Rotation:
         self._c, self._s = c, s
 
     def up(self, v: Sequence[Value]) -> Vector:
-        """A vector of this frame in the frame before."""
+        """Transform a vector from this frame to the previous frame."""
         if self._c is not None and self._s is not None:
             v = [self._c * v[0] - self._s * v[1], self._s * v[0] + self._c * v[1], v[2]]
         return apply(self._fixed, v)
 
     def down(self, v: Sequence[Value]) -> Vector:
-        """Transform a vector from the frame before to this frame."""
+        """Transform a vector from the previous frame to this frame."""
         v = apply(self._back, v)
         if self._c is None or self._s is None:
             return v
         return [self._c * v[0] + self._s * v[1], self._c * v[1] - self._s * v[0], v[2]]
 
     def up_symmetric(self, m: Sequence[Value]) -> Vector:
-        """Transform a symmetric matrix (xx xy xz yy yz zz) from this frame to the frame before.
+        """Transform a symmetric matrix (xx xy xz yy yz zz) from this frame to the previous frame.
 
-        In the plane of the turn with A = xx - yy and t = c A - 2 s xy: xx' = yy + c t, xy' = xy + s t,
-        yy' = xx - c t.
+        In the plane of rotation with A = xx - yy and t = c A - 2 s xy: xx' = yy + c t, xy' = xy + s t, yy' = xx - c t.
         """
         xx, xy, xz, yy, yz, zz = m
         if self._c is not None and self._s is not None:

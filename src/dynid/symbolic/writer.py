@@ -1,4 +1,4 @@
-"""Writer: a model's motion, bodies and terms on a graph, as the recipes of functions want them."""
+"""A model's motion, bodies and terms on a graph, for the construction of functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynid.symbolic.vectors import Matrix, Vector, add, apply, dot, numbers, tra
 
 @dataclass(frozen=True)
 class Writer:
-    """What the recipes below work with: a graph, the model's layout, the joints' symbols and the numbers."""
+    """A graph with the model's layout, joint symbols and parameters, for the construction of functions."""
 
     graph: Graph
     plan: ModelLayout
@@ -43,7 +43,7 @@ class Writer:
 
     @cached_property
     def bodies(self) -> list[Vector]:
-        """Ten numbers of each body of the tree."""
+        """Ten inertial parameters of each body of the tree."""
         numbers = [self.graph.zero] * (10 * self.plan.bodies)
         for place, value in zip(self.base.independent, self.p, strict=True):
             if place < len(numbers):
@@ -64,18 +64,18 @@ class Writer:
                              own_joints(followers))
 
     def of_loops(self, wanted: Sequence[Value], dq: Sequence[Value] = ()) -> Vector:
-        """Values of the motion of the plan's loops on this graph."""
+        """Return the motion of the loops on this graph."""
         given = {"q": self.q, "q_follow": self.q_follow, "dq": dq}
         return self.graph.taken_over(self.plan.loops.graph, wanted, given)
 
     def of_tree(self, follow: Matrix) -> Matrix:
-        """(joints of the tree, k): what k motions of the joints that loops determine (follow, k) add to the tree's."""
+        """Return (joints of the tree, k): the contribution of k motions of the dependent joints (follow, k)."""
         moving = self.plan.coupling[:, self.plan.dof:]
         return [apply(transposed(follow), numbers(self.graph, row)) for row in moving]
 
     @cached_property
     def rates(self) -> Matrix:
-        """G (joints of the tree, dof): how the tree's joints move with the robot's own."""
+        """G (joints of the tree, dof): velocities of the tree's joints per unit velocity of the robot's own."""
         own = [numbers(self.graph, row[:self.plan.dof]) for row in self.plan.coupling]
         if not self.plan.follow:
             return own
@@ -90,7 +90,7 @@ class Writer:
         return self.of_tree([self.of_loops(row, self.dq) for row in self.plan.loops.rate_slopes])
 
     def tree(self, signal: Sequence[Value]) -> Vector:
-        """Velocities of the robot's joints as those of all joints of the tree."""
+        """Return the velocities of all joints of the tree from those of the robot's joints."""
         return apply(self.rates, signal)
 
     def tree_accelerations(self, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
@@ -101,7 +101,7 @@ class Writer:
         return [x + more[0] for x, more in zip(found, bias, strict=True)]
 
     def joints(self, torques: Sequence[Value]) -> Vector:
-        """Torques of all joints of the tree as those of the robot's joints."""
+        """Return the torques of the robot's joints from those of all joints of the tree."""
         return apply(transposed(self.rates), torques)
 
     def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.BodyState]:
@@ -110,37 +110,37 @@ class Writer:
                              gravity)
 
     def between_joints(self, tree: Matrix) -> Matrix:
-        """G' times a matrix of the tree's joints times G."""
+        """Return G' times a matrix of the tree's joints times G."""
         columns = transposed(self.rates)
         half = [[dot(row, column) for column in transposed(tree)] for row in columns]
         return [[dot(row, column) for column in columns] for row in half]
 
     def rigid(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> Vector:
-        """Torques of the bodies alone."""
+        """Return the torques of the bodies alone."""
         states = self.motion(dq, ddq, weight=weight)
         return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.bodies))
 
     def weight(self) -> Vector:
-        """Torques of the bodies' weight, by first moments of all that a joint carries or by the recursion of torques,
-        which is shorter where axes are parallel."""
+        """Return the gravity torques, by first moments of composite bodies or by the recursion of torques, which is
+        shorter for parallel axes."""
         ways = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
                 self.rigid(self.still, self.still, weight=True))
         return min(ways, key=lambda torques: self.graph.operations(torques).total)
 
     @cached_property
     def memory(self) -> Vector:
-        """What the terms remember at the sample."""
+        """Memory of the terms at the sample."""
         return self.graph.symbols("memory", self.plan.remembers)
 
     def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
-        """Torques of the bodies as a term knows them; none for one that does not ask."""
+        """Return the torques of the bodies for a load-dependent term; none for other terms."""
         if not isinstance(term, UnderLoad):
             return []
         states = self.motion(dq, ddq, weight=True)
         return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.told_bodies(term)))
 
     def told_bodies(self, term: UnderLoad) -> list[Vector]:
-        """Ten numbers of each body of the tree by which a term knows their torques."""
+        """Ten inertial parameters of each body of the tree that a load-dependent term uses."""
         told = numbers(self.graph, self.plan.link_numbers(term, self.base))
         for place, value in zip(self.base.independent, self.p, strict=True):
             if place < len(told) and _equal(told[place].number, value.number):
@@ -149,8 +149,8 @@ class Writer:
 
     def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
                 loaded: bool = True) -> dict[tuple[int, int], Value]:
-        """(joint, column of the base): torque for one unit of each number of the terms that are no bodies; loaded:
-        also of those that see the torques of the bodies."""
+        """Return {(joint, column of the base): torque per unit} of the terms without bodies; loaded: include
+        load-dependent terms."""
         column = {int(place): k for k, place in enumerate(self.base.independent)}
         found: dict[tuple[int, int], Value] = {}
         for (term, places), own in zip(self.plan.terms, self.plan.channels, strict=True):
@@ -164,14 +164,14 @@ class Writer:
         return found
 
     def others(self, dq: Sequence[Value], ddq: Sequence[Value], *, loaded: bool = True) -> Vector:
-        """Torques of the terms that are no bodies; loaded: also of those that see the torques of the bodies."""
+        """Return the torques of the terms without bodies; loaded: include load-dependent terms."""
         total = list(self.still)
         for (joint, column), value in self.columns(dq, ddq, loaded=loaded).items():
             total[joint] = total[joint] + self.p[column] * value
         return total
 
     def inertia(self) -> Matrix:
-        """The joints' inertia matrix, rotors and all."""
+        """Return the joint-space inertia matrix, including rotors."""
         tree = matrices.inertia(self.graph, self.plan.chain, self.frames, self.bodies)
         matrix = self.between_joints(tree)
         for k in range(self.plan.dof):
@@ -181,8 +181,8 @@ class Writer:
         return matrix
 
     def accelerated(self, ddq: Sequence[Value]) -> Vector:
-        """What accelerations add to the torques of the terms that are no bodies; velocities do not matter for it, and
-        friction from load, which is no inertia, does not count."""
+        """Return the part of the torques of terms without bodies that depends on accelerations; velocities have no
+        influence on it, and load-dependent friction is not an inertia and is excluded."""
         total, without = list(self.still), self.columns(self.still, self.still, loaded=False)
         for (joint, column), value in self.columns(self.still, ddq, loaded=False).items():
             total[joint] = total[joint] + self.p[column] * (value - without.get((joint, column), self.graph.zero))
@@ -190,5 +190,5 @@ class Writer:
 
 
 def _equal(a: float | None, b: float | None) -> bool:
-    """Whether two values are the same number but for rounding."""
+    """Whether two values are the same number except for rounding."""
     return a is not None and b is not None and abs(a - b) <= 1e-13 * abs(a)

@@ -1,4 +1,4 @@
-"""Breakaway: the friction that a joint must overcome to start, from the starts in a log."""
+"""Breakaway friction: the torque at which a joint starts to move, from the starts in a log."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ from dynid.signals import at_times
 from dynid.validate.friction_shape import friction_at, velocity_friction
 
 _MIN_REST_TIME = 0.15  # s that a joint stands before a start, at least
-_BEFORE, _AFTER = 0.02, 0.015  # s before a start from which friction is carried on to it, and behind it
+# s before a start from which friction is carried on to it, and behind it
+_SECONDS_BEFORE_START, _SECONDS_AFTER_START = 0.02, 0.015
 _REST_NOISE_STD = 6.0  # deviations of the positions' noise within which a joint stands
 MIN_STARTS = 3  # starts
 
 
 @dataclass(frozen=True)
 class Breakaway:
-    """What a joint holds at rest. static, deviation: friction just before it starts, the median over its starts and one
-    sigma of it, N m or N. above: how much of it is above the friction at low speed, Fb of `BreakawayFriction`."""
+    """Breakaway friction of a joint.
+
+    Attributes:
+        static: friction just before a start, median over the starts, N m or N.
+        deviation: its standard error.
+        above: excess over the friction at low speed, Fb of `BreakawayFriction`.
+    """
 
     joint: str
     static: float
@@ -42,7 +48,7 @@ class Breakaway:
 
 @dataclass(frozen=True)
 class _Start:
-    """The rows just before a joint starts, when it does, s, and which way."""
+    """The rows just before a joint starts, the time of the start, s, and its direction."""
 
     rows: slice
     begin: float
@@ -76,8 +82,8 @@ def breakaway(estimate: Estimate, samples: Samples | Sequence[Samples],
 
 def _friction_at(estimate: Estimate, j: int, own: Bools, log: Samples, raw: Recording, starts: Sequence[_Start]
                  ) -> Array:
-    """Friction of joint j in the direction of motion at each start (starts,); own (parameters,): that of its friction
-    over velocity."""
+    """Return the friction of joint j in the direction of motion at each start (starts,); own (parameters,):
+    parameters of its velocity-dependent friction."""
     if not starts:
         return np.empty(0)
     # As if the joint stood still: what a filter makes of its motion begins before it starts.
@@ -89,15 +95,16 @@ def _friction_at(estimate: Estimate, j: int, own: Bools, log: Samples, raw: Reco
 
 
 def _at_begin(t: Array, x: Array) -> float:
-    """The value at t = 0 of the parabola through x (rows,) at times t (rows,), by least squares."""
+    """Return the value at t = 0 of the least-squares parabola through x (rows,) at times t (rows,)."""
     scale = float(np.abs(t).max(initial=0.0)) or 1.0
     return float(np.linalg.lstsq(np.vander(t / scale, 3), x, rcond=None)[0][2])
 
 
 def _starts(t: Array, q: Array) -> list[_Start]:
-    """Each start of a joint from rest."""
+    """Return each start of a joint from rest."""
     rate = 1.0 / float(np.median(np.diff(t)))
-    rows, before, after = (max(round(span * rate), 3) for span in (_MIN_REST_TIME, _BEFORE, _AFTER))
+    spans = (_MIN_REST_TIME, _SECONDS_BEFORE_START, _SECONDS_AFTER_START)
+    rows, before, after = (max(round(span * rate), 3) for span in spans)
     noise = float(np.median(np.abs(np.diff(q, 2)))) / (0.6745 * np.sqrt(6.0))
     still = max(_REST_NOISE_STD * noise, 1e-9 * float(np.ptp(q)))
     found = []
@@ -114,8 +121,8 @@ def _starts(t: Array, q: Array) -> list[_Start]:
 
 
 def departures(q: Array, still: float, rows: int) -> Ints:
-    """Rows (n, 2): since when a joint at q (samples,) has stood within `still`, and the first row in which it no longer
-    does, of all rests of so many rows or more."""
+    """Return rows (n, 2) of all rests of at least so many rows: the first row of a rest of q (samples,) within
+    `still`, and the first row after it."""
     found = np.empty((len(q) // max(rows, 1) + 1, 2), np.int64)
     return found[:_departures(q, float(still), rows, found)]
 
@@ -134,9 +141,10 @@ def _departures(q: Array, still: float, rows: int, out: Ints) -> int:
 
 
 def _begin(t: Array, way: Array, first: int) -> float:
-    """When a motion began that goes by `way` (rows,) at times t: from then on the square and the cube of the time, the
-    one where friction falls at the start and the acceleration jumps, the other where it does not. first: the row that
-    has surely moved."""
+    """Return the start time of a motion `way` (rows,) at times t, from a fit with the square and the cube of the
+    time. The square describes a jump of the acceleration when friction drops, the cube a smooth start. first: a row
+    that has moved for certain.
+    """
     lost = []
     for start in t[:first + 1]:
         since = np.maximum(t - start, 0.0)

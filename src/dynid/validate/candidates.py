@@ -1,5 +1,5 @@
-"""Candidates for structure in one joint's residual: what a missing or too simple term, a late torque, friction that
-drifts or a gap in the gear would leave behind, each judged on blocks of time that were left out."""
+"""Candidates for structure in one joint's residual: effects of a missing or too simple term, a delayed torque,
+drifting friction or backlash, each compared by cross-validation over blocks of time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _IN_THE_MODEL = 1e-3  # share of a candidate that the joint's own columns leave 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate in words: what one residual does, what several do, and the cause it hints at. name: of the cause, in
-    two or three words."""
+    """Description of a candidate: what one residual does, what several do, and the probable cause. name: the cause
+    in two or three words."""
 
     one: str
     many: str
@@ -75,15 +75,20 @@ CANDIDATES = {
 
 @dataclass(frozen=True)
 class CandidateFit:
-    """Fit of one candidate to the residual of a joint, once all that the model can explain is taken out of both.
+    """Fit of one candidate to the residual of a joint, after projecting out what the model can explain.
 
-    candidate: a key of CANDIDATES. share: of the residual's power that it explains. torque: RMS of that, N m or N.
-    strength: F statistic with the residual's effective number of rows, zero where left_out is not above it. left_out:
-    the share on blocks of time left out of its fit, blocks: share of the blocks that it explains better than nothing
-    does. coefficient: where the candidate is one column, residual per unit of it; std: its standard error. neighbour:
-    the other joint, where the candidate is its motion. of_own: as left_out, of what the joint's own equations leave,
-    which is less than the residual where joints contradict each other. rivals: other candidates that explain about as
-    much, so that the data cannot tell which it is.
+    Attributes:
+        candidate: a key of CANDIDATES.
+        share: explained share of the residual's power.
+        torque: RMS of the explained part, N m or N.
+        strength: F statistic with the effective number of rows, zero if `left_out` is not positive.
+        left_out: explained share in cross-validation.
+        blocks: share of the blocks that it predicts better than zero.
+        coefficient, std: residual per unit of a single-column candidate, and its standard error.
+        neighbour: the other joint, if the candidate is its motion.
+        of_own: like `left_out`, for the residual of the joint's own equations, which is smaller if joints contradict
+            each other.
+        rivals: other candidates that explain about as much, so that the data do not distinguish them.
     """
 
     candidate: str
@@ -107,17 +112,17 @@ class CandidateFit:
 
     @property
     def seen(self) -> str:
-        """Words for what the residual does."""
+        """Description of the residual."""
         return CANDIDATES[self.candidate].one.format(joint_label(self.neighbour or ""))
 
     @property
     def seen_by_several(self) -> str:
-        """Words for what several residuals do."""
+        """Description of several residuals."""
         return CANDIDATES[self.candidate].many.format(joint_label(self.neighbour or ""))
 
     @property
     def hint(self) -> str:
-        """Words for the cause it hints at, and what it cannot be told from."""
+        """Probable cause, and the causes it cannot be distinguished from."""
         words = CANDIDATES[self.candidate].hint
         if self.candidate == "delay" and self.coefficient is not None:
             # tau(t) = tau_hat(t - lag) is about tau_hat - lag times its rate of change.
@@ -128,7 +133,7 @@ class CandidateFit:
 
     @property
     def doubt(self) -> str:
-        """What it cannot be told from, in words; empty where it can."""
+        """Causes it cannot be distinguished from; empty if there are none."""
         others = [CANDIDATES[name].name for name in self.rivals]
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
@@ -139,12 +144,12 @@ class CandidateFit:
 
 
 def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool) -> tuple[CandidateFit, ...]:
-    """All candidates for joint j, the likeliest first: of those that explain as much as the best, the simplest, with
-    those that explain about as much as its rivals.
+    """Return all candidates for joint j, the most probable first: the simplest of those that explain as much as the
+    best, with its rivals.
 
-    Both the residual and the candidate lose what the joint's own columns can explain: what is left of the candidate
-    is what adding it to the model would bring (the added-variable test). Candidates are ranked by what they explain on
-    blocks of time whose rows had no part in their coefficients, so that one of many columns has no advantage.
+    Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
+    of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
+    so that many columns are no advantage.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -177,7 +182,7 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
 
 
 def _variance_of_mean(remainder: Array) -> float:
-    """Sum of squares of a remainder (m,) over the number of independent rows that its rows are worth."""
+    """Return the sum of squares of a residual (m,) over the effective number of its rows."""
     rows = len(remainder)
     c = autocovariance(remainder, np.ones(rows, dtype=bool))
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
@@ -185,8 +190,8 @@ def _variance_of_mean(remainder: Array) -> float:
 
 
 def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float]:
-    """Sum of squares of `rest` that orthonormal columns explain on blocks left out of their fit, and the share of the
-    blocks in which that is above zero."""
+    """Return the sum of squares of `rest` that orthonormal columns explain in cross-validation, and the share of the
+    blocks in which it is positive."""
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     gram = np.add.reduceat(direction[:, :, None] * direction[:, None, :], starts)
     along = np.add.reduceat(direction * rest[:, None], starts)
@@ -197,7 +202,7 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """The likeliest first, with its rivals; the others by what they explain."""
+    """Return the most probable candidate with its rivals, then the others by what they explain."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)
@@ -211,8 +216,8 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
 
 
 def _load(predicted: Array, dq: Array, sign: Array) -> Array:
-    """The size of a joint's load times the sign of its velocity (m,). The load is its torque without friction: that
-    would make a sharper sign of a sign that the filter made round."""
+    """Return the magnitude of a joint's load times the sign of its velocity (m,). The load is its torque without
+    friction, which would sharpen the filtered sign."""
     own = np.column_stack([np.ones_like(dq), dq, sign])
     value = np.linalg.lstsq(own, predicted, rcond=1e-9)[0]
     return np.asarray(np.abs(predicted - own[:, 1:] @ value[1:]) * sign)
@@ -220,7 +225,7 @@ def _load(predicted: Array, dq: Array, sign: Array) -> Array:
 
 def _columns(rows: SampledRows, j: int, use: Ints, names: Sequence[str], turning: bool
              ) -> dict[tuple[str, str | None], Array]:
-    """The candidates for joint j, by name and neighbour, each (m, columns)."""
+    """Return the candidates for joint j, by name and neighbour, each (m, columns)."""
     q, dq, ddq, sign = (x[use, j] for x in (rows.q, rows.dq, rows.ddq, rows.signs))
     top = float(np.percentile(np.abs(dq), 95)) if len(dq) else 0.0
     course = rows.course[use]

@@ -1,4 +1,4 @@
-"""Two estimates side by side: how far apart they are in units of their deviations, and how each predicts."""
+"""Comparison of two estimates: differences in standard errors, and the predictions of each."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SIGNIFICANT_STD = 3.0  # combined deviations beyond which two values differ
 
 @dataclass(frozen=True, eq=False)
 class TorqueDifference:
-    """How far two estimates are apart in torque along a motion: rms (dof,) of the difference, torque_rms (dof,) of what
-    was measured, N m or N; joints: their names."""
+    """Difference of two estimates in torque along a motion: rms (dof,) of the difference and torque_rms (dof,) of
+    the measured torque, N m or N; joints: their names."""
 
     source: str
     joints: tuple[str, ...]
@@ -36,13 +36,17 @@ class TorqueDifference:
 
 @dataclass(frozen=True, eq=False)
 class EstimateComparison:
-    """Estimate a beside estimate b, on the base parameters both know (k of them).
+    """Estimates a and b in their k common base parameters.
 
-    values_a, values_b, std_a, std_b (k,); difference (k,): b - a; apart (k,): difference over the combined deviation,
-    nan where that is zero. Estimates from the same data share their noise, so their combined deviation is an upper
-    bound. only_a, only_b: base parameters the other one does not know. predictions: both on each log given.
-    agreement: for each log 100 |tau_b - tau_a| / |tau|, percent. torques: what the difference means in torque, on the
-    motion that was identified from where it is at hand, and on each log.
+    Attributes:
+        values_a, values_b, std_a, std_b: (k,).
+        difference: (k,), b - a.
+        apart: (k,), difference in combined standard errors, nan if these are zero. Estimates from the same data have
+            common noise, so the combined standard error is an upper bound.
+        only_a, only_b: base parameters that the other estimate does not have.
+        predictions: both estimates on each given log.
+        agreement: for each log 100 |tau_b - tau_a| / |tau|, percent.
+        torques: the difference in torque, on the motion of the identification if it is available, and on each log.
     """
 
     method_a: str
@@ -63,22 +67,22 @@ class EstimateComparison:
 
     @property
     def different(self) -> tuple[str, ...]:
-        """Parameters more than three combined deviations apart, the furthest first."""
+        """Parameters more than three combined standard errors apart, in descending order."""
         order = np.argsort(-np.abs(np.nan_to_num(self.apart)))
         return tuple(self.names[i] for i in order if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD)
 
     @property
     def rms_apart(self) -> float | None:
-        """Root mean square of `apart`: about 1 where two independent estimates differ by noise alone."""
+        """Root mean square of `apart`: about 1 for independent estimates that differ only by noise."""
         known = self.apart[np.isfinite(self.apart)]
         return float(np.sqrt(np.mean(known ** 2))) if len(known) else None
 
     def table(self) -> str:
-        """As plain text."""
+        """Return a table as plain text."""
         a, b = self.method_a, self.method_b
         b = b if a != b else f"{b} (b)"
         width = max([len(name) for name in self.names] + [9])
-        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'deviation':>10}  {'difference':>11}  apart"]
+        lines = [f"{'':{width}}  {a:>12}  {'std error':>10}  {b:>12}  {'std error':>10}  {'difference':>11}  apart"]
         for i, name in enumerate(self.names):
             far = f"{self.apart[i]:+.1f}" if np.isfinite(self.apart[i]) else "-"
             mark = " *" if abs(np.nan_to_num(self.apart[i])) > _SIGNIFICANT_STD else ""
@@ -133,7 +137,7 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """An estimate in base parameters `names`: values, variances, and which are known."""
+    """An estimate in base parameters `names`: values, variances, and which are determined."""
 
     names: tuple[str, ...]
     values: Array
@@ -142,7 +146,7 @@ class _Values:
     own: tuple[str, ...] = ()
 
     def only(self, other: _Values, shared: tuple[str, ...]) -> tuple[str, ...]:
-        """Base parameters that this one knows and the other does not, and its own that are not among `names`."""
+        """Return the base parameters that only this estimate determines, and its own that are not among `names`."""
         mine = [name for name, good in zip(self.names, self.known & ~other.known, strict=True) if good]
         return (*mine, *(name for name in self.own if name not in shared))
 
@@ -159,7 +163,7 @@ def _check_robots(a: Estimate, b: Estimate) -> None:
 
 
 def _unlike(one: Robot, other: Robot) -> str:
-    """What two robots of as many joints differ in; nothing where their parameters mean the same."""
+    """Return how two robots with equally many joints differ; empty if their parameters have the same meaning."""
     for mine, theirs in zip(one.joints, other.joints, strict=True):
         same = (mine.kind, mine.parent) == (theirs.kind, theirs.parent) and all(
             np.allclose(getattr(mine, which), getattr(theirs, which), atol=_SAME_GEOMETRY)
@@ -171,13 +175,13 @@ def _unlike(one: Robot, other: Robot) -> str:
 
 
 def _ground(a: Estimate, b: Estimate) -> BaseParameters:
-    """The base parameters in which two estimates are compared."""
+    """Return the base parameters for the comparison of two estimates."""
     first, second = set(a.base.parameters.names), set(b.base.parameters.names)
     return b.base if first < second else a.base
 
 
 def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
-    """An estimate in other base parameters."""
+    """Return an estimate in other base parameters."""
     base, names = estimate.base, ground.names
     if base.names == names and base.expressions == ground.expressions:
         return _Values(names, estimate.values, np.diag(estimate.covariance), estimate.identified)
@@ -198,8 +202,8 @@ def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
 
 def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
                  ) -> list[TorqueDifference]:
-    """The difference in torque along the motion of a fold that is on the common base parameters: R_j (beta_b - beta_a);
-    none where an estimate has something that these do not say."""
+    """Return the difference in torque along the motion of a compressed regression in the common base parameters, R_j
+    (beta_b - beta_a); None if an estimate has other parameters."""
     fold = next((one for one in training if one is not None and np.array_equal(
         one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
     if fold is None or a.own or b.own:

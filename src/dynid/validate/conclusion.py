@@ -1,4 +1,4 @@
-"""The verdict: what was identified, what was not excited, what looks wrong, each as a finding with a code."""
+"""The verdict: identified parameters, missing excitation, and problems, each as a finding with a code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dynid.errors import optional_package
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.estimate import WELL_DETERMINED
 from dynid.findings import Finding
+from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -31,22 +32,23 @@ from dynid.validate.thresholds import UNEXPLAINED_MISFIT
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
-_ROUNDING = 1e-6  # percent: below that a fit is exact
-_SHARP = 0.1  # deviation over value of a parameter that is known well
+_EXACT_FIT_PERCENT = 1e-6  # percent: below that a fit is exact
+_SHARP_RELATIVE_ERROR = 0.1  # standard error over value of a parameter that is determined precisely
 # Code of a finding and words for what its parameters lack, the worst first.
 LACKS: dict[Status, tuple[str, str]] = {"not-excited": ("not-excited", "not excited"),
                                         "poorly-determined": ("poorly-determined", "poorly determined"),
                                         "weak": ("weakly-excited", "weakly excited")}
-_INFLATED = 1.2  # times that deviations have to widen to be worth a word
+_MIN_INFLATION_REPORTED = 1.2  # factor of standard errors by autocorrelation above which it is reported
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A headline, and findings in the order they should be read: suspicious ones first.
+    """A headline, and findings in reading order: warnings first.
 
-    tests, excitation, gains: what the findings stand on, for tables and plots. refit: where a fault explains the data,
-    what they were fitted again without to see what else is wrong; None where nothing was fitted again. hypotheses: all
-    that were weighed against each other, the likeliest first.
+    Attributes:
+        tests, excitation, gains: evidence of the findings, for tables and plots.
+        refit: the corrections of a second fit, which was made to find further problems; None without one.
+        hypotheses: all hypotheses that were compared, the most probable first.
     """
 
     summary: Summary
@@ -58,7 +60,7 @@ class Verdict:
     hypotheses: tuple[Weighed, ...] = ()
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """The findings of one kind."""
+        """Return the findings of one kind."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     @property
@@ -73,16 +75,16 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Whether nothing is suspicious and everything is identified."""
+        """Whether there are no warnings and all parameters are identified."""
         return not self.of("suspicious") and not self.of("not-excited")
 
     def text(self) -> str:
-        """Headline and sentences, one a line."""
+        """Return headline and findings, one per line."""
         return "\n".join([self.headline, *(f"- {finding.text}" for finding in self.findings)])
 
     def plot(self) -> Any:
-        """A plotly figure of what one standard error of each parameter changes in the torque of the joint it acts on
-        most, percent, by how well the data excite it."""
+        """Return a plotly figure of the torque change of one standard error of each parameter, in percent of the
+        torque of the joint it affects most, grouped by excitation."""
         objects = optional_package("plotly.graph_objects", "plot")
         made = objects.Figure()
         for status in ("identified", "weak", "poorly-determined", "not-excited"):
@@ -90,6 +92,9 @@ class Verdict:
             made.add_trace(objects.Bar(x=[one.name for one in own], y=[one.doubt for one in own], name=status))
         made.update_layout(title=self.summary.lines[0], yaxis_title="one standard error, % of the joint's torque")
         return made
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.headline}>"
 
     def _repr_html_(self) -> str:
         urgent = [(one.title, one.text) for one in self.findings if one.kind in ("suspicious", "not-excited")]
@@ -113,17 +118,17 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
             found: Sequence[Finding] = ()) -> Verdict:
     """Return the verdict on an estimate.
 
-    Where a fault of the data is found, they are fitted again without it: see `Verdict.refit`.
+    If a fault of the data is found, they are fitted again with it corrected: see `Verdict.refit`.
 
     Args:
-        estimate: what the verdict is about.
-        samples: the data that it was identified from, or the problem made of them.
+        estimate: the subject of the verdict.
+        samples: the data of the identification, or the problem made of them.
         validation: other logs of the same machine, or their reconstructions.
-        reconstruction: of the data it was identified from; made here where it is not given.
+        reconstruction: of the data of the identification; computed if not given.
         cross: cross-validation over blocks of time.
-        physics: the estimate's parameters as a robot.
-        cutoff: how the parameters depend on the cut-off.
-        found: warnings about the logs that exist already.
+        physics: physical properties of the estimate.
+        cutoff: influence of the cut-off on the parameters.
+        found: earlier findings on the logs.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3, 200, 3))
@@ -138,19 +143,26 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
     others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
     tried = tuple(one if isinstance(one, Reconstruction) else reconstruct(estimate, one) for one in others)
+    free = _has_free_base(problem)
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
-                drive_gains(problem, estimate), tried, cross, physics, cutoff)
+                () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
     suspected, cause = suspicious(case)
     wrong = [*found, *suspected]
-    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *_untold(case),
-                *_swinging(case), *_undecidable(case), *(() if cause.findings else _unexplained(cause.weighed)))
+    more = () if free else (*_untold(case), *_swinging(case), *_undecidable(case))
+    findings = (*wrong, *_missing(case.excitation), *_identified(case), *_errors(case), *more,
+                *(() if cause.findings else _unexplained(cause.weighed)))
     corrected = None if cause.refit is None else cause.case.reconstruction.total.relative_error
     summary = summarize(estimate, own, case.validations, cross, wrong, corrected, case.excitation)
     return Verdict(summary, findings, case.tests, case.excitation, case.gains, cause.refit, cause.weighed)
 
 
+def _has_free_base(problem: Problem) -> bool:
+    robot = complete(problem.model).robot
+    return robot is not None and robot.has_free_base
+
+
 def _missing(excited: DataExcitation) -> Iterator[Finding]:
-    """Findings on parameters that are not identified; those that share a remedy share a finding."""
+    """Return findings on parameters that are not identified; those with the same remedy share one finding."""
     groups: dict[tuple[Any, ...], list[ExcitedParameter]] = {}
     for parameter in excited.missing:
         remedy = parameter.remedy
@@ -175,7 +187,7 @@ def _missing(excited: DataExcitation) -> Iterator[Finding]:
 
 
 def _all_known(values: Iterator[float | None]) -> tuple[float, ...]:
-    """The numbers, or none of them where one is not known."""
+    """Return the numbers, or none of them if one is unknown."""
     found = tuple(values)
     return () if any(value is None for value in found) else tuple(float(value or 0.0) for value in found)
 
@@ -184,8 +196,8 @@ def _identified(case: Case) -> Iterator[Finding]:
     estimate = case.estimate
     total, good = len(estimate.values), int(estimate.well_determined.sum())
     poor = int(estimate.poorly_determined.sum())
-    sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 100.0 * _SHARP)))
-    more = f", {sharp} of them to better than {100.0 * _SHARP:g} %" if good else ""
+    sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 100.0 * _SHARP_RELATIVE_ERROR)))
+    more = f", {sharp} of them to better than {100.0 * _SHARP_RELATIVE_ERROR:g} %" if good else ""
     more += f"; {poor} are poorly determined, with a standard error above {WELL_DETERMINED:g} %" if poor else ""
     yield Finding("identified", "identified", "info", sentence(
         f"{good} of {total} base parameters are well determined{more}"), "base parameters",
@@ -201,7 +213,7 @@ def _identified(case: Case) -> Iterator[Finding]:
             "consistent robot, but these values are only one choice; give masses or limits of links to restrict them"),
             "not filled", parameters=hidden)
     factor = float(case.estimate.uncertainty.facts.get("deviation_inflation", 1.0))
-    if factor > _INFLATED and diagnostics.get("relative_error", 1.0) > _ROUNDING:
+    if factor > _MIN_INFLATION_REPORTED and diagnostics.get("relative_error", 1.0) > _EXACT_FIT_PERCENT:
         yield Finding("residuals-correlated", "identified", "info", sentence(
             f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
             "small"),
@@ -233,7 +245,7 @@ def _errors(case: Case) -> Iterator[Finding]:
 
 
 def _choice(case: Case) -> Iterator[Finding]:
-    """How the method was chosen, where it was not named, and what failed."""
+    """Return a finding on how the method was chosen, if it was not given, and which methods failed."""
     choice = case.estimate.diagnostics.get("choice")
     if choice is None:
         return
@@ -248,7 +260,7 @@ def _choice(case: Case) -> Iterator[Finding]:
 
 
 def _untold(case: Case) -> Iterator[Finding]:
-    """Friction that blocks left out do not tell from simpler friction, one finding a kind."""
+    """Return findings on friction that cross-validation does not distinguish from simpler friction, one per kind."""
     found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]
@@ -264,7 +276,7 @@ def _untold(case: Case) -> Iterator[Finding]:
 
 
 def _unexplained(weighed: Sequence[Weighed]) -> Iterator[Finding]:
-    """Joints that contradict each other, where no fault that was tested explains most of it."""
+    """Return a finding on joints that contradict each other, if no tested fault explains most of it."""
     if not weighed or weighed[0].without < UNEXPLAINED_MISFIT:
         return
     best = weighed[0]
@@ -276,7 +288,8 @@ def _unexplained(weighed: Sequence[Weighed]) -> Iterator[Finding]:
 
 
 def _undecidable(case: Case) -> Iterator[Finding]:
-    """Joints whose torque scale neither the other joints nor gravity of the nominal model determine."""
+    """Return a finding on joints whose torque scale neither the other joints nor gravity of the nominal model
+    determine."""
     joints = [gain.joint for j, gain in enumerate(case.gains)
               if gain.gain is None and gain.by_nominal is None and not case.at_rest(j)]
     if joints and len(case.gains) > 1:
@@ -287,7 +300,7 @@ def _undecidable(case: Case) -> Iterator[Finding]:
 
 
 def _swinging(case: Case) -> Iterator[Finding]:
-    """Joints whose torque swings together with their motor, as one that bends does."""
+    """Return a finding on joints whose torque oscillates together with the motor, as in a flexible joint."""
     found = resonances(case.estimate, case.problem.data, case.problem.recordings)
     if not found:
         return

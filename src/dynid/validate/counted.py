@@ -1,7 +1,7 @@
-"""What an error counts: the equations of a regression, and beside them all rows in which a joint moves.
+"""Equations that an error is computed over: those of a regression, and all rows in which a joint moves.
 
-A regression takes few rows, those it can trust, and low-passes the torques. An error over these is smaller than one
-over all that the robot did, which is what a controller meets.
+A regression uses the reliable rows and low-passed torques. Its error is smaller than that over the whole motion, which
+is relevant for a controller.
 """
 
 from __future__ import annotations
@@ -27,8 +27,13 @@ _ROWS_AT_ONCE = 65536  # at once: long against any filter, short against memory
 
 @dataclass(frozen=True)
 class Counted:
-    """Equations that an error counts. equations: used; of: rows times joints that were measured. torque_cutoffs: Hz of
-    the low-pass that torques went through, of each log; None where they are as measured."""
+    """Equations of an error.
+
+    Attributes:
+        equations: number used.
+        of: rows times measured joints.
+        torque_cutoffs: low-pass cut-off of the torques in each log, Hz; None for measured torques.
+    """
 
     equations: int
     of: int
@@ -48,8 +53,8 @@ class Counted:
 
 @dataclass(frozen=True)
 class MovingError:
-    """Relative error of one joint, or of all, over the rows in which it moves, percent: of torques low-passed as the
-    regression has them, and raw, as measured. None where there is no torque or no such row."""
+    """Relative error of one joint, or of all, over the rows in which it moves, percent: for low-passed torques as in
+    the regression, and raw for measured ones. None without torque or such rows."""
 
     name: str
     rows: int
@@ -62,14 +67,14 @@ class MovingError:
 
 @dataclass(frozen=True)
 class MovingErrors:
-    """Errors over all rows in which a joint is faster than 1 % of its top speed: of each joint, and over all."""
+    """Errors over all rows in which a joint moves faster than 1 % of its top speed: of each joint, and over all."""
 
     joints: tuple[MovingError, ...]
     total: MovingError
 
     @property
     def text(self) -> str:
-        """'all moving rows 4.6 %, raw 8.7 %'; empty where nothing moves."""
+        """Text such as 'all moving rows 4.6 %, raw 8.7 %'; empty if nothing moves."""
         low, raw = self.total.low_passed, self.total.raw
         return "" if low is None or raw is None else f"all moving rows {low:.2g} %, raw {raw:.2g} %"
 
@@ -82,13 +87,13 @@ class MovingErrors:
 
 
 def counted(samples: Sequence[Samples], equations: int) -> Counted:
-    """What an error over so many equations of these logs counts."""
+    """Return the equations of an error over these logs."""
     total = sum(len(part) * (part.dof - len(part.unmeasured)) for part in samples)
     return Counted(equations, total, tuple(dict.fromkeys(part.torque_cutoff for part in samples)))
 
 
 def moving_errors(estimate: Estimate, samples: Sequence[Samples], names: Sequence[str]) -> MovingErrors:
-    """Errors of an estimate over all moving rows of some logs; names: of the joints."""
+    """Return the errors of an estimate over all moving rows of some logs; names: of the joints."""
     with one_blas_thread():
         sums = np.sum([_sums(estimate, part) for part in samples], axis=0)
     return MovingErrors(tuple(_error(name, own) for name, own in zip(names, sums, strict=True)),
@@ -96,7 +101,7 @@ def moving_errors(estimate: Estimate, samples: Sequence[Samples], names: Sequenc
 
 
 def _sums(estimate: Estimate, samples: Samples) -> Array:
-    """(dof, 5): moving rows, and sums of squares of torque and error, low-passed and raw."""
+    """Return (dof, 5): moving rows, and sums of squares of torque and error, low-passed and raw."""
     slow = moving_speeds(samples.dq, samples.keep)
     slow[[j for j, name in enumerate(samples.joints) if name in samples.unmeasured]] = np.inf
     margin = 0 if samples.decimation is None else reach(samples.decimation)

@@ -1,8 +1,8 @@
-"""Cross-validation over the fold's blocks of time: fit without one, test on it, for each in turn.
+"""Cross-validation over blocks of time: fit without one block, test on it, for each in turn.
 
-The estimates without one block also say how far parameters move when the data change: the jackknife over blocks gives
-a deviation of every parameter that knows nothing of noise models, to hold the stated ones against. With several logs
-each is also predicted from the others: a robot that changed from one day to the next is predicted worse so.
+The estimates without one block also show how parameters vary with the data: the jackknife over blocks gives standard
+errors without a noise model, for comparison with the stated ones. With several logs, each is also predicted from the
+others, which shows whether the robot changed between logs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dynid.regression import Regression
 
 @dataclass(frozen=True)
 class LogError:
-    """One of several logs: predicted from the others, and each of its blocks from its other blocks; relative errors,
-    percent."""
+    """Relative errors of one of several logs, percent: predicted from the other logs, and each of its blocks from
+    its other blocks."""
 
     source: str
     from_others: float
@@ -40,14 +40,20 @@ class LogError:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Errors of an estimate on blocks of time that were left out of its fit.
+    """Errors of an estimate in cross-validation over blocks of time.
 
-    blocks: which of the fold's blocks (from 0) were tested, where: the stretches of logs they are; errors (blocks,):
-    relative error on each, percent, and errors_per_joint (blocks, dof), nan where a joint has no torque there.
-    fit_errors (blocks,): on the data it was fitted to. mean, spread: of errors, spread the deviation between blocks.
-    values (blocks, base): estimates without each block, nan where not identified. jackknife (base,): deviation from
-    their spread; stated (base,): of the estimate from all data; ratio: jackknife over stated, in the median over the
-    parameters, None where undefined. logs: each log predicted from the others, where there are several.
+    Attributes:
+        blocks: indices of the tested blocks, from 0.
+        where: their intervals in the logs.
+        errors: (blocks,), relative error on each, percent.
+        errors_per_joint: (blocks, dof), nan for a joint without torque.
+        fit_errors: (blocks,), on the fitted data.
+        mean, spread: mean and standard deviation of `errors`.
+        values: (blocks, base), estimates without each block, nan if not identified.
+        jackknife, stated: (base,), standard errors from the variation between blocks, and of the estimate from all
+            data.
+        ratio: median of jackknife over stated, None if undefined.
+        logs: each log predicted from the others, if there are several.
     """
 
     method: str
@@ -103,7 +109,8 @@ def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate 
 
 
 def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[LogError, ...]:
-    """Each log from the others and from itself, where there are several and each determines the parameters."""
+    """Return each log predicted from the others and from itself, if there are several and each determines the
+    parameters."""
     whole = replace(problem, regression=problem.regression.by_log())
     if len(whole.regression.blocks) < 2 or any(len(block.spans) > 1 for block in problem.regression.blocks):
         return ()
@@ -122,7 +129,7 @@ def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[Lo
 
 
 def _alone(problem: Problem, log: int) -> Problem:
-    """The problem of one log among several, by its number."""
+    """Return the problem of one log among several, by its number."""
     blocks = [block for block in problem.regression.blocks if block.spans[0].log == log]
     regression = replace(Regression.of(problem.base, blocks, problem.regression.joints), prior=problem.regression.prior)
     data = tuple(part if k == log else replace(part, keep=np.zeros_like(part.keep))
@@ -131,7 +138,7 @@ def _alone(problem: Problem, log: int) -> Problem:
 
 
 def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, float | None]:
-    """Jackknife deviations over the blocks (base,), the stated ones, and the median of their ratio."""
+    """Return jackknife standard errors over the blocks (base,), the stated ones, and the median of their ratio."""
     count = len(values)
     with np.errstate(invalid="ignore"):
         jackknife = np.sqrt((count - 1) / count * np.sum((values - values.mean(axis=0)) ** 2, axis=0))

@@ -1,4 +1,4 @@
-"""CutoffDependence: how far parameters and predicted torques move at half and at twice the cut-off."""
+"""Influence of the cut-off: changes of parameters and predicted torques at half and twice its value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynid.output_fields import map_of, output_fields, record
 from dynid.plain import plain
 from dynid.regression import Regression
 
-_SIDES = (0.5, 2.0)
+_CUTOFF_FACTORS = (0.5, 2.0)
 _FALLBACK = "wls"  # where the method itself looks at the data again, which would take too long
 
 
@@ -29,23 +29,23 @@ _CHANGES = record("CutoffChanges", values=list[float | None], deviations=list[fl
 
 @dataclass(frozen=True, eq=False)
 class CutoffDependence:
-    """An estimate at its cut-off and at others beside it, all of the same model and the same rows.
+    """An estimate at its cut-off and at other cut-offs, for the same model and rows.
 
     Attributes:
-        method: that was solved at each.
-        cutoff: Hz, of the estimate.
-        others: (k,) Hz, half and twice that, as far as the log allows.
-        names: (base,) of the base parameters.
-        values: (base,) at the cut-off.
-        std: (base,) standard errors at the cut-off; infinite where a parameter is not identified.
-        at: (k, base) values at the others: those at the cut-off plus the change. Where the rate allows it, changes are
-            found from means of neighbouring rows.
-        torques: (k,) percent, how much predicted torques change, of the measured ones.
-        error: percent, of the fit.
-        refused: (k,) others that cross-validation found worse when the cut-off was chosen, or that are so near to the
-            motion's band that they were not tried; they are no reason for doubt.
-        std_at: standard errors (base,) that the method states at one of the others (Hz). They include the noise there,
-            take as long as the estimate, and are computed when asked for.
+        method: of all estimates.
+        cutoff: of the estimate, Hz.
+        others: (k,), half and twice that value if the log allows it, Hz.
+        names: (base,), of the base parameters.
+        values: (base,), at the cut-off.
+        std: (base,), standard errors at the cut-off; infinite if a parameter is not identified.
+        at: (k, base), values at the others: those at the cut-off plus the change. If the rate allows it, changes are
+            computed from means of neighbouring rows.
+        torques: (k,), change of predicted torques in percent of the measured ones.
+        error: of the fit, percent.
+        refused: (k,), others that cross-validation found worse when the cut-off was chosen, or that are too close to
+            the motion's band; they do not count as evidence.
+        std_at: returns standard errors (base,) at one of the others (Hz). They include the noise there and are computed
+            on demand, because they take as long as the estimate.
     """
 
     method: str
@@ -62,12 +62,12 @@ class CutoffDependence:
 
     @property
     def deviations(self) -> Array:
-        """Moves (k, base) in units of the stated deviation; zero for what is not identified."""
+        """Changes (k, base) in standard errors; zero for parameters that are not identified."""
         return np.where(self.std > 0, (self.at - self.values) / np.where(self.std > 0, self.std, 1.0), 0.0)
 
     @property
     def percent(self) -> Array:
-        """Moves (k, base) in percent of the value."""
+        """Changes (k, base) in percent of the value."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * (self.at - self.values) / np.where(size > 0, size, 1.0), 0.0)
 
@@ -84,16 +84,16 @@ class CutoffDependence:
 
 def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[str, Any] | None = None,
                       choice: CutoffChoice | None = None) -> CutoffDependence | None:
-    """Return the estimate of the same model at half and at twice the cut-off of its data.
+    """Return the estimates of the same model at half and twice the cut-off of its data.
 
     Args:
-        problem: that the estimate solves.
+        problem: of the estimate.
         estimate: at the cut-off of the problem's data.
         options: of the estimate's method.
-        choice: of the cut-off, whose compressed data serve again where its model was the same.
+        choice: of the cut-off, whose compressed data are reused if its model was the same.
 
     Returns:
-        None where the data have no cut-off or the recordings are not at hand.
+        None if the data have no cut-off or the recordings are not available.
     """
     cutoff = problem.data[0].settings.get("cutoff") if problem.data else None
     if not isinstance(cutoff, float | int) or not problem.recordings or estimate.base is not problem.base:
@@ -102,12 +102,13 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
     method, chosen = (_FALLBACK, {}) if known.needs & {"data", "excerpt"} or known.gives & {"shape"} else (
         estimate.method, {name: value for name, value in (options or {}).items() if name in known.options})
     folds = CutoffFolds.like(problem) if choice is None else choice.folds.of_problem(problem)
-    finest = _SIDES[-1] * cutoff
+    finest = _CUTOFF_FACTORS[-1] * cutoff
     whole = folds.whole and folds.averaged_by(finest) == 1
     here = problem.regression if whole else folds.at(float(cutoff), finest)
     own = method == estimate.method
     start = estimate.values if whole and own else None if here is None else _values(problem, here, method, chosen)
-    found = [(share * cutoff, moved) for share in _SIDES if (fold := folds.at(share * cutoff, finest)) is not None
+    found = [(share * cutoff, moved) for share in _CUTOFF_FACTORS
+             if (fold := folds.at(share * cutoff, finest)) is not None
              and (moved := _values(problem, fold, method, chosen)) is not None]
     if here is None or start is None or not found:
         return None
@@ -121,14 +122,14 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
 
 
 def _refused(choice: CutoffChoice, cutoff: float) -> bool:
-    """Whether a choice found a cut-off worse than the best, or did not try it since it takes motion away."""
+    """Whether a choice found a cut-off worse than the best, or excluded it because it would remove motion."""
     tried = choice.tried
     return bool(len(tried)) and (cutoff < 0.99 * float(tried.min()) or bool(np.any(np.isclose(tried, cutoff)
                                                                                    & ~choice.alike)))
 
 
 def _values(problem: Problem, fold: Regression, method: str, options: Mapping[str, Any]) -> Array | None:
-    """Base parameters (base,) by a method from a fold; None where it does not allow that."""
+    """Return base parameters (base,) by a method from a compressed regression; None if the method needs more."""
     needs = find_method(method).needs
     # One block is enough where the method does not leave some out: how sure the values are is not asked.
     regression = fold if "blocks" in needs else fold.joined(1)
@@ -140,8 +141,8 @@ def _values(problem: Problem, fold: Regression, method: str, options: Mapping[st
 
 
 def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
-    """Deviations (base,) that a method states at a cut-off, infinite for what it does not identify; none where it
-    gives up."""
+    """Return standard errors (base,) of a method at a cut-off, infinite for parameters that it does not identify;
+    None if it fails."""
     fold = folds.at(cutoff, np.inf)  # every row: their correlation decides
     assert fold is not None  # the method was solved there
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),
@@ -153,5 +154,5 @@ def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str
 
 
 def _change(fold: Regression, move: Array) -> float:
-    """Sum of squared torques that a change of base parameters (base,) makes along the motion."""
+    """Return the sum of squared torques of a change of base parameters (base,) along the motion."""
     return sum(float(np.sum((factor.r[:, :-1] @ move[factor.columns]) ** 2)) for factor in fold.factors)

@@ -1,9 +1,9 @@
 """Parameters that the data do not excite, and the motion that would excite each.
 
-The information the data hold on a base parameter is in the weighted triangular factor: the norm of its column says how
-far a unit of it stands out of the noise, and how much of the column the others cannot imitate says how well it is told
-from them. What motion would help is asked of the model itself: some recorded rows are taken again with one joint's
-range, speed or acceleration stretched to its limits, and the deviation that would follow is compared with today's.
+The weighted triangular factor contains the information on a base parameter: the norm of its column is its
+signal-to-noise ratio, and the part of the column that is orthogonal to the others shows how well it is distinguished
+from them. To find a motion that would help, recorded rows are evaluated again with one joint's range, speed or
+acceleration extended to its limits, and the resulting standard error is compared with the present one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _REPEATED_ROWS = 96  # recorded rows that are taken again
 _WEAK_RELATIVE_STD = 0.3  # deviation as a share of the parameter's size, above which it is weak
 _NEGLIGIBLE_PERCENT = 0.2  # percent of a joint's torque: a deviation worth less needs no better excitation
 _SMALL_PARAMETER = 0.2  # share of the usual size of its kind below which a parameter counts as small
-_HELPS = 1.5  # a motion helps when it makes the deviation so many times smaller
+_MIN_IMPROVEMENT = 1.5  # factor by which a motion must reduce the standard error to be recommended
 _SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are rounding
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """A motion that would excite a parameter: which joints (from 0), what they should do, the deviation that a log as
-    long as this one with that motion in it would leave, as a share of today's, and what to tell the user."""
+    """A motion that would excite a parameter: the joints (from 0), what they should do, the resulting standard error
+    for a log of the same length relative to the present one, and advice in words."""
 
     joints: tuple[int, ...]
     kind: Kind
@@ -59,12 +59,16 @@ class Remedy:
 class ExcitedParameter:
     """Excitation of one base parameter by the data.
 
-    sensitivity: RMS torque, over the equations that can see it, for one unit of the parameter. torque: the same for
-    its value. signal: value's size over the deviation it would have if all others were known. apart: share of its
-    column that the others cannot imitate, 0 to 1. doubt: what one deviation is worth, in percent of the torque of the
-    joint it changes most. confounded: the parameters it cannot be told from. status: "poorly-determined" where the
-    standard error is above 50 % of the value, "weak" where it is large against what is usual of its kind. lacking:
-    whether a better motion is worth asking for; a small parameter that is known to be small lacks nothing.
+    Attributes:
+        sensitivity: RMS torque per unit of the parameter, over the equations it affects.
+        torque: RMS torque of its value.
+        signal: magnitude of its value over its standard error if all others were known.
+        apart: share of its column that is independent of the others, 0 to 1.
+        doubt: torque of one standard error, percent of the torque of the joint it affects most.
+        confounded: parameters it cannot be distinguished from.
+        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for one that is large compared
+            with usual values of its kind.
+        lacking: whether a better motion is recommended; a parameter that is known to be small needs none.
     """
 
     name: str
@@ -89,14 +93,14 @@ class ExcitedParameter:
 
 @dataclass(frozen=True, eq=False)
 class DataExcitation:
-    """All base parameters, and how each joint moved (empty where only a saved fold is at hand)."""
+    """Excitation of all base parameters, and the motion of each joint (empty without samples)."""
 
     parameters: tuple[ExcitedParameter, ...]
     motions: tuple[JointMotion, ...]
 
     @property
     def missing(self) -> tuple[ExcitedParameter, ...]:
-        """Those a better motion would help: not excited, poorly determined or weak."""
+        """Parameters that a better motion would help: not excited, poorly determined or weak."""
         return tuple(p for p in self.parameters if p.lacking)
 
     @property
@@ -110,7 +114,7 @@ class DataExcitation:
 
 
 def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
-    """Which base parameters the data determine, which only weakly, which not at all, and what to do about it."""
+    """Return which base parameters the data determine well, weakly or not at all, and what to do about it."""
     regression, names = problem.regression, problem.base.names
     weights = joint_weights(regression)
     r = regression.stack(weights).r
@@ -155,7 +159,8 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
 
 
 def deviations(r: Array) -> Array:
-    """One-sigma deviation of every parameter from a weighted factor; huge, not infinite, where it says nothing."""
+    """Return the standard errors of all parameters from a weighted factor; very large, not infinite, without
+    information."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
     _, singular, v = np.linalg.svd(r / scale, full_matrices=False)
@@ -164,9 +169,11 @@ def deviations(r: Array) -> Array:
 
 
 def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
-    """Typical size of each parameter: its value, its nominal value, or a share of what is usual of its kind.
+    """Return the typical magnitude of each parameter: its value, its nominal value, or a share of what is usual of its
+    kind.
 
-    A small parameter that is known to be small is identified; only a deviation large against its kind is not."""
+    A parameter that is known to be small is identified; only a standard error that is large for its kind is not.
+    """
     size = np.where(known, np.abs(values), 0.0)
     kinds = np.array([problem.base.units[i] + ("+" if problem.model.parameters.items[c].body else "")
                       for i, c in enumerate(problem.base.independent)])
@@ -183,14 +190,14 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
 
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
               wanted: Ints, size: Array) -> dict[int, Remedy]:
-    """The motion that helps each wanted parameter most; nothing for one that no motion helps."""
+    """Return the motion that helps each wanted parameter most; none if no motion helps."""
     layout = Layout.of(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
     dof = problem.model.dof
 
     def after(what: tuple[tuple[int, ...], Kind]) -> Array:
-        """Deviations (wanted,) with a log as long as this one in which the joints move in that way."""
+        """Return standard errors (wanted,) with a log of the same length in which the joints move in that way."""
         joints, kind = what
         rng = np.random.default_rng(0)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
@@ -230,13 +237,13 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
             joints, kind, best = (thorough,), "more", wide
         if float(everything[place]) < best / 10.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
-        if best * _HELPS < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
+        if best * _MIN_IMPROVEMENT < now[i] / np.sqrt(2.0):  # twice the data alone would give the square root
             found[int(i)] = Remedy(joints, kind, best / float(now[i]), _advice(joints, kind, motions, problem, int(i)))
     return found
 
 
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
-    """q, dq, ddq (rows, dof) of some rows spread over all logs."""
+    """Return q, dq, ddq (rows, dof) of some rows spread over all logs."""
     each = max(8, _REPEATED_ROWS // len(samples))
 
     def some(name: str) -> Array:

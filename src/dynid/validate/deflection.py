@@ -1,10 +1,10 @@
-"""Deflection: torque over bend of flexible joints, their stiffness, damping and hysteresis.
+"""Deflection of flexible joints: stiffness, damping and hysteresis from torque over deflection.
 
-With b the bend of a joint, position of the motor less that of the link, and tau the torque behind its gear,
+With b the deflection of a joint, motor position minus link position, and tau the torque on the link side of its gear,
 
     tau = K b + D db + H sign(db) + c.
 
-H is the half width of the hysteresis: what the torque is higher while the joint is bent than while it is let go.
+H is half the width of the hysteresis: the excess torque at increasing over that at decreasing deflection.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ _MEASURED = record("DeflectionValue", value=float | None, std=float | None)
 
 @dataclass(frozen=True, eq=False)
 class Deflection:
-    """Torque over bend of one joint, in the rows that count.
+    """Torque over deflection of one joint.
 
-    number: of the joint, from 0. origin: "sensor" where a torque sensor measured it, "model" where it is the motor's
-    torque less what the motor itself takes in the estimate. bend, torque, rate (rows,): rad or m, N m or N, and rad/s
-    or m/s. stiffness, damping, hysteresis: K, D and H, each with its deviation. skew: s by which motor positions are
-    late, with its deviation, where an estimate has it, else None.
+    Attributes:
+        number: of the joint, from 0.
+        origin: "sensor" for a torque sensor, "model" for the motor torque minus that of motor inertia and friction.
+        bend, torque, rate: (rows,), rad or m, N m or N, and rad/s or m/s.
+        stiffness, damping, hysteresis: K, D and H, each with its standard error.
+        skew: delay of motor positions, s, with its standard error, or None.
     """
 
     joint: str
@@ -68,8 +70,8 @@ class Deflection:
 
 
 def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:
-    """One for every joint whose motor and link are both in the logs, where a torque sensor or an estimate with flexible
-    joints tells the torque between them; data, recordings: samples and logs behind them, one each."""
+    """Return the deflection of every joint whose motor and link positions are both logged, with the torque from a
+    sensor or from an estimate with flexible joints; data, recordings: samples and logs, one each."""
     model = estimate.model
     if len(recordings) != len(data) or any(log.motor_position is None or samples.settings.get("thin", 1) != 1
                                            for log, samples in zip(recordings, data, strict=True)):
@@ -92,7 +94,8 @@ def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequenc
 
 
 def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool) -> tuple[Array, Array, Array, Bools]:
-    """Bend, its rate and torque (samples, joints) of one log, low-passed alike, and the rows of no border."""
+    """Return deflection, its rate and torque (samples, joints) of one log with the same low-pass filter, and the
+    rows away from borders."""
     model = estimate.model
     every, links = list(range(samples.dof)), samples.dof
     if isinstance(model, FlexibleModel):
@@ -118,7 +121,8 @@ def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool)
 
 
 def _motor_torque(model: FlexibleModel, theta: Array, samples: Samples) -> Array:
-    """What rotors and friction of the motors take (samples, bending joints): the motors' equations without springs."""
+    """Return the torque of motor inertia and friction (samples, flexible joints): the motor equations without
+    springs."""
     values = model.parameters.vector(theta).copy()
     springs = [k for k, item in enumerate(model.parameters) if item.symbol in ("K", "D", "Ko", "Ks")]
     values[springs] = 0.0
@@ -126,7 +130,7 @@ def _motor_torque(model: FlexibleModel, theta: Array, samples: Samples) -> Array
 
 
 def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], keep: Bools) -> Deflection:
-    """Stiffness, damping and hysteresis of one joint by least squares, residuals correlated in time."""
+    """Return stiffness, damping and hysteresis of one joint by least squares with autocorrelated residuals."""
     bend, rate, torque = signals
     top = float(np.percentile(np.abs(rate[keep]), 99))
     direction = np.clip(rate / max(_SLOW_DEFLECTION * top, 1e-300), -1.0, 1.0)
@@ -141,7 +145,7 @@ def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], kee
 
 
 def _skew(estimate: Estimate, joint: int) -> tuple[float, float] | None:
-    """Time (s) by which a motor's positions are late, Ks / K, and its deviation."""
+    """Return the delay of a motor's positions, Ks / K (s), and its standard error."""
     names = list(estimate.names)
     if f"Ks{joint + 1}" not in names or f"K{joint + 1}" not in names:
         return None

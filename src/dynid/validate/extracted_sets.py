@@ -1,4 +1,5 @@
-"""Extracted sets side by side: the same torques on a new motion, other forces inside (Simionato, fig. 5.4 to 5.6)."""
+"""Comparison of extracted sets: equal torques on a new motion, different internal forces (Simionato, fig. 5.4 to
+5.6)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _REASON = record("ComparedReason", sets=list[str], largest_force_apart=float)
 
 @dataclass(frozen=True, eq=False)
 class SetComparison:
-    """Torques (rows, dof) of every set along a motion by name, the forces inside, and the set all are compared with."""
+    """Torques (rows, dof) of every set along a motion by name, the internal forces, and the reference set."""
 
     sets: tuple[Extraction, ...]
     reference: str
@@ -35,17 +36,18 @@ class SetComparison:
     wrenches: WrenchComparison
 
     def torque_error(self, name: str) -> float:
-        """Relative error of a set's torques against the reference, percent."""
+        """Return the relative error of a set's torques against the reference, percent."""
         true = self.torques[self.reference]
         return float(100.0 * np.linalg.norm(self.torques[name] - true) / max(float(np.linalg.norm(true)), 1e-300))
 
     def forces_apart(self, name: str) -> Array:
-        """Largest difference of the force through each joint from that of the reference (joints,), N."""
+        """Return the largest difference of the force at each joint from that of the reference (joints,), N."""
         return self.wrenches.apart(name, self.reference)
 
     @property
     def by_reason(self) -> dict[Reason, list[str]]:
-        """Names of the sets by why they cannot exist: inertia, centres, both; those that can under "feasible"."""
+        """Names of the sets by why they are not physically consistent: inertia, centres, both; consistent ones under
+        "feasible"."""
         found: dict[Reason, list[str]] = {}
         for one in self.sets:
             found.setdefault(one.reason, []).append(one.name)
@@ -63,8 +65,8 @@ class SetComparison:
 
 
 def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mapping[str, Array]) -> SetComparison:
-    """Extracted sets along a motion beside further full vectors by name, the first of which is what they are compared
-    with; the first set itself where there are none."""
+    """Compare extracted sets along a motion with further full vectors by name, the first of which is the reference;
+    without any, the first set is."""
     if not sets:
         raise ModelError("there are no extracted sets to compare")
     model = sets[0].given.model

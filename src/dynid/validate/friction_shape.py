@@ -1,4 +1,4 @@
-"""Friction over velocity, joint by joint: the curve that an estimate has, its deviation, and what the data say."""
+"""Friction over velocity, joint by joint: the curve of an estimate, its standard error, and the data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MIN_BIN_ROWS = 5  # rows of a bin that is shown
 
 @dataclass(frozen=True, eq=False)
 class FrictionShape:
-    """Friction of one joint that depends on its velocity alone, and what is left of the torque when all else is taken
-    off.
+    """Velocity-dependent friction of one joint, and the measured torque minus all other terms.
 
-    velocity, torque, deviation (points,): the curve and one sigma of it, rad/s or m/s and N m or N. centres, medians,
-    low, high (bins,): the data by bins of velocity, their medians and quartiles.
+    Attributes:
+        velocity, torque, deviation: (points,), the curve and its standard error, rad/s or m/s and N m or N.
+        centres, medians, low, high: (bins,), medians and quartiles of the data by bins of velocity.
     """
 
     joint: str
@@ -39,7 +39,7 @@ class FrictionShape:
 
 
 def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]:
-    """One for each joint that moves and has such friction; friction from load is no part of it."""
+    """Return the friction of each joint that moves and has such friction; load-dependent friction is excluded."""
     estimate = reconstruction.estimate
     own = velocity_friction(estimate)
     found = []
@@ -60,7 +60,7 @@ def friction_shapes(reconstruction: Reconstruction) -> tuple[FrictionShape, ...]
 
 
 def velocity_friction(estimate: Estimate) -> Bools:
-    """Which parameters (dof, parameters) are friction of a joint that follows from velocities alone."""
+    """Return which parameters (dof, parameters) are friction of a joint that depends on velocities alone."""
     model, parameters = complete(estimate.model), estimate.model.parameters
     friction = parameters.of_group("friction")
     loaded = getattr(estimate.model, "loaded", np.zeros(len(parameters), dtype=bool))
@@ -68,8 +68,8 @@ def velocity_friction(estimate: Estimate) -> Bools:
 
 
 def friction_at(estimate: Estimate, joint: int, own: Bools, velocity: Array) -> tuple[Array, Array]:
-    """Friction torque and its deviation (samples,) of some parameters, own (parameters,), at velocities of a joint, the
-    others at rest."""
+    """Return friction torque and its standard error (samples,) of some parameters, own (parameters,), at velocities
+    of a joint, the others at rest."""
     dq = np.zeros((len(velocity), estimate.model.dof))
     dq[:, joint] = velocity
     y = np.asarray(estimate.model.regressor(np.zeros_like(dq), dq, np.zeros_like(dq)))[:, joint]
@@ -80,7 +80,7 @@ def friction_at(estimate: Estimate, joint: int, own: Bools, velocity: Array) -> 
 
 
 def _rows(reconstruction: Reconstruction, joint: int) -> tuple[Array, Array]:
-    """Velocities and residuals (rows,) of a joint in the rows that count."""
+    """Return velocities and residuals (rows,) of a joint in the rows used."""
     parts: Sequence[Residuals] = reconstruction.series
     speeds, left = [], []
     for samples, part in zip(reconstruction.samples, parts, strict=True):
@@ -92,7 +92,7 @@ def _rows(reconstruction: Reconstruction, joint: int) -> tuple[Array, Array]:
 
 
 def _binned(x: Array, y: Array, edges: Array) -> tuple[Array, Array, Array, Array]:
-    """Centres, medians and quartiles (bins,) of y by bins of x, those with rows enough."""
+    """Return centres, medians and quartiles (bins,) of y by bins of x with enough rows."""
     which = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
     order = np.argsort(which, kind="stable")
     starts = np.searchsorted(which[order], np.arange(len(edges)))

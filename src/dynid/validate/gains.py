@@ -1,13 +1,12 @@
-"""Scale of each joint's torque against the others and the nominal model: a wrong drive gain shows where joints share
-parameters.
+"""Scale of each joint's torque relative to the others and the nominal model, which reveals a wrong drive gain.
 
-A link's parameters show in the torque of every joint that carries it. If joint j's torque is g times what it should
-be, its equations want those parameters g times larger than the other joints do. g is found with the parameters:
+A link's parameters affect the torque of every joint that carries it. If joint j's torque is g times its true value, its
+equations require parameters g times larger than those of the other joints. g is estimated with the parameters:
 
     minimise  sum_{i != j} w_i^2 |tau_i - Y_i beta|^2 + w_j^2 |tau_j - g Y_j beta|^2   over beta and g,
 
-on the triangular factors alone. The gravity of a nominal model gives a second opinion, where there is one: robots'
-files know masses better than friction and rotors.
+from the triangular factors alone. The gravity of a nominal model gives a second estimate, if there is one: nominal
+masses are more reliable than friction and rotor inertias.
 """
 
 from __future__ import annotations
@@ -35,12 +34,14 @@ _MIN_GAIN_SHARE = 1e-6  # share of the scaled torque that no parameter imitates,
 
 @dataclass(frozen=True)
 class Gain:
-    """The scale of one joint's torque: measured over what it should be.
+    """Scale of one joint's torque: measured over expected.
 
-    gain and std against the other joints (None where they share too little), improvement: share of the excess
-    misfit (over each joint fitted alone) that this gain removes. nominal: measured torque over the nominal model's
-    gravity, its accelerations scaled by themselves, nominal_share: share of the joint's torque that both explain,
-    gravity: share that gravity alone explains.
+    Attributes:
+        gain, std: relative to the other joints, None if they have too few parameters in common.
+        improvement: share of the excess error (over each joint fitted alone) that this gain removes.
+        nominal: measured torque over the nominal model's gravity, with a separate scale for accelerations.
+        nominal_share: share of the joint's torque that both explain.
+        gravity: share that gravity alone explains.
     """
 
     joint: str
@@ -53,7 +54,7 @@ class Gain:
 
     @property
     def by_nominal(self) -> float | None:
-        """Gain by the nominal model's gravity, where that explains the torque; else None."""
+        """Gain relative to the nominal model's gravity if that explains the torque; else None."""
         reliable = (self.nominal_share or 0.0) > NOMINAL_EXPLAINS and (self.gravity or 0.0) > NOMINAL_GRAVITY
         return self.nominal if reliable else None
 
@@ -63,7 +64,7 @@ class Gain:
 
 
 def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
-    """The scale of every joint's torque, each with all others taken as right, and against the nominal model."""
+    """Return the scale of every joint's torque, relative to all others, and relative to the nominal model."""
     regression = problem.regression
     inflation = max(1.0, float(estimate.uncertainty.facts.get("deviation_inflation", 1.0)))
     weights = joint_weights(regression)
@@ -79,7 +80,8 @@ def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:
-    """Gain of joint j, its deviation for independent rows, and the share of the excess misfit it removes."""
+    """Return the gain of joint j, its standard error for independent rows, and the share of the excess error it
+    removes."""
     own = regression.factors[j]
     if own.rows <= len(own.columns) or own.power <= 0 or regression.dof < 2:
         return None, None, 0.0
@@ -112,7 +114,7 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
 
 
 def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
-    """Misfit (without what no beta explains in the others) and beta at a fixed gain."""
+    """Return the error (without the part that no beta explains in the others) and beta at a fixed gain."""
     matrix = np.vstack([top[:, :-1], gain * mine[:, :-1]])
     target = np.concatenate([top[:, -1], mine[:, -1]])
     beta = np.linalg.lstsq(matrix, target, rcond=1e-12)[0]
@@ -120,8 +122,8 @@ def _solve(top: Array, mine: Array, gain: float) -> tuple[float, Array]:
 
 
 def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float | None]:
-    """Gain, misfit and deviation by Gauss-Newton on the profile over beta; no deviation where the data do not determine
-    it."""
+    """Return gain, error and standard error by Gauss-Newton on the profile over beta; no standard error if the data
+    do not determine it."""
     target = np.concatenate([top[:, -1], mine[:, -1]])
     misfit, beta = _solve(top, mine, gain)
     for _ in range(_GAUSS_NEWTON_STEPS):
@@ -145,11 +147,11 @@ def _newton(top: Array, mine: Array, gain: float) -> tuple[float, float, float |
 
 
 def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float | None]]:
-    """For each joint the scale of the nominal gravity in the measured torque, the share of the torque that the nominal
-    gravity and accelerations explain, each with its own scale, and the share of gravity alone.
+    """Return for each joint the scale of the nominal gravity in the measured torque, the share of the torque that
+    nominal gravity and accelerations explain, each with its own scale, and the share of gravity alone.
 
-    What is no rigid body's or has no nominal value is left free, and so are a rotor, usual friction and an offset of
-    the joint, whether the model has them or not.
+    Parameters that are not of rigid bodies or have no nominal value are free, and so are a rotor inertia, usual
+    friction and an offset of the joint, even if the model does not have them.
     """
     model, unknown = problem.model, (None, None, None)
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
@@ -188,7 +190,7 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
 
 
 def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq: Array) -> Array:
-    """Columns (samples, dof, k) of the regressor for the parameters that are chosen (parameters,)."""
+    """Return columns (samples, dof, k) of the regressor for the chosen parameters (parameters,)."""
     count, place = int(chosen.sum()), np.full((model.dof, len(chosen)), -1, dtype=np.int64)
     place[:, chosen] = np.arange(model.dof * count).reshape(model.dof, count)
     place[~model.structure] = -1
@@ -198,6 +200,6 @@ def chosen_columns(model: CompleteModel, chosen: Bools, q: Array, dq: Array, ddq
 
 
 def _span(columns: Array) -> Array:
-    """Orthonormal columns that span those given."""
+    """Return orthonormal columns with the same span."""
     u, singular, _ = np.linalg.svd(columns, full_matrices=False)
     return u[:, singular > 1e-9 * singular[0]]

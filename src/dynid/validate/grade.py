@@ -41,6 +41,7 @@ WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "posi
 # of the misfit.
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "gravity-direction", "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
+BY_EXCLUSION = "torques-unrelated"  # found because nothing else explains the torques, so any other cause goes before it
 # Values that no machine has. They are consequences where a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
                         "driving-friction", "impossible-links", "energy-grows", "consistency-price"})
@@ -85,7 +86,7 @@ class Summary:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """Grade with the error, parameters, method: a sentence or two each."""
+        """Grade with the error, parameters, and method: one or two sentences each."""
         name = {"good": "Good model", "usable": "Usable model", "not usable": "Not usable"}[self.grade]
         where = {"validation": "on other logs", "cross-validation": "on unseen data (cross-validation)",
                  "none": "on the fitted data; there are no unseen data to test it on"}[self.unseen]
@@ -116,7 +117,7 @@ class Summary:
 
 
 def percent(error: float) -> str:
-    """A relative error with two digits."""
+    """Format a relative error with two digits."""
     if error < EXACT_ERROR:
         return "zero but for rounding"
     return f"{error:.2g} %" if error < 100.0 else f"{error:.0f} %"
@@ -144,11 +145,11 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
     Args:
         estimate: the result.
-        own: of the data it was identified from.
-        validations: of other logs.
-        cross: over blocks of time.
-        findings: what is wrong, in any order.
-        corrected_error: relative error of a second fit with the causes corrected, percent; None where there is none.
+        own: reconstruction of the data of the identification.
+        validations: reconstructions of other logs.
+        cross: cross-validation over blocks of time.
+        findings: problems, in any order.
+        corrected_error: relative error of a second fit with the causes corrected, percent; None without one.
         excitation: of the parameters by the data.
     """
     error, unseen = unseen_error(own, validations, cross)
@@ -165,6 +166,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
         limits = [one for one in findings if one in worthless or one.code in WRONG_SCALE]
     elif limits or error > GOOD_ERROR or (unseen == "none" and error >= EXACT_ERROR):
         grade = "usable"
+    if any(one.code in CAUSES - {BY_EXCLUSION} for one in limits):
+        limits = [one for one in limits if one.code != BY_EXCLUSION]
     chosen = ("method",) if "choice" in estimate.diagnostics else ()
     return Summary(grade, tuple(dict.fromkeys(one.title for one in ranked(limits))), error, unseen,
                    int(estimate.well_determined.sum()), len(estimate.values),
@@ -174,12 +177,14 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings by what they would change, the most first."""
+    """Return findings by their effect on the result, the largest first."""
     return sorted(findings, key=_rank)
 
 
 def _rank(finding: Finding) -> tuple[int, float]:
-    order = (finding.severity == "fatal", finding.code in WRONG_DATA, finding.code in WRONG_SCALE,
+    last_cause = finding.code == BY_EXCLUSION
+    order = (finding.severity == "fatal" and not last_cause, finding.code in WRONG_DATA and not last_cause,
+             finding.code in WRONG_SCALE, last_cause,
              finding.code in UNPHYSICAL and not finding.second_fit, finding.code in LIMITED,
              finding.code.startswith(MISSING_TERM), finding.severity == "warning", True)
     torque = finding.evidence.get("torque", 0.0)
@@ -187,10 +192,11 @@ def _rank(finding: Finding) -> tuple[int, float]:
 
 
 def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Findings with the consequences of each: those of a cause are listed under the first one, not beside it."""
+    """Return findings with their consequences: those of a cause are listed under the first cause."""
     order = ranked(findings)
     first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
     if first is None:
         return [(one, ()) for one in order]
-    folded = tuple(one for one in order if one is not first and one.severity != "fatal" and one.code in CONSEQUENCES)
+    folded = tuple(one for one in order if one is not first and (
+        one.code == BY_EXCLUSION or (one.severity != "fatal" and one.code in CONSEQUENCES)))
     return [(one, folded if one is first else ()) for one in order if one not in folded]

@@ -18,7 +18,7 @@ from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, listed
 
 _ONE_WAY = 0.03  # share of the motion in one direction below which a joint moved one way only
-_USED = 0.9  # share of a limit above which it counts as used
+_USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as used
 STANDSTILL_SPEED = 0.03  # share of a joint's RMS speed below which it does not move
 STANDSTILL_SECONDS = 0.1  # s: a joint that stays below that speed as long stands still, one that reverses does not
 MIN_MOVING_SHARE = 0.2  # share of the rows in motion below which a joint is tested on all its rows
@@ -29,10 +29,14 @@ _ONE_SPEED = 1.3  # ratio of fast to slow below which a joint knew one speed onl
 class JointMotion:
     """Motion of one joint over all samples.
 
-    low, high: of its position (rad or m). speed, acceleration: tops, 99.5 % of the rows stay below. forward: share of
-    the motion in the positive direction. spread: fast over slow speed (90 % and 25 % of the moving rows). Limits are
-    None where the robot gives none or there is no robot. unit: rad, m, or nothing without a robot. usual: range, speed
-    and acceleration to try where there is no limit. torque: 99.5 % of its rows stay below, N m or N.
+    Attributes:
+        low, high: range of its position, rad or m.
+        speed, acceleration, torque: 99.5 % quantiles of the magnitude; torque in N m or N.
+        forward: share of the motion in the positive direction.
+        spread: ratio of fast and slow speed (90 % and 25 % quantiles of the moving rows).
+        unit: rad, m, or empty without a robot. Limits are None if the robot gives none.
+        usual: range, speed and acceleration to try without limits.
+        is_base: whether it is a coordinate of a free base, which has no position of its own.
     """
 
     joint: str
@@ -50,6 +54,7 @@ class JointMotion:
     usual: tuple[float, float, float]
     torque: float = 0.0
     torque_limit: float | None = None
+    is_base: bool = False
 
     @property
     def range(self) -> float:
@@ -57,13 +62,13 @@ class JointMotion:
 
     @property
     def moves(self) -> bool:
-        """As preparation has it: a joint whose range is below a milliradian, or that has no velocity in any
-        log, is at rest."""
-        return self.range > AT_REST and self.speed > 0.0
+        """Whether the joint moves, as in preparation: its range is at least a milliradian, and it has a velocity in
+        some log."""
+        return self.is_base or (self.range > AT_REST and self.speed > 0.0)
 
     @property
     def possible_positions(self) -> tuple[float, float]:
-        """Lowest and highest position the joint can take."""
+        """Lowest and highest position of the joint."""
         if self.lower is not None and self.upper is not None and self.lower < self.upper:
             return self.lower, self.upper
         middle = 0.5 * (self.low + self.high)
@@ -80,11 +85,12 @@ class JointMotion:
         return -top, top
 
     def room(self, kind: str) -> bool:
-        """Whether the robot's limits let the joint move wider, faster or harder than it did; for 'more', any of these.
+        """Whether the robot's limits allow a wider, faster or harder motion of the joint; for 'more', any of these.
 
-        What is used up to nine tenths counts as used: nobody can be told to use the rest."""
+        A limit that is used to nine tenths counts as fully used.
+        """
         def below(used: float, limit: float | None) -> bool:
-            return limit is None or used < _USED * limit
+            return limit is None or used < _USED_LIMIT_SHARE * limit
 
         possible = {"wider": below(self.range, self._width()), "faster": below(self.speed, self.velocity_limit),
                     "harder": below(self.acceleration, self.acceleration_limit) and below(self.torque,
@@ -92,8 +98,8 @@ class JointMotion:
         return possible.get(kind, any(possible.values()))
 
     def advice(self, kind: str) -> Note:
-        """Advice on what the joint should do (kind: 'wider', 'faster', 'harder' or 'more'), with the numbers of what it
-        did; where its limits do not allow it, what they do allow."""
+        """Return advice for the joint's motion (kind: 'wider', 'faster', 'harder' or 'more') with the recorded
+        values; if its limits do not allow it, what they do allow."""
         who = joint_label(self.joint)
         if not self.moves:
             return Note("move-at-all", f"{who} did not move; move it over its range, at several speeds and in both "
@@ -117,17 +123,17 @@ class JointMotion:
                     {"reached": used} if limit is None else {"reached": used, "limit": limit})
 
     def _at_its_limit(self, kind: str) -> Note:
-        """Advice for a joint that does already what its limits allow."""
+        """Return advice for a joint that already reaches its limits."""
         used, limit = {"wider": (self.range, self._width()), "faster": (self.speed, self.velocity_limit),
                        "harder": (self.torque, self.torque_limit)}.get(kind, (0.0, None))
-        if kind == "harder" and limit is not None and used < _USED * limit:
+        if kind == "harder" and limit is not None and used < _USED_LIMIT_SHARE * limit:
             used, limit = self.acceleration, self.acceleration_limit
         evidence = {} if limit is None else {"reached": used, "limit": limit}
         return Note("record-longer", f"{joint_label(self.joint)} already uses its limits; record longer, in "
                                      "other postures and with more joints moving at once", evidence)
 
     def advice_for_friction(self) -> Note:
-        """Advice on what the joint should do for its own friction and rotor."""
+        """Return advice for identifying the joint's own friction and rotor inertia."""
         who = joint_label(self.joint)
         if not self.moves:
             return self.advice("more")
@@ -158,11 +164,12 @@ class JointMotion:
 
 
 def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequence[str]) -> tuple[JointMotion, ...]:
-    """Motion of each joint in some logs; empty without samples."""
+    """Return the motion of each joint in some logs; empty without samples."""
     if not samples:
         return ()
     def column(name: str, j: int) -> Array:
-        """Of one joint in all logs, gaps left out: one column at a time, logs may be larger than memory."""
+        """Return a signal of one joint in all logs without gaps, one column at a time, because logs may be larger
+        than memory."""
         return np.concatenate([getattr(s, name)[start:stop, j] for s in samples for start, stop in s.segments])
 
     ranges = np.array([[(x := column("q", j)).min(), x.max()] for j in range(len(joints))])
@@ -184,7 +191,8 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
         found.append(JointMotion(
             name, float(ranges[j, 0]), float(ranges[j, 1]), float(top[0][j]), float(top[1][j]),
             float(np.mean(moving > 0)) if len(moving) else 0.5, float(fast / slow) if slow > 0 else 1.0, lower, upper,
-            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort))
+            velocity, acceleration, unit, (usual[0], usual[1], usual[2]), float(top[2][j]), effort,
+            robot is not None and j < robot.free_coordinates))
     return tuple(found)
 
 
@@ -193,9 +201,9 @@ def _limit(value: Array) -> float | None:
 
 
 def in_motion(samples: Samples) -> Bools:
-    """Return for each row and joint whether the joint moves (samples, dof); all true where it hardly ever does.
+    """Return for each row and joint whether the joint moves (samples, dof); all true if it hardly ever does.
 
-    At a standstill the torque lies anywhere between plus and minus the static friction, which no model states.
+    At rest the torque is anywhere between plus and minus the static friction, which no model predicts.
     """
     speed = np.abs(samples.dq)
     slow = speed < STANDSTILL_SPEED * np.sqrt(np.mean(speed ** 2, axis=0))

@@ -1,4 +1,4 @@
-"""Physics of identified parameters: consistency of links, inertia matrices, a free fall, forces in the links."""
+"""Physical properties of identified parameters: consistency of links, inertia matrices, free fall, internal forces."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _FALL_RATE = 500.0  # Hz: rows of a fall
 _INTEGRATOR_STEPS = (1e-3, 2e-4, 5e-5)  # s: of the integrator, the next one when energy seems to grow
 _MAX_ENERGY_GROWTH = 1e-3  # share of the energy in play by which integration may let it grow
 _FALL_POSTURES = 200  # among which a fall begins where gravity pulls hardest
-_FASTEST = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
+_MAX_FREE_FALL_SPEED = 1e5  # rad/s or m/s: light links spin fast in a free fall, but not that fast
 POSTURES = 2000  # in which the inertia matrix of an estimate is tested
 _FORCE_ROWS = 1500  # of a log along which forces are compared
 _IDENTIFIED, _FILE = "identified", "robot's file"
 
 
 def random_postures(robot: Robot, samples: int, seed: int = 0) -> Array:
-    """Postures (samples, dof) inside the joints' limits; half a turn or a metre either way where there are none."""
+    """Return postures (samples, dof) inside the joint limits; half a turn or a metre to either side without limits."""
     low, high = robot.limit("lower"), robot.limit("upper")
     wide = np.array([1.0 if joint.prismatic else np.pi for joint in robot.joints])
     low, high = np.where(np.isfinite(low), low, -wide), np.where(np.isfinite(high), high, wide)
@@ -44,9 +44,9 @@ def random_postures(robot: Robot, samples: int, seed: int = 0) -> Array:
 
 
 def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int = 10000, seed: int = 0) -> float:
-    """Share of random postures in which the inertia matrix is positive definite: 1 for every robot that can exist.
+    """Return the share of random postures with a positive definite inertia matrix: 1 for a physically consistent robot.
 
-    theta (parameters,): any vector with the torques in question, a base vector expanded will do.
+    theta (parameters,): any vector with the torques in question, such as an expanded base vector.
     """
     own = _made_from_a_robot(model, "inertia matrices over postures")
     matrices = own.inertia_matrix(own.parameters.vector(theta), random_postures(own.robot, samples, seed))
@@ -55,8 +55,8 @@ def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int
 
 def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLike, *, shares: ArrayLike = (0.0, 1.0),
                           samples: int = 10000, seed: int = 0) -> Array:
-    """Share of postures with a positive definite inertia matrix along the line (1 - share) first + share second, for
-    every share (Sousa, fig. 6.1)."""
+    """Return the share of postures with a positive definite inertia matrix along the line (1 - share) first + share
+    second, for every share (Sousa, fig. 6.1)."""
     own = _made_from_a_robot(model, "inertia matrices over postures")
     postures = random_postures(own.robot, samples, seed)
     ends = [own.inertia_matrix(own.parameters.vector(theta), postures) for theta in (first, second)]  # linear in theta
@@ -67,10 +67,14 @@ def positive_inertia_line(model: LinearModel, first: ArrayLike, second: ArrayLik
 # -- free fall --------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class FreeFall:
-    """A robot let go without torques: t (rows,), q, dq (rows, dof), kinetic, potential (rows,), J.
+    """Free fall of a robot without torques: t (rows,), q, dq (rows, dof), kinetic, potential (rows,), J.
 
-    friction: whether it was on. step: s, of the integrator. seconds: how long it was to fall. diverged: why the
-    simulation ended early, empty if it did not. Potential energy holds gravity, springs and constant torques.
+    Attributes:
+        friction: whether it was included.
+        step: of the integrator, s.
+        seconds: requested duration.
+        diverged: why the simulation ended early, empty if it did not.
+        potential: energy of gravity, springs and constant torques.
     """
 
     t: Array
@@ -85,22 +89,22 @@ class FreeFall:
 
     @property
     def energy(self) -> Array:
-        """Kinetic and potential together (rows,), J."""
+        """Kinetic plus potential energy (rows,), J."""
         return self.kinetic + self.potential
 
     @property
     def growth(self) -> float:
-        """The most by which the energy ever stood above an earlier value, J."""
+        """Largest increase of the energy over an earlier value, J."""
         return float((self.energy - np.minimum.accumulate(self.energy)).max())
 
     @property
     def in_play(self) -> float:
-        """Energy that takes part in the motion, J."""
+        """Energy of the motion, J."""
         return float(max(np.ptp(self.potential), np.abs(self.kinetic).max(), 1e-9))
 
     @property
     def stable(self) -> bool:
-        """Whether it fell to the end without its energy growing by more than integration explains."""
+        """Whether it fell to the end without an increase of energy beyond integration errors."""
         return (
             not self.diverged and self.growth <= _MAX_ENERGY_GROWTH * self.in_play and float(self.kinetic.min()) >= 0.0
         )
@@ -121,10 +125,11 @@ class FreeFall:
 
 def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS, friction: bool = True,
               start: ArrayLike | None = None, seed: int = 0) -> FreeFall:
-    """Let a robot go without torques and watch its energy (Sousa, s. 5.1). Joint limits do not stop it.
+    """Simulate a robot without torques and record its energy (Sousa, s. 5.1). Joint limits are ignored.
 
-    start (dof,): posture at rest; by default, of some random ones inside the limits, the one where gravity pulls
-    hardest. friction: False leaves out all that is neither inertia nor spring, so that energy must stay what it is.
+    Args:
+        start: (dof,), posture at rest; default: the one with the largest gravity torques of some random ones.
+        friction: False includes only inertias and springs, so that energy must be constant.
     """
     from dynid.simulation.plant import can_compile
 
@@ -142,7 +147,8 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     else:
         posture = np.asarray(start, dtype=float)
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():
-            raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}")
+            raise ModelError(f"a free fall needs {own.dof} finite initial positions, got shape {posture.shape}",
+                             code="bad-shape")
     found: FreeFall | None = None
     for step in _INTEGRATOR_STEPS:
         found = _fall(own, values, bodies, posture, seconds, friction, step)
@@ -154,14 +160,15 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
 
 def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: float, friction: bool,
           step: float) -> FreeFall:
-    """One fall with one step of the integrator."""
+    """Simulate one fall with one step of the integrator."""
     from dynid.simulation import Reference, TorqueDriven, dry_elements, simulate
     from dynid.simulation.plant import make_plant
 
     rows = max(2, round(_FALL_PIECE * _FALL_RATE))
     still = np.zeros((rows + 1, model.dof))
     reference = Reference(np.tile(posture, (rows + 1, 1)), still, still, _FALL_RATE)
-    unheeded = Reference(reference.q, np.full_like(still, 0.1 * _FASTEST), still, _FALL_RATE)  # its speed is the limit
+    # Its speed is the limit.
+    unheeded = Reference(reference.q, np.full_like(still, 0.1 * _MAX_FREE_FALL_SPEED), still, _FALL_RATE)
     state, parts, diverged = np.array([posture, np.zeros(model.dof)]), [], ""
     try:
         widths = dry_elements(model, theta, reference, min(step, 1.0 / _FALL_RATE))[1]
@@ -189,7 +196,7 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
 # -- forces inside ----------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class WrenchComparison:
-    """Norms of the force (N) and moment (N m) through every joint for several parameter sets along one motion.
+    """Norms of the force (N) and moment (N m) at every joint for several parameter sets along one motion.
 
     names: of the sets, joints: of the joints, t (rows,), forces, moments (sets, rows, joints).
     """
@@ -201,19 +208,19 @@ class WrenchComparison:
     moments: Array
 
     def apart(self, name: str, other: str) -> Array:
-        """Largest difference of the forces' norms of two sets at each joint (joints,), N."""
+        """Return the largest difference of the force norms of two sets at each joint (joints,), N."""
         one, two = (self.forces[self.names.index(x)] for x in (name, other))
         return np.asarray(np.abs(one - two).max(axis=0))
 
 
 def wrench_comparison(model: LinearModel, sets: Mapping[str, ArrayLike], motion: Samples) -> WrenchComparison:
-    """Forces inside the links of several full parameter vectors along a motion (Simionato, fig. 5.6).
+    """Return internal forces of several full parameter vectors along a motion (Simionato, fig. 5.6).
 
-    Sets with the same torques may differ here: torques do not see them.
+    Sets with equal torques may differ here, because joint torques do not depend on all internal forces.
     """
     own = _made_from_a_robot(model, "reaction forces at joints")
     if not sets:
-        raise ModelError("there are no parameter sets to compare")
+        raise ModelError("there are no parameter sets to compare", code="no-parameter-sets")
     wrenches = np.array([dynamics.link_wrenches(own.robot, own.body_numbers(theta), motion.q, motion.dq, motion.ddq)
                          for theta in sets.values()])
     forces, moments = (np.linalg.norm(part, axis=-1) for part in (wrenches[..., :3], wrenches[..., 3:]))
@@ -229,10 +236,15 @@ def _made_from_a_robot(model: LinearModel, what: str) -> Model:
 # -- all of it for one estimate ---------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class LinkPhysics:
-    """One link as a solid body: mass, kg; centre (3,), m; moments (3,), kg m^2, principal, about the centre.
+    """One link as a rigid body.
 
-    file_mass: that of the robot's file, None where it has none. centre and moments are None without a positive mass.
-    thickness: see `thickness`, nan without a positive mass. violations: the conditions of a real body that fail.
+    Attributes:
+        mass: kg.
+        centre: (3,), m, None without a positive mass.
+        moments: (3,), principal moments about the centre, kg m^2, None without a positive mass.
+        file_mass: of the nominal model, or None.
+        thickness: see `thickness`, nan without a positive mass.
+        violations: violated conditions of physical consistency.
     """
 
     name: str
@@ -262,10 +274,12 @@ _FORCES = record("LargestForces", joint=str, file=float | None, identified=float
 class Physics:
     """Physical properties of the identified parameters.
 
-    links: one a body, in the robot's order. violations: all conditions of a real robot that fail, those of links and
-    of friction and rotors. positive_share: share of `postures` random postures with a positive definite inertia matrix.
-    fall: the robot let go, None where a term cannot be simulated. forces: "robot's file" and "identified" along the
-    log, None where the file lacks inertias.
+    Attributes:
+        links: one per body, in the robot's order.
+        violations: violated conditions of physical consistency, of links, friction and rotors.
+        positive_share: share of `postures` random postures with a positive definite inertia matrix.
+        fall: free fall of the robot, None if a term cannot be simulated.
+        forces: internal forces of the nominal and the identified model along the log, None without nominal inertias.
     """
 
     links: tuple[LinkPhysics, ...]
@@ -277,18 +291,18 @@ class Physics:
 
     @property
     def possible(self) -> bool:
-        """Whether no condition of a real robot fails."""
+        """Whether the robot is physically consistent."""
         return not self.violations
 
     @property
     def joint_violations(self) -> tuple[Violation, ...]:
-        """Those of friction and rotors, which belong to no link."""
+        """Violations of friction and rotors, which belong to no link."""
         names = {link.name for link in self.links}
         return tuple(one for one in self.violations if one.link not in names)
 
     @property
     def largest_forces(self) -> tuple[dict[str, Any], ...]:
-        """By joint, N: the largest force with the file's inertias and with the identified ones, the largest difference.
+        """By joint, N: the largest force with nominal and with identified inertias, and the largest difference.
 
         Empty without a comparison.
         """
@@ -353,10 +367,11 @@ def _link_physics(model: Model, theta: Array, file: Array | None,
 
 
 def thickness(numbers: Array) -> float:
-    """Thickness of a body of ten numbers in its thinnest direction, percent: 0 for a plate, 100 for a ball.
+    """Return the thickness of a body of ten inertial parameters in its thinnest direction, percent: 0 for a plate, 100
+    for a ball.
 
-    The smallest share of the matter's spread that any direction has, against an even third; nan without a positive
-    mass. At 0 the body is on the border of what can exist, below it is beyond.
+    It is the smallest share of the second moment in any direction, relative to one third; nan without a positive mass.
+    Physically consistent bodies have at least 0.
     """
     mass = numbers[9]
     if mass <= 0:
@@ -368,7 +383,7 @@ def thickness(numbers: Array) -> float:
 
 
 def _forces_beside_file(model: Model, theta: Array, file: Array, motion: Samples) -> WrenchComparison:
-    """Forces along at most `_FORCE_ROWS` rows of a motion, with the inertias of the robot's file and those of theta."""
+    """Return internal forces along at most `_FORCE_ROWS` rows of a motion, with nominal inertias and those of theta."""
     nominal = theta.copy()
     for k, name in enumerate(model.robot.body_names):
         nominal[model.parameters.bodies[name]] = file[k]

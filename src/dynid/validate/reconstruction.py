@@ -1,4 +1,4 @@
-"""Torques an estimate predicts against those measured, joint by joint, on the log it comes from or on any other."""
+"""Predicted against measured torques, joint by joint, on the log of the identification or on any other."""
 
 from __future__ import annotations
 
@@ -24,18 +24,22 @@ from dynid.threads import one_blas_thread
 from dynid.validate.counted import Counted, MovingErrors, counted, moving_errors
 from dynid.validate.sampled_rows import RowChoice
 
-_CONSTANT = 1e-24  # share of a torque's power below which its variation is rounding
+_CONSTANT_TORQUE_SHARE = 1e-24  # share of a torque's power below which its variation is rounding
 
 
 @dataclass(frozen=True)
 class TorqueFit:
-    """Fit of the torques of one joint, or of all.
+    """Fit of the torques of one joint, or of all. Values are None if the data do not define them.
 
-    rows: equations. relative_error: 100 |tau - tau_hat| / |tau|, percent. rms: of the residual, N m or N (Ardiani,
-    eq. 1.46). r2: share of the torque's variation about its mean that is explained. slope: measured over predicted
-    torque, by least squares. torque_rms: of the measured torque. fitness: 100 (1 - |tau - tau_hat| / |tau - mean|),
-    percent, one minus the normalised root-mean-square error (Ardiani, table E.4). None where the data do not define
-    it.
+    Attributes:
+        rows: number of equations.
+        relative_error: 100 |tau - tau_hat| / |tau|, percent.
+        rms: of the residual, N m or N (Ardiani, eq. 1.46).
+        r2: explained share of the torque's variance.
+        slope: measured over predicted torque, by least squares.
+        torque_rms: of the measured torque.
+        fitness: 100 (1 - |tau - tau_hat| / |tau - mean|), percent, one minus the normalised root-mean-square error
+            (Ardiani, table E.4).
     """
 
     name: str
@@ -57,10 +61,10 @@ class TorqueFit:
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """An estimate on some samples: joints (dof of them) and total, and the series behind them, one a log.
+    """Predictions of an estimate on some samples: fits of each joint and in total, and residuals of each log.
 
-    These count the rows that regression uses; `moving` counts all rows in which a joint moves. entries: of the
-    equations at the rows that `residual_tests` needs, where these were asked for.
+    They include the rows that the regression uses; `moving` includes all rows in which a joint moves. `entries` are
+    those of the equations at the rows for `residual_tests`, if requested.
     """
 
     estimate: Estimate
@@ -70,12 +74,15 @@ class Reconstruction:
     series: tuple[Residuals, ...]
     entries: Mapping[Piece, Array] | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        return f"<Reconstruction of the torques of {self.source} by {self.estimate.method}>"
+
     def _repr_html_(self) -> str:
         def cell(value: float | None, digits: str = ".3g") -> str:
             return "-" if value is None else format(value, digits)
         rows = [(one.name, cell(one.relative_error), cell(one.rms), cell(one.r2, ".4f"), f"{one.rows:,}")
                 for one in (self.total, *self.joints)]
-        return html_tables.card(f"Torques of {', '.join(self.sources)} by {self.estimate.method}", html_tables.table(
+        return html_tables.card(repr(self)[1:-1], html_tables.table(
             ("joint", "relative error, %", "RMS, N m or N", "R2", "equations"), rows))
 
     @property
@@ -94,28 +101,27 @@ class Reconstruction:
 
     @property
     def relative_error(self) -> float:
-        """Relative error over all joints, percent; not a number where no torque was measured."""
+        """Relative error over all joints, percent; nan without measured torques."""
         return np.nan if self.total.relative_error is None else self.total.relative_error
 
     @property
     def relative_error_per_joint(self) -> tuple[float, ...]:
-        """Relative error of each joint, percent; not a number for a joint without torque or rows."""
+        """Relative error of each joint, percent; nan for a joint without torque or rows."""
         return tuple(np.nan if fit.relative_error is None else fit.relative_error for fit in self.joints)
 
     @property
     def counted(self) -> Counted:
-        """What the errors count."""
+        """The equations of the errors."""
         return counted(self.samples, self.total.rows)
 
     @cached_property
     def moving(self) -> MovingErrors:
-        """Errors over all rows in which a joint moves, with torques low-passed and as measured; found when asked for,
-        as it takes another look at the data."""
+        """Errors over all rows in which a joint moves, with low-passed and measured torques; computed on demand."""
         return moving_errors(self.estimate, self.samples, self.names)
 
     @property
     def counted_text(self) -> str:
-        """What the errors count, and the error over all moving rows, in a few words."""
+        """The equations of the errors, and the error over all moving rows, in a few words."""
         return "; ".join(words for words in (self.counted.text, self.moving.text) if words)
 
     @output_fields(TorqueFit, without=("name",), source=str, method=str, relative_error_per_joint=list[float | None],
@@ -139,10 +145,10 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
     for part in parts:
         if part.dof != estimate.model.dof:
             raise ModelError(f"{part.source} has {part.dof} joints, but the estimate belongs to a model with "
-                             f"{estimate.model.dof}")
+                             f"{estimate.model.dof}", code="joints-do-not-fit")
     parts = tuple(part for part in parts if any(start < stop for start, stop in part.segments))
     if not parts:
-        raise NotPossibleError("there are no samples to compare the estimate with")
+        raise NotPossibleError("there are no samples to compare the estimate with", code="no-samples")
     equations = equations if equations is not None and equations.logs == parts else None
     choice, entries = RowChoice.of(estimate, parts, equations), dict[Piece, Array]()
 
@@ -162,7 +168,7 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
 
 
 def joint_names(estimate: Estimate, samples: Sequence[Samples]) -> tuple[str, ...]:
-    """Names of the joints: as the log has them, as the estimate has them, or by number."""
+    """Return the names of the joints: those of the log, of the estimate, or numbers."""
     for part in samples:
         if part.joints:
             return part.joints
@@ -177,7 +183,7 @@ def _fit(name: str, sums: Array, variation: float) -> TorqueFit:
     power, _, misfit, product, own, rows = (float(x) for x in sums)
     if rows < 1:
         return TorqueFit(name, 0, None, None, None, None, None)
-    varies = power > 0 and variation > _CONSTANT * power
+    varies = power > 0 and variation > _CONSTANT_TORQUE_SHARE * power
     return TorqueFit(name, int(rows), finite(100.0 * np.sqrt(misfit / power)) if power > 0 else None,
                      finite(np.sqrt(misfit / rows)), finite(1.0 - misfit / variation) if varies else None,
                      finite(product / own) if own > 0 else None, finite(np.sqrt(power / rows)))

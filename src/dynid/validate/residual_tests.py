@@ -1,7 +1,7 @@
 """Tests of the residuals: whiteness, normality, independence of the motion (Ardiani, s. 1.3.6).
 
-Torques are filtered before they are fitted, so neighbouring rows share noise and no residual is white row by row.
-The filter is known: beyond its own memory a residual that still depends on its past comes from the model.
+Torques are filtered before the fit, so neighbouring rows have correlated noise, and no residual is white from row to
+row. The filter is known: dependence beyond its memory is due to the model.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from dynid.validate.words import joint_label, sentence
 Shape = Literal["normal", "outliers", "two-humps"]
 
 _PORTMANTEAU_LAGS = 20  # of the portmanteau statistic
-_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
+_AUTOREGRESSION_ORDER = 10  # of the autoregression that says how much of a residual its own past predicts
 MAX_LAGS_KEPT = 200  # lags kept for plots
 
 
@@ -53,10 +53,15 @@ MAX_LAGS_KEPT = 200  # lags kept for plots
 class Whiteness:
     """Dependence of the residual on its past.
 
-    lags (s), autocorrelation: for plots. bound: 95 % of the autocorrelations of white noise, as the filter leaves it,
-    lie within it. step: rows that the filter makes dependent; independent: rows / step. statistic: Ljung-Box over
-    `degrees` lags that are multiples of step, p_value: chance of a larger one for white noise. predictable: share of
-    the residual its own past predicts. effective: independent rows that the residual's rows are worth.
+    Attributes:
+        lags, autocorrelation: for plots; lags in s.
+        bound: contains 95 % of the autocorrelations of filtered white noise.
+        step: rows that the filter correlates.
+        independent: rows / step.
+        statistic: Ljung-Box over `degrees` lags that are multiples of step.
+        p_value: probability of a larger statistic for white noise.
+        predictable: share of the residual that its own past predicts.
+        effective: effective number of independent rows.
     """
 
     lags: Array
@@ -73,14 +78,14 @@ class Whiteness:
 
     @output_fields(own_fields=True, without=("lags", "autocorrelation"))
     def to_dict(self) -> dict[str, Any]:
-        """Without the autocorrelations, which are for plots."""
+        """Return plain data without the autocorrelations, which are for plots."""
         return plain({key: value for key, value in vars(self).items() if key not in ("lags", "autocorrelation")})
 
 
 @dataclass(frozen=True)
 class Normality:
-    """Distribution of the residual: skewness, excess kurtosis, share of rows beyond four robust deviations (0.006 % for
-    a normal one), and what that looks like."""
+    """Distribution of the residual: skewness, excess kurtosis, share of rows beyond four robust standard deviations
+    (0.006 % for a normal distribution), and a description."""
 
     skewness: float
     kurtosis: float
@@ -89,12 +94,12 @@ class Normality:
 
     @property
     def title(self) -> str:
-        """A word or two for it."""
+        """Description in one or two words."""
         return {"normal": "normal", "outliers": "outliers", "two-humps": "two humps"}[self.shape]
 
     @property
     def hint(self) -> str:
-        """Words for the cause it hints at."""
+        """Probable cause in words."""
         if self.shape == "outliers":
             return f"outliers ({100 * self.beyond:.2g} % of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
@@ -106,10 +111,14 @@ class Normality:
 
 @dataclass(frozen=True, eq=False)
 class JointTests:
-    """The residual of one joint. follows: what it may follow, the likeliest first. explained_by: the first of them
-    where it is strong. None where there are too few rows, or nothing but rounding is left. unit: of the torque, if
-    known. noise: share of the residual, in squares, that noise of the positions makes; None where nothing stands out
-    that it could be the cause of."""
+    """Tests of the residual of one joint; None for too few rows or pure rounding.
+
+    Attributes:
+        follows: candidates for its structure, the most probable first.
+        explained_by: the first of them if it is significant.
+        unit: of the torque, if known.
+        noise: share of the residual's power due to position noise; None if it was not needed.
+    """
 
     joint: str
     unit: str
@@ -121,7 +130,7 @@ class JointTests:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Sentences on the residual, the candidate it follows first."""
+        """Sentences on the residual, the candidate first."""
         who, said = joint_label(self.joint), []
         cause = self.explained_by
         if cause is not None:
@@ -144,7 +153,7 @@ class JointTests:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTests:
-    """Tests of all joints' residuals. rows: that they were made with."""
+    """Tests of all joints' residuals. rows: the rows used."""
 
     joints: tuple[JointTests, ...]
     rows: SampledRows = field(repr=False)
@@ -187,13 +196,13 @@ def residual_tests(reconstruction: Reconstruction, *, lags: int = _PORTMANTEAU_L
 
 
 def _while_moving(part: Residuals, samples: Samples) -> Residuals:
-    """The residuals of a log, without rows at which the joint stands still."""
+    """Return the residuals of a log, without rows in which the joint is at rest."""
     return replace(part, keep=part.keep & in_motion(samples)[np.searchsorted(samples.t, part.t)])
 
 
 def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) -> tuple[JointTests, ...]:
-    """The tests with the share of the residuals that is noise of the positions, where something stands out. A candidate
-    that explains less than that is not named: motion has the same noise, so residuals follow it."""
+    """Return the tests with the share of position noise in the residuals, if there is a significant candidate. A
+    candidate that explains less than this share is not named, because the motion contains the same noise."""
     if not any(one.explained_by is not None or (one.whiteness is not None and one.whiteness.coloured)
                for one in joints):
         return joints
@@ -218,7 +227,7 @@ def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
 
 
 def filter_memory(samples: Samples) -> int:
-    """Rows over which the filter of the torques makes white noise dependent: about the rate over twice the cut-off."""
+    """Return the number of rows that the torque filter correlates: about the rate over twice the cut-off."""
     if samples.decimation is not None:
         return max(1, round(1.0 / samples.decimation.share))
     wanted = samples.settings.get("torque_cutoff", "none")
@@ -230,7 +239,8 @@ def filter_memory(samples: Samples) -> int:
 
 
 def _chi_square_tail(degrees: int, statistic: float) -> float:
-    """Chance of a larger chi-square: its recurrence in the degrees, since loading scipy.special takes longer."""
+    """Return the upper tail of the chi-square distribution by recurrence in its degrees; importing scipy.special
+    takes longer."""
     half = 0.5 * statistic
     if half <= 0.0:
         return 1.0
@@ -248,13 +258,13 @@ def whiteness(
     unlikely: float = WHITENESS_LEVEL,
     coloured: float = COLOURED_SHARE,
 ) -> Whiteness | None:
-    """Whiteness of joint j's residuals; rows that did not count are gaps. step: see `filter_memory`."""
+    """Return the whiteness of joint j's residuals; unused rows are gaps. step: see `filter_memory`."""
     longest = max(len(part.t) for part in series)
     rows = int(sum(part.keep[:, j].sum() for part in series))
     degrees = min(lags, longest // step - 1, rows // (3 * step))
     if degrees < 2:
         return None
-    reach = min(longest - 1, max(degrees, _ORDER, _PORTMANTEAU_LAGS) * step)
+    reach = min(longest - 1, max(degrees, _AUTOREGRESSION_ORDER, _PORTMANTEAU_LAGS) * step)
     rho = autocorrelation(series, j, reach)
     if rho is None:
         return None
@@ -262,7 +272,7 @@ def whiteness(
     at = np.arange(1, degrees + 1)
     statistic = independent * (independent + 2.0) * float(np.sum(rho[at * step] ** 2 / (independent - at)))
     p_value = _chi_square_tail(degrees, statistic)
-    order = min(_ORDER, degrees)
+    order = min(_AUTOREGRESSION_ORDER, degrees)
     past = rho[np.arange(order + 1) * step]
     # Yule-Walker; a little extra at lag zero keeps a residual that hardly changes solvable.
     diagonal = past[:order].copy()
@@ -280,7 +290,7 @@ def whiteness(
 
 
 def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | None:
-    """rho(k) (reach + 1,) of joint j's residuals about their mean, over all pairs of rows that counted."""
+    """Return rho(k) (reach + 1,) of joint j's residuals about their mean, over all pairs of used rows."""
     product, pairs = np.zeros(reach + 1), np.zeros(reach + 1)
     rows = sum(part.keep[:, j].sum() for part in series)
     mean = sum(_residual(part, j)[part.keep[:, j]].sum() for part in series) / max(rows, 1)
@@ -298,7 +308,7 @@ def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | 
 
 
 def normality(series: Sequence[Residuals], j: int) -> Normality | None:
-    """Moments and tails of joint j's residuals."""
+    """Return moments and tails of joint j's residuals."""
     x = np.concatenate([_residual(part, j)[part.keep[:, j]] for part in series])
     x = x - x.mean()
     deviation = float(x.std())
@@ -312,5 +322,5 @@ def normality(series: Sequence[Residuals], j: int) -> Normality | None:
 
 
 def _residual(part: Residuals, j: int) -> Array:
-    """Residual of one joint (m,), without forming those of all joints."""
+    """Return the residual of one joint (m,), without computing those of all joints."""
     return part.measured[:, j] - part.predicted[:, j]

@@ -1,4 +1,4 @@
-"""Resonance: a narrow swing that torque and motor share and the model does not have, as a joint that bends gives."""
+"""Resonance: a narrow oscillation of torque and motor that the model does not contain, as in a flexible joint."""
 
 from __future__ import annotations
 
@@ -14,25 +14,31 @@ from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import filtered_again
 from dynid.signals import at_times
 
-_SECONDS = 1.0  # of a stretch whose spectrum is taken
-_LOWEST = 4.0  # Hz: below, friction and slow errors of the model
-_HIGHEST = 0.13  # share of the sampling rate
-_USUAL = 60.0  # Hz: up to there is always looked, as joints of robots swing below
+_SPECTRUM_SECONDS = 1.0  # length of a segment for the spectrum
+_MIN_RESONANCE_HZ = 4.0  # Hz: below, friction and slow errors of the model
+_MAX_RESONANCE_OF_RATE = 0.13  # share of the sampling rate
+_ALWAYS_SEARCHED_HZ = 60.0  # Hz: up to there is always looked, as joints of robots swing below
 _MAX_CUTOFF_RATIO = 2.0  # times the cut-off up to which is looked
-_FILTER = 3.0  # times as far the filter reaches
-_ABOVE = 3.0  # times the power of its neighbourhood that a peak has
-_OCTAVES = 1.5  # on each side of a peak that are its neighbourhood
-_COHERENT = 0.85  # share of the torque's power at the peak that the position explains
+_FILTER_REACH = 3.0  # times as far the filter reaches
+_MIN_PEAK_RATIO = 3.0  # ratio of a peak to the power of neighbouring frequencies
+_NEIGHBOURHOOD_OCTAVES = 1.5  # on each side of a peak that are its neighbourhood
+_MIN_COHERENCE = 0.85  # share of the torque's power at the peak that the position explains
 _MIN_WINDOWS = 8  # at least, so that coherence by chance stays below that
 _FEWEST_LINES = 16  # samples of a stretch: fewer have no spectrum to find a peak in
 _SAMPLES_AT_ONCE = 4096  # samples of which torques are predicted at once
-_ENOUGH = 131072  # rows that are looked at
+_MAX_SPECTRUM_ROWS = 131072  # rows used for the spectrum
 
 
 @dataclass(frozen=True)
 class Resonance:
-    """A swing of one joint. frequency: Hz. above: times the power of its neighbourhood. coherence: share of its power
-    that the position explains. torque: root mean square of the swing, N m or N."""
+    """An oscillation of one joint.
+
+    Attributes:
+        frequency: Hz.
+        above: ratio of its power to that of neighbouring frequencies.
+        coherence: share of its power that the position explains.
+        torque: RMS of the oscillation, N m or N.
+    """
 
     joint: str
     frequency: float
@@ -42,19 +48,19 @@ class Resonance:
 
 
 def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Resonance, ...]:
-    """Resonances in what an estimate with rigid joints leaves of the torques, joint by joint, from the longest log;
-    none where the logs behind the samples are not at hand, and none of a model whose joints bend."""
+    """Return resonances in the residuals of an estimate with rigid joints, joint by joint, from the longest log;
+    empty without recordings, and for a model with flexible joints."""
     if isinstance(estimate.model, FlexibleModel) or len(recordings) != len(data) or not data:
         return ()
     samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
     cutoff = float(samples.settings.get("cutoff") or 0.0)
-    highest = min(max(_MAX_CUTOFF_RATIO * cutoff, _USUAL), _HIGHEST * samples.rate)
+    highest = min(max(_MAX_CUTOFF_RATIO * cutoff, _ALWAYS_SEARCHED_HZ), _MAX_RESONANCE_OF_RATE * samples.rate)
     part = _stretch(samples)
     if part is None or not cutoff or samples.settings.get("thin", 1) != 1:
         return ()
     position, model = at_times(part.t, log.t, log.q), complete(estimate.model)
     # Motion and torque through one and the same wide filter: a hump at its edge stays outside what is looked at.
-    wide = replace(part, settings={**part.settings, "cutoff": _FILTER * highest, "method": "butterworth"})
+    wide = replace(part, settings={**part.settings, "cutoff": _FILTER_REACH * highest, "method": "butterworth"})
     q, dq, ddq = filtered_again(wide, position)
     torque = filtered_again(wide, np.asarray(part.measured_tau))[0]
     left = torque - np.concatenate(
@@ -69,30 +75,31 @@ def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence
 
 
 def _stretch(samples: Samples) -> Samples | None:
-    """The longest stretch of samples without a gap, not more of it than is enough; None where it is too short."""
+    """Return the longest part of samples without a gap, of limited length; None if it is too short."""
     start, stop = (int(x) for x in samples.segments[int(np.argmax(np.diff(samples.segments, axis=1)))])
-    rows = slice(start, min(stop, start + _ENOUGH))
-    if rows.stop - start < 0.5 * (_MIN_WINDOWS + 1) * _SECONDS * samples.rate:
+    rows = slice(start, min(stop, start + _MAX_SPECTRUM_ROWS))
+    if rows.stop - start < 0.5 * (_MIN_WINDOWS + 1) * _SPECTRUM_SECONDS * samples.rate:
         return None
     return samples[rows]
 
 
 def _peak(joint: str, torque: Array, position: Array, rate: float, highest: float) -> Resonance | None:
-    """The highest peak of a torque's spectrum over its neighbourhood, where there is one that the position shares;
-    highest: Hz that is looked at."""
-    size = round(_SECONDS * rate)
+    """Return the highest peak of a torque's spectrum relative to neighbouring frequencies, if the position has it
+    too; highest: upper frequency limit, Hz."""
+    size = round(_SPECTRUM_SECONDS * rate)
     if size < _FEWEST_LINES:
         return None
     f, own, by, cross = _spectra(torque, np.gradient(np.gradient(position)), rate, size)
-    inside = np.flatnonzero((f >= _LOWEST) & (f <= highest))
+    inside = np.flatnonzero((f >= _MIN_RESONANCE_HZ) & (f <= highest))
     if len(inside) < 8:
         return None
-    around = np.array([np.median(own[(f >= f[k] * 2.0 ** -_OCTAVES) & (f <= f[k] * 2.0 ** _OCTAVES)]) for k in inside])
+    factor = 2.0 ** _NEIGHBOURHOOD_OCTAVES
+    around = np.array([np.median(own[(f >= f[k] / factor) & (f <= f[k] * factor)]) for k in inside])
     ratio = own[inside] / np.maximum(around, 1e-300)
     at = int(np.argmax(ratio))
     k = int(inside[at])
     coherence = float(cross[k] ** 2 / max(own[k] * by[k], 1e-300))
-    if ratio[at] < _ABOVE or coherence < _COHERENT:
+    if ratio[at] < _MIN_PEAK_RATIO or coherence < _MIN_COHERENCE:
         return None
     near = (own > 0.5 * own[k]) & (np.abs(f - f[k]) < 0.25 * f[k])
     centre = float(np.sum(f[near] * own[near]) / np.sum(own[near]))
@@ -101,8 +108,8 @@ def _peak(joint: str, torque: Array, position: Array, rate: float, highest: floa
 
 
 def _spectra(x: Array, y: Array, rate: float, size: int) -> tuple[Array, Array, Array, Array]:
-    """Frequencies, power densities of both series (rows,), and the size of their cross density, over stretches of
-    `size` rows that overlap by half (Welch)."""
+    """Return frequencies, power densities of both series (rows,), and the magnitude of their cross density, over
+    segments of `size` rows that overlap by half (Welch)."""
     window = np.hanning(size)
     starts = range(0, len(x) - size + 1, size // 2)
     spectra = [[np.fft.rfft(window * (z[k:k + size] - z[k:k + size].mean())) for k in starts] for z in (x, y)]

@@ -1,4 +1,4 @@
-"""Does a robust fit predict what it has not seen better than least squares?"""
+"""Test whether a robust fit predicts unseen data better than least squares."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution of de
 
 
 def robust_predicts_better(rows: SampledRows, j: int) -> bool:
-    """Whether joint j's own equations, fitted with weights that forget outliers, predict stretches of time left out
-    better than by least squares.
+    """Whether joint j's own equations predict blocks of time better in cross-validation with a robust fit than with
+    least squares.
 
-    By the median of the absolute residual, which outliers do not move: what counts is how well ordinary rows are met.
-    Rows far outside that are slow ones are no outliers: a filter rounds the jump of dry friction at reversals, and a
-    fit that forgets them forgets friction.
+    The comparison uses the median of the absolute residual, which outliers do not affect. Slow rows with large
+    residuals are not outliers: a filter rounds the jump of Coulomb friction at reversals, and a fit that ignores these
+    rows ignores friction.
     """
     use = rows.keep[:, j]
     speed, size = np.abs(rows.dq[use, j]), np.abs(rows.residual[use, j])
@@ -46,8 +46,8 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
 
 
 def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
-    """Values by least squares, and by weights that fall with the residual: absolute values first, where outliers hardly
-    count, then the biweight, where they do not."""
+    """Return values by least squares, and by a robust fit: first least absolute residuals, then the biweight, which
+    ignores outliers."""
     size = np.linalg.norm(columns, axis=0)
     wide = columns / np.where(size > 0, size, 1.0)
 

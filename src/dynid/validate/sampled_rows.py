@@ -1,4 +1,4 @@
-"""Rows of a few thousand samples of all logs, on which structure in the residuals is looked for."""
+"""Rows of a few thousand samples of all logs, in which structure of the residuals is searched."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 ROWS = 4096  # of one joint that are looked at; more would only cost time
 EXCERPT_ROWS = 131_072  # rows at full rate of all logs among which these are, two minutes at 1 kHz
 BLOCKS = 8  # stretches of time that are left out in turn
-_GAP = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
+_BACKLASH_OF_RANGE = 0.005  # of a joint's range: the gap in a gear whose shape is looked for
 
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """Rows of some samples, thinned: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
+    """Decimated rows of some samples: motion (m, dof), columns of each joint (m, k_j), residuals, predictions, keep.
 
-    signs: of velocity, rate: of the predicted torque, N m/s. turns, jerks: velocity and acceleration that a gap in the
-    gear takes off. course (m,): -1 at the start of its log, 1 at its end. keep: rows of the fit at which the joint
-    moves. All go through the same decimation as the torques.
+    Attributes:
+        signs: of velocity.
+        rate: of the predicted torque, N m/s.
+        turns, jerks: velocity and acceleration that backlash removes.
+        course: (m,), -1 at the start of a log, 1 at its end.
+        keep: rows of the fit in which the joint moves. All signals have the same decimation as the torques.
     """
 
     q: Array
@@ -52,17 +55,18 @@ class SampledRows:
         return self.residual + self.predicted
 
     def blocks(self) -> Ints:
-        """(m,) number of the block of time each row belongs to."""
+        """Block of time of each row (m,)."""
         return np.arange(len(self.q)) * BLOCKS // max(len(self.q), 1)
 
     @cached_property
     def spans(self) -> tuple[Array | None, ...]:
-        """Orthonormal columns (kept rows of the joint, k) that span each joint's own; None where rows are too few."""
+        """Orthonormal columns (used rows of the joint, k) with the span of each joint's own columns; None for too
+        few rows."""
         return tuple(_span(own[keep]) for own, keep in zip(self.columns, self.keep.T, strict=True))
 
     @cached_property
     def inflation(self) -> float:
-        """How many times wider deviations are than for independent rows, by what each joint's own equations leave."""
+        """Ratio of standard errors to those for independent rows, from the residuals of each joint's own equations."""
         found = []
         for j, basis in enumerate(self.spans):
             if basis is None:
@@ -76,7 +80,7 @@ class SampledRows:
 
 
 def _span(columns: Array) -> Array | None:
-    """Orthonormal columns that span those given (m, k); None where there are too few rows or only zeros."""
+    """Return orthonormal columns with the span of those given (m, k); None for too few rows or only zeros."""
     size = np.linalg.norm(columns, axis=0)
     if len(columns) < 3 * columns.shape[1] + 10 or not np.any(size > 0):
         return None
@@ -85,10 +89,13 @@ def _span(columns: Array) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class RowChoice:
-    """About `ROWS` of the rows that regression uses, evenly spread over an excerpt of all logs.
+    """About `ROWS` of the rows that the regression uses, evenly spread over an excerpt of all logs.
 
-    equations: of all logs. pieces: what of them is looked through. step: of their rows one in so many is taken.
-    whole: whether these pieces are all there are.
+    Attributes:
+        equations: of all logs.
+        pieces: parts of them that are searched.
+        step: decimation of their rows.
+        whole: whether these pieces are all there are.
     """
 
     equations: Equations
@@ -98,7 +105,7 @@ class RowChoice:
 
     @staticmethod
     def of(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
-        """equations: of these logs and the estimate's model, where they are at hand."""
+        """Return the choice of rows for these logs. equations: of these logs and the estimate's model, if available."""
         equations = TorqueEquations.of(estimate.model, logs, estimate.base) if equations is None else equations
         pieces = equations.pieces(unit=PIECE)
         chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
@@ -107,7 +114,7 @@ class RowChoice:
 
     @cached_property
     def taken(self) -> dict[Piece, Ints]:
-        """Which rows of each piece are taken, every `step`-th of each log."""
+        """Return which rows of each piece are used, every `step`-th of each log."""
         found, done = {}, dict.fromkeys(range(len(self.equations.logs)), 0)
         for piece in self.pieces:
             found[piece] = np.arange(-done[piece.log] % self.step, len(piece.rows), self.step)
@@ -118,8 +125,8 @@ class RowChoice:
 def take_rows(
     choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None = None
 ) -> SampledRows:
-    """Return the chosen rows. series: the residuals of each log. entries: of the equations at the rows taken of each
-    piece (k, rows); they are computed where they are not given."""
+    """Return the chosen rows. series: the residuals of each log. entries: of the equations at the rows of each piece
+    (k, rows), computed if not given."""
     if entries is None:
         entries = {piece: choice.equations.rows(piece).entries[:, own]
                    for piece, own in choice.taken.items() if len(own)}
@@ -128,9 +135,9 @@ def take_rows(
 
 
 def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mapping[Piece, Array]) -> SampledRows:
-    """The chosen rows of one log."""
+    """Return the chosen rows of one log."""
     samples, layout = choice.equations.logs[log], choice.equations.layout
-    gaps = _GAP * np.ptp(samples.q, axis=0)
+    gaps = _BACKLASH_OF_RANGE * np.ptp(samples.q, axis=0)
     pieces = [(piece, own) for piece, own in choice.taken.items() if piece.log == log and len(own)]
     motion = np.concatenate([_motion(samples, piece, gaps)[own] for piece, own in pieces])
     q, dq, ddq, signs, turns, jerks = (np.ascontiguousarray(x) for x in np.split(motion, 6, axis=1))
@@ -158,8 +165,8 @@ def _rows_of_log(choice: RowChoice, log: int, series: Residuals, entries: Mappin
 
 
 def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
-    """q, dq, ddq, the signs of dq, and the velocity and acceleration that gaps (dof,) in the joints' gears would take
-    off their links' at every reversal (rows, 6 dof) of a piece, through the same decimation as its equations."""
+    """Return q, dq, ddq, the signs of dq, and the velocity and acceleration that backlash (dof,) would remove from
+    the links at every reversal (rows, 6 dof), with the same decimation as the equations."""
     margin = 0 if samples.decimation is None else reach(samples.decimation)
     low, high = max(piece.rows[0] - margin, piece.segment[0]), min(piece.rows[-1] + margin + 1, piece.segment[1])
     part = slice(low, high)
@@ -175,7 +182,7 @@ def _motion(samples: Samples, piece: Piece, gaps: Array) -> Array:
 
 
 def _joined(parts: Sequence[SampledRows]) -> SampledRows:
-    """The rows of several logs one after the other."""
+    """Concatenate the rows of several logs."""
     if len(parts) == 1:
         return parts[0]
 

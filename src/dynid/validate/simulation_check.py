@@ -1,4 +1,5 @@
-"""Validation by simulation: the log against a robot with the estimate's parameters, under feedback or without."""
+"""Validation by simulation: the log compared with a simulated robot with the estimated parameters, with or without
+feedback."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ Mode = Literal["torque-driven", "closed-loop"]
 HORIZON = 0.5  # s
 _MAX_STEP = 1e-3  # s: of the integrator at most; light joints with much friction want no longer one
 _MAX_STEPS = 100_000  # of the integrator for all logs together, about half a second for seven joints
-_BEGIN = 100  # steps that take as long as the beginning of a window
-_INTERPRETED = 2_000  # the same for a model that runs in a Python loop
+_STEPS_PER_WINDOW_START = 100  # steps that take as long as the beginning of a window
+_STEPS_PER_INTERPRETED_START = 2_000  # the same for a model that runs in a Python loop
 _START_ROWS = 20  # rows that give the state in which a log begins
 _INERTIA_POSTURES = 300  # of a log at which the inertia matrix is looked at
 # Smallest over largest eigenvalue of an inertia matrix below which it is singular but for rounding.
@@ -39,11 +40,12 @@ _SINGULAR_INERTIA = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ResimulatedLog:
-    """A log and its simulation, row by row: t (rows,), positions and torques (rows, dof), measured and simulated.
+    """A log and its simulation: t (rows,), measured and simulated positions and torques (rows, dof).
 
-    windows (k, 2): rows, of these, between which the simulation ran on without a look at the log. possible: windows
-    the log has, of which all were tried or, of a long log, some, evenly. reached: share of the rows tried that the
-    simulation lived to see; below 1 where it broke off, for the reason given.
+    Attributes:
+        windows: (k, 2), row ranges of simulations without correction by the log.
+        possible: number of windows of the log; for a long log only some of them are simulated, evenly spread.
+        reached: simulated share of the rows; below 1 if a simulation ended early, for the reason given.
     """
 
     mode: Mode
@@ -70,35 +72,37 @@ class ResimulatedLog:
 
     @property
     def position_error(self) -> Array:
-        """The deviation in percent of the motion (dof,); not a number for a joint that stands still."""
+        """Position error in percent of the motion (dof,); nan for a joint at rest."""
         moves = np.ptp(self.q, axis=0) > AT_REST
         return np.where(moves, 100.0 * self.position_deviation / np.where(moves, self.motion, 1.0), np.nan)
 
     @property
     def total_error(self) -> float:
-        """Root mean square of the position errors of the joints that move, percent; not a number where none does."""
+        """Root mean square of the position errors of the joints that move, percent; nan if none does."""
         known = self.position_error[np.isfinite(self.position_error)]
         return float(np.sqrt(np.mean(known ** 2))) if len(known) else np.nan
 
     @property
     def torque_error(self) -> float:
-        """100 |tau - simulated| / |tau| over all joints, percent; 0 under the log's own torques."""
+        """100 |tau - simulated| / |tau| over all joints, percent; 0 for simulation with the measured torques."""
         size = float(np.linalg.norm(self.tau))
         return 100.0 * float(np.linalg.norm(self.tau - self.simulated_tau)) / size if size > 0 else 0.0
 
     @property
     def torque_error_per_joint(self) -> Array:
-        """The same joint by joint (dof,); not a number for a joint without torque."""
+        """The same for each joint (dof,); nan for a joint without torque."""
         size, off = (np.linalg.norm(x, axis=0) for x in (self.tau, self.tau - self.simulated_tau))
         return np.where(size > 0, 100.0 * off / np.where(size > 0, size, 1.0), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationCheck:
-    """One log, simulated in one way: what came of it, or None and the reason why nothing did.
+    """Simulation of one log in one way, or None and the reason.
 
-    horizon: s after which a torque-driven simulation starts anew. reason: also why some windows broke off; None where
-    all went well. notes: what the log says of the control law.
+    Attributes:
+        horizon: time between restarts of a torque-driven simulation, s.
+        reason: also why some windows ended early; None if all succeeded.
+        notes: what the log shows of the control law.
     """
 
     source: str
@@ -114,7 +118,7 @@ class SimulationCheck:
                    position_rms_per_joint=list[float | None] | None, torque_error=float | None,
                    torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; the same keys whether it could be simulated or not."""
+        """Return plain data for JSON, with the same keys whether it could be simulated or not."""
         log, feedback = self.log, self.mode == "closed-loop"
         return {
             "source": self.source, "mode": self.mode, "horizon": self.horizon,
@@ -140,12 +144,12 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
     """
     from dynid.simulation.plant import can_compile
 
-    steps = _MAX_STEPS if can_compile(estimate.model) else _INTERPRETED
+    steps = _MAX_STEPS if can_compile(estimate.model) else _STEPS_PER_INTERPRETED_START
     found = []
     for parts, recording in logs:
         source = parts[0].source
         try:
-            per_window = horizon * max(parts[0].rate, 1.0 / _MAX_STEP) + _BEGIN
+            per_window = horizon * max(parts[0].rate, 1.0 / _MAX_STEP) + _STEPS_PER_WINDOW_START
             log = torque_driven(estimate, parts, horizon=horizon, most=max(1, int(steps / len(logs) / per_window)))
             found.append(SimulationCheck(source, "torque-driven", horizon, log, log.reason))
         except (ModelError, NotPossibleError) as error:
@@ -172,9 +176,9 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
 
 
 def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
-    """Refuse parameters with which a robot cannot move through postures (rows, dof).
+    """Raise for parameters with an indefinite inertia matrix at postures (rows, dof).
 
-    The inertia matrix is that of the torques, so base parameters alone tell.
+    The inertia matrix follows from the torques, so base parameters suffice.
     """
     few = q[:: max(1, len(q) // _INERTIA_POSTURES)]
     model = complete(estimate.model)
@@ -192,7 +196,7 @@ def _refuse_indefinite(estimate: Estimate, q: Array) -> None:
 
 def closed_loop(estimate: Estimate, recording: Recording, controller: Controller, *, step: float | str | None = None
                 ) -> ResimulatedLog:
-    """The estimate under the machine's control law along the log's own reference, from the measured start on.
+    """Simulate the estimate under the machine's control law along the log's own reference, from the measured start.
 
     step: of the integrator, s, or "adaptive".
     """
@@ -209,11 +213,14 @@ def closed_loop(estimate: Estimate, recording: Recording, controller: Controller
 
 def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, horizon: float = HORIZON,
                   step: float | str | None = None, most: int | None = None) -> ResimulatedLog:
-    """The estimate under the log's torques, started anew from the filtered state every `horizon` seconds.
+    """Simulate the estimate under the measured torques, restarted from the filtered state every `horizon` seconds.
 
-    Without feedback every error grows, gravity's fastest: a short horizon tells good parameters from bad ones, a long
-    one only tells that arms fall (Lomakin, Deutscher, fig. 3 has a horizon of its whole motion).
-    samples: of one log, or of its pieces. most: windows to try, spread evenly over the log; default all.
+    Without feedback every error grows, that of gravity fastest. A short horizon distinguishes good from bad parameters;
+    with a long one every arm drifts (Lomakin, Deutscher, fig. 3 uses the whole motion).
+
+    Args:
+        samples: of one log, or of its pieces.
+        most: number of windows to simulate, spread evenly over the log; default: all.
     """
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
     spans = [(part, *_inside(part, int(start), int(stop))) for part in parts for start, stop in part.segments]
@@ -267,7 +274,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
 
 
 def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | None) -> Array:
-    """Simulated positions (rows, dof) from the state of the first row on."""
+    """Return simulated positions (rows, dof) from the state of the first row."""
     from dynid.simulation import Reference, TorqueDriven, simulate
 
     path = Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate, start=float(part.t[rows.start]))
@@ -279,9 +286,8 @@ def _window(estimate: Estimate, part: Samples, rows: slice, step: float | str | 
 
 
 def _start(recording: Recording) -> Array | None:
-    """Position and velocity (2, dof) of a log that begins off its reference, as in the middle of a motion: a parabola
-    through the first few rows. None where it begins on it, as far as the scatter of these rows tells, or is too short.
-    """
+    """Return position and velocity (2, dof) of a log that does not start on its reference, from a parabola through
+    the first rows. None if it starts on it within the scatter of these rows, or is too short."""
     t, q = recording.t[:_START_ROWS] - recording.t[0], recording.q[:_START_ROWS]
     if len(t) < _START_ROWS or recording.reference is None:
         return None
@@ -292,7 +298,7 @@ def _start(recording: Recording) -> Array | None:
 
 
 def _inside(part: Samples, start: int, stop: int) -> tuple[int, int]:
-    """A segment without its two ends that no joint uses: filters are at their worst there."""
+    """Return a segment without its unused ends, where filters are least accurate."""
     used = np.flatnonzero(part.keep[start:stop].any(axis=1))
     return (start + int(used[0]), start + int(used[-1]) + 1) if len(used) else (start, stop)
 

@@ -1,4 +1,4 @@
-"""Tracking: what a controller commanded beside what was sensed, in one log."""
+"""Tracking: commanded against measured signals of one log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ from dynid.robot import numbered_joints
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """Commanded minus sensed in one log, row by row: t (rows,), error (rows, dof), rad or m, speed (rows, dof), the
-    commanded one. reach, torque_rms (dof,): root mean square of the commanded motion about its mean, and of the
-    measured torques. torque_error (rows, dof): commanded minus measured torques, external_torque (rows, dof): what the
-    controller took for torques from outside; None where the log has none.
+    """Commanded minus measured signals of one log.
+
+    Attributes:
+        t: (rows,), s.
+        error: (rows, dof), position error, rad or m.
+        speed: (rows, dof), commanded velocity.
+        reach, torque_rms: (dof,), root mean square of the commanded motion about its mean, and of the measured torques.
+        torque_error: (rows, dof), commanded minus measured torques, or None.
+        external_torque: (rows, dof), the controller's estimate of external torques, or None.
     """
 
     source: str
@@ -40,20 +45,19 @@ class Tracking:
 
     @property
     def share(self) -> Array:
-        """The same in percent of the root mean square of the commanded motion about its mean (dof,); not a number for a
-        joint at rest."""
+        """The same in percent of the root mean square of the commanded motion about its mean (dof,); nan for a joint
+        at rest."""
         return np.where(self.reach > 0, 100.0 * self.rms / np.where(self.reach > 0, self.reach, 1.0), np.nan)
 
     @property
     def lag(self) -> Array:
-        """Seconds d (dof,) of error = d speed that fits best: by so much a joint is late; not a number for one at
-        rest."""
+        """Delay d (dof,), s, that fits error = d speed best; nan for a joint at rest."""
         size = np.sum(self.speed ** 2, axis=0)
         return np.where(size > 0, np.sum(self.speed * self.error, axis=0) / np.where(size > 0, size, 1.0), np.nan)
 
     @property
     def by_speed(self) -> Array:
-        """Share of the squared error that goes with the speed (dof,), percent (Ardiani, s. B.3.4)."""
+        """Share of the squared error that is proportional to the speed (dof,), percent (Ardiani, s. B.3.4)."""
         size, left = np.sum(self.error ** 2, axis=0), np.sum((self.error - np.nan_to_num(self.lag) * self.speed) ** 2,
                                                              axis=0)
         return np.where(size > 0, 100.0 * (1.0 - left / np.where(size > 0, size, 1.0)), np.nan)
@@ -68,7 +72,7 @@ class Tracking:
 
     @property
     def external_rms(self) -> Array | None:
-        """Root mean square of the external torques (dof,), None where the log has none."""
+        """Root mean square of the external torques (dof,), None if the log has none."""
         return None if self.external_torque is None else _rms(self.external_torque)
 
     @output_fields(source=str, position_rms_per_joint=list[float | None],
@@ -87,7 +91,7 @@ class Tracking:
 
 
 def tracking_errors(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
-    """Return the tracking error of every log that holds commanded positions."""
+    """Return the tracking error of every log with commanded positions."""
     return tuple(_tracking(one) for one in recordings if one.reference is not None and len(one) > 2)
 
 

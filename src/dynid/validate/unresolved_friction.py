@@ -26,12 +26,12 @@ from dynid.robot import Robot
 from dynid.validate.thresholds import TERM_GAIN, TERM_GAIN_ERRORS
 
 _SIMPLE_FRICTION = ("viscous", "coulomb")
-_SPANNED = 1e-9  # share of a column that is left beside others, below which it is one of them
+_DEPENDENT_SHARE = 1e-9  # share of a column that is left beside others, below which it is one of them
 
 
 @dataclass(frozen=True)
 class FrictionWorth:
-    """What a term of a joint is worth; parameters: the names of its parameters there."""
+    """Benefit of a friction term of a joint; parameters: the names of its parameters there."""
 
     joint: str
     worth: Worth
@@ -39,13 +39,13 @@ class FrictionWorth:
 
     @property
     def told(self) -> bool:
-        """Whether blocks left out tell it from simpler friction."""
+        """Whether cross-validation distinguishes it from simpler friction."""
         return self.worth.gain > max(TERM_GAIN, TERM_GAIN_ERRORS * self.worth.error)
 
 
 @dataclass(frozen=True)
 class SimpleFriction:
-    """Viscous and dry friction of every joint, under names that no other term has."""
+    """Viscous and Coulomb friction of every joint, under names that no other term has."""
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         return tuple(Parameter(f"{kind.words} of {name}", unit, j, name, kind=kind)
@@ -59,8 +59,8 @@ class SimpleFriction:
 
 
 def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth, ...]:
-    """What every friction beyond viscous and dry is worth, joint by joint; empty where there is none, or data are too
-    few to leave any out. Terms that follow an estimate or have a shape stay as the estimate has them."""
+    """Return the benefit of every friction term beyond viscous and Coulomb, joint by joint; empty if there is none,
+    or for too few data for cross-validation. Terms that depend on an estimate or have a shape are unchanged."""
     model = estimate.model
     if not problem.data or not isinstance(model, Model):
         return ()
@@ -90,7 +90,8 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
 
 
 def _with_simple(model: Model, theta: Array) -> Model:
-    """The model with simple friction beside its own; theta (parameters,): its values, for terms that follow them."""
+    """Return the model with simple friction in addition to its own; theta (parameters,): its values, for terms that
+    depend on them."""
     wide = Model(model.robot, (*model.terms, SimpleFriction()))
     own = dict(zip(model.parameters.names, theta, strict=True))
     values = np.array([own.get(name, 0.0) for name in wide.parameters.names])
@@ -99,8 +100,7 @@ def _with_simple(model: Model, theta: Array) -> Model:
 
 
 def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[tuple[int, str, Ints]]:
-    """Joint, kind and places of the parameters of each term that is friction, or is asked for as friction, and not
-    simple."""
+    """Return joint, kind and parameter indices of each term that is friction and not simple."""
     found = []
     for term, places in parts:
         kind = getattr(term, "kind", type(term).__name__)
@@ -113,7 +113,8 @@ def _richer(parts: Sequence[tuple[Term, Ints]], parameters: Parameters) -> list[
 
 def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[int, int],
             richer: Sequence[tuple[int, str, Ints]], simple: Ints) -> Iterator[FrictionWorth]:
-    """mixing (base, k): the columns; place: of parameters among them; simple (dof, 2): those of simple friction."""
+    """Return the benefits. mixing (base, k): the columns; place: of parameters among them; simple (dof, 2): those of
+    simple friction."""
     used = np.array([c not in simple for c in place])
     certain = np.setdiff1d(np.flatnonzero(used), [place[int(c)] for *_, places in richer for c in places])
     fits, names = left_out.fits(used), [wide.parameters.names[c] for c in place]
@@ -139,4 +140,5 @@ def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[in
 def _spanned(columns: Array, others: Array) -> bool:
     """Whether columns (base, k) are combinations of others (base, n)."""
     left = columns - others @ np.linalg.lstsq(others, columns, rcond=None)[0]
-    return bool(np.all(np.linalg.norm(left, axis=0) <= _SPANNED * np.maximum(np.linalg.norm(columns, axis=0), 1e-300)))
+    sizes = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    return bool(np.all(np.linalg.norm(left, axis=0) <= _DEPENDENT_SHARE * sizes))

@@ -1,4 +1,4 @@
-"""Predictions that are worth nothing: torques met worse than by no model at all."""
+"""Findings on predictions that are worse than those of no model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NOTHING = 100.0  # percent: the error of a model that says zero
 
 
 def negative_r2(other: Reconstruction) -> Iterator[Finding]:
-    """Findings on a log that the estimate was not identified from and predicts no better than zero torque, or worse
-    than its mean would: over all joints, or for some of them."""
+    """Return findings on a validation log that the estimate predicts no better than zero torque, or worse than its
+    mean: over all joints, or for some of them."""
     total, name = other.total, other.source
     if _no_better_than_zero(total):
         yield _finding("worse-than-zero", f"the model predicts the torques of {name} "
@@ -44,7 +44,7 @@ def negative_r2(other: Reconstruction) -> Iterator[Finding]:
 
 
 def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
-    """Findings on blocks of time that the others predict no better than zero torque would."""
+    """Return findings on blocks of time that are predicted from the others no better than by zero torque."""
     bad = [k for k, error in enumerate(cross.errors) if np.isfinite(error) and error >= NOTHING]
     if bad:
         blocks = listed([cross.where[k] for k in bad], 3)
@@ -72,7 +72,7 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
 
 
 def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
-    """What to look at first: signs and scales where these explain a joint's torque, else what else may be another."""
+    """Return what to check first: signs and scales if they explain a joint's torque, else other causes."""
     among = {fit.name for fit in judged or other.joints}
     found = {fit.name: slope for fit, slope in zip(other.joints, _scales(other), strict=True)
              if fit.name in among and slope is not None}
@@ -85,7 +85,7 @@ def _look_at(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
 
 
 def _scales(other: Reconstruction) -> list[float | None]:
-    """Measured over predicted torque of each joint, where that is what is wrong; None elsewhere."""
+    """Return measured over predicted torque of each joint if its scale is wrong, else None."""
     sums: Array = np.sum([torque_sums(part) for part in other.series], axis=0)
     found: list[float | None] = []
     for power, _, misfit, product, own, rows in sums:

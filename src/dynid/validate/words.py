@@ -1,4 +1,4 @@
-"""Plain words and plain numbers: names of joints, lists, and values that JSON can hold."""
+"""Formatting of joint names, lists and numbers, and conversion to JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 
 def joint_label(name: str) -> str:
-    """A joint as a sentence names it: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4 as it is."""
+    """Return a joint's name in a sentence: 'joint 3' for joint3, 'joint carriage' for carriage, panda_joint4
+    unchanged."""
     bare = bare_joint(name)
     return name if bare == name and "joint" in name.lower() else f"joint {bare}"
 
 
 def bare_joint(name: str) -> str:
-    """A joint's name without the word joint where only a number follows it: '3' for joint3, carriage as it is."""
+    """Return a joint's name without the word joint before a number: '3' for joint3, carriage unchanged."""
     numbered = re.fullmatch(r"joint[ _]?(\d+)", name)
     return numbered[1] if numbered else name
 
@@ -32,7 +33,7 @@ def listed(words: Sequence[str], most: int | None = None) -> str:
 
 
 def joints_listed(names: Sequence[str]) -> str:
-    """'joint 2', 'joints 2 and 3', or the names as they are."""
+    """Return 'joint 2', 'joints 2 and 3', or the names unchanged."""
     bare = [bare_joint(name) for name in names]
     if len(names) > 1 and not any("joint" in name.lower() for name in bare):
         return "joints " + listed(bare)
@@ -44,20 +45,20 @@ _ORDINARY_WORDS = ("a", "joint", "joints", "the", "block", "on", "all", "between
 
 
 def capitalised(text: str) -> str:
-    """With a capital letter, unless the text starts with the name of a joint or parameter."""
+    """Return the text with a capital letter, unless it starts with the name of a joint or parameter."""
     return text[0].upper() + text[1:] if text.split(" ", 1)[0] in _ORDINARY_WORDS else text
 
 
 def sentence(text: str) -> str:
-    """With a full stop, and a capital letter as `capitalised` sets it."""
+    """Return the text with a full stop, and a capital letter as in `capitalised`."""
     return capitalised(text if text.endswith((".", "!", "?")) else text + ".")
 
 
 def inside(text: str) -> str:
-    """A sentence as it stands behind a colon: without a capital unless it starts with the name of a thing."""
+    """Return a sentence for use after a colon: without a capital unless it starts with a name."""
     return text[0].lower() + text[1:] if text.split(" ", 1)[0].lower() in _ORDINARY_WORDS else text
 
 
 def number(value: float | None) -> str:
-    """Three digits."""
+    """Format a number with three digits."""
     return "?" if value is None else f"{value:.3g}"

@@ -1,7 +1,7 @@
 """A Dask cluster: parts stay with its workers, which add them; reports and the sum come here.
 
-A Dask scheduler tells its workers which functions to call, and both speak in pickles: whoever is one of them, or can
-speak to one of them, can run any program on all others. TLS keeps strangers out; between members there is no wall.
+A Dask scheduler tells its workers which functions to call, and both speak in pickles: any process that is one of them,
+or can connect to one of them, can run any program on all others. TLS excludes others; members are not isolated.
 
 What a lost worker had is made again from the graph of tasks. Shared things are a task as well, so that they are not
 lost with the worker that has them.
@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 _ANSWER_TIMEOUT = 30  # s, for a cluster to answer
 _POLL_INTERVAL = 0.02  # s between two looks at a cluster
 _MAX_PENDING_ITEMS = 1000  # items that are out at once
-_BATCH = 200  # reports that are fetched at once
+_REPORTS_PER_FETCH = 200  # reports that are fetched at once
 
 
 class Cluster:
@@ -127,7 +127,8 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
     security = None
     if tls is not None:
         if not address.startswith("tls://"):
-            raise DynidError(f"TLS needs a scheduler whose address begins with tls://, got {address}")
+            raise DynidError(f"TLS needs a scheduler whose address begins with tls://, got {address}",
+                             code="tls-without-tls-address")
         for name in tls:
             if not os.access(name, os.R_OK):
                 raise DynidError(f"the TLS file {name} cannot be read; give the PEM files of the authority, of the "
@@ -139,7 +140,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
         return Client(address, timeout=_ANSWER_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # two of Dask, without certificates
         words = " ".join(str(error).split()) or type(error).__name__
-        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}") from None
+        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}", code="no-scheduler") from None
 
 
 def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
@@ -150,7 +151,7 @@ def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
             found.append(k)
         elif ordered:
             break
-        if len(found) == _BATCH:
+        if len(found) == _REPORTS_PER_FETCH:
             break
     return found
 

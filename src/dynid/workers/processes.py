@@ -16,7 +16,7 @@ from dynid.errors import NotPossibleError
 from dynid.threads import one_blas_thread
 from dynid.workers.job import LOST, TRIES, Job
 
-_AHEAD = 8  # items a worker that may be done before an earlier one is: more would pile up here
+_MAX_ITEMS_AHEAD = 8  # items a worker that may be done before an earlier one is: more would pile up here
 _EXIT_TIMEOUT = 30  # s, for a process to end
 
 
@@ -67,7 +67,7 @@ class Processes:
         """Place, report and part of every item."""
         self._items = items
         for taken in range(len(items)):
-            self._end = min(len(items), taken + _AHEAD * self._count)
+            self._end = min(len(items), taken + _MAX_ITEMS_AHEAD * self._count)
             while not (taken in self._done if ordered else self._done):
                 self._step()
             place = taken if ordered else next(iter(self._done))

@@ -50,11 +50,13 @@ class Workers:
 
     def total(self, job: Job[Shared, Item, Report], items: Sequence[Item],
               take: Callable[[int, Report], bool]) -> Any:
-        """The sum of the parts of all items, None where there is none. Workers add them in pairs over a fixed tree, so
-        it is the same to the last bit wherever it is made, and whichever items count for nothing between the others.
+        """Return the sum of the parts of all items, or None without any. Workers add them in pairs over a fixed tree,
+        so it is the same to the last bit wherever it is computed, and whichever items are excluded.
 
-        take: told of every report, in the order of the items; whether the item's part is to count. items: may make each
-        one as it is asked for; a fixed number of them is out at once, and some may be asked for again.
+        Args:
+            take: called with every report, in the order of the items; returns whether the item's part counts.
+            items: may create each one on request; a fixed number of them is pending at once, and some may be requested
+                again.
         """
         if not items:
             return None

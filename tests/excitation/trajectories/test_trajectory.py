@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.excitation import BSpline, FourierQuintic, FourierSeries, Joined, Slowed, Trajectory, quintics
@@ -56,9 +57,9 @@ def test_fourier_is_the_formula_of_the_document() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(DynidError, match="a and b of the same shape"):
+    with refused(DynidError, "bad-coefficients"):
         FourierSeries(np.zeros((2, 3)), np.zeros((2, 4)), np.zeros(2), 1.0)
     with pytest.raises(DynidError, match="need 12 knots"):
         BSpline(np.zeros(4), np.zeros((2, 6)))
-    with pytest.raises(DynidError, match="at least one part"):
+    with refused(DynidError, "bad-parts"):
         Joined(())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.excitation import FourierSeries, read_trajectory, write_trajectory
@@ -29,12 +30,12 @@ def test_round_trip(tmp_path: Path, ending: str) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     path = tmp_path / "motion.csv"
     write_trajectory(SERIES, path, joints=("a", "b"))
-    with pytest.raises(DynidError, match="no column 'q_c'"):
+    with refused(DynidError, "no-column", "'q_c'"):
         read_trajectory(path, ("a", "c"))
     with pytest.raises(DynidError, match="2 joints, got 1 names"):
         write_trajectory(SERIES, path, joints=("a",))
     with pytest.raises(DynidError, match="should end in .csv or .npz"):
         read_trajectory(tmp_path / "motion.yaml", ("a", "b"))
     path.write_text("t,q_a\n0,1\n0.1,2\n0.5,3\n")
-    with pytest.raises(DynidError, match="not evenly spaced"):
+    with refused(DynidError, "uneven-time"):
         read_trajectory(path, ("a",))

@@ -54,7 +54,7 @@ def fit_reduced(consistency: Consistency, base: BaseParameters, stacked: Stacked
 
 
 def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array, Array]:
-    """Values and standard deviations (count,) with zeros for what is left out."""
+    """Return values and standard deviations (count,) with zeros for removed parameters."""
     r = stacked.r[:, kept]
     solution, *_ = np.linalg.lstsq(r, stacked.rho, rcond=None)
     beta, deviation = np.zeros(count), np.zeros(count)

@@ -17,8 +17,9 @@ from dynid.arrays import Array
 from dynid.estimate.closed_loop.references import Log
 from dynid.simulation.kernels import Law
 
-_RANGE = 1e3  # times more or less than the inertia of a loop damped as kp and kd suggest, kd^2 / kp
-_COARSE, _FINE = 49, 21  # inertias tried over the whole range, and between the neighbours of the best
+_INERTIA_SEARCH_RATIO = 1e3  # times more or less than the inertia of a loop damped as kp and kd suggest, kd^2 / kp
+# inertias tried over the whole range, and between the neighbours of the best
+_COARSE_GRID_POINTS, _FINE_GRID_POINTS = 49, 21
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
 
 def _smallest(miss: partial[float], middle: float) -> float:
     """The inertia about exp(middle) that misses least, by a coarse and a fine grid of its logarithm."""
-    grid = middle + np.linspace(-np.log(_RANGE), np.log(_RANGE), _COARSE)
+    grid = middle + np.linspace(-np.log(_INERTIA_SEARCH_RATIO), np.log(_INERTIA_SEARCH_RATIO), _COARSE_GRID_POINTS)
     values = [miss(x) for x in grid]
     best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
-    fine = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)], _FINE)
+    fine = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)], _FINE_GRID_POINTS)
     return float(np.exp(fine[int(np.argmin([miss(x) for x in fine]))]))
 
 

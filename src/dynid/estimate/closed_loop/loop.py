@@ -32,7 +32,7 @@ from dynid.simulation.kernels import Law
 DEFAULT_BANDWIDTH = 40.0  # Hz, of the loop that is simulated where no controller was given
 _SHARE_OF_RATE = 0.15  # of the sampling rate (Hz), the fastest such loop in rad/s
 _SIMILAR_INERTIA = 2.0  # within this factor of the apparent inertia, the machine's gains are simulated unchanged
-_BEARABLE = 1.0  # share of a speed that one tick of its feedback may take away
+_MAX_SPEED_LOSS_PER_TICK = 1.0  # share of a speed that one tick of its feedback may take away
 
 LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> the law to simulate them with
 
@@ -147,7 +147,7 @@ class Loop:
             few = log.reference.q[:: max(1, len(log.reference) // 50)]
             once = np.linalg.solve(complete(self.model).inertia_matrix(theta, few), np.diag(gains.kd))
             once = once / log.reference.rate
-            if np.abs(np.linalg.eigvals(once)).max() > _BEARABLE:
+            if np.abs(np.linalg.eigvals(once)).max() > _MAX_SPEED_LOSS_PER_TICK:
                 return False
         return True
 

@@ -15,7 +15,7 @@ from dynid.signals import at_times
 from dynid.simulation import Reference, Simulation, dry_elements
 
 _SLOW_SPEED = 0.01  # share of the top speed below which dry friction has no clear sign
-_WIDTHS = 3.0  # widths of a smooth sign within which it is not clear
+_UNCLEAR_SIGN_WIDTHS = 3.0  # widths of a smooth sign within which it is not clear
 
 
 def at_samples(samples: Samples, motion: Simulation) -> Samples:
@@ -49,7 +49,7 @@ def friction_sign_unclear(directions: Array, widths: Array, speeds: Sequence[Arr
     for dq in speeds:
         for direction, width in zip(directions, widths, strict=True):
             speed = np.abs(dq @ direction)
-            slow = speed < max(_SLOW_SPEED * float(speed.max()), _WIDTHS * float(width))
+            slow = speed < max(_SLOW_SPEED * float(speed.max()), _UNCLEAR_SIGN_WIDTHS * float(width))
             out[:, direction != 0.0] |= slow[:, None]
     return out
 

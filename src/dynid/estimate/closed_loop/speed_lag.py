@@ -19,11 +19,11 @@ from dynid.simulation import ControlLaw, Controller, Reference, control_law
 from dynid.simulation.kernels import Law
 
 MIN_TICKS_FOR_LAG = 200  # ticks, below which a log is too short to tell
-_BORDER = 50  # ticks at either end that the filter spoils
-_CUTOFF = 0.04  # of half the rate: second differences of positions are noise above it
-_MISS = 0.02  # share of the speed by which a law may differ from the logged torques
-_LONGEST = 100.0  # ticks
-_SHORTEST = 0.05  # ticks, below which a lag is none
+_FILTER_BORDER_TICKS = 50  # ticks at either end that the filter spoils
+_CUTOFF_OF_NYQUIST = 0.04  # of half the rate: second differences of positions are noise above it
+_MAX_SPEED_MISMATCH = 0.02  # share of the speed by which a law may differ from the logged torques
+_MAX_LAG_TICKS = 100.0  # ticks
+_MIN_LAG_TICKS = 0.05  # ticks, below which a lag is none
 
 
 def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw, tuple[Note, ...]]:
@@ -50,8 +50,8 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
     if len(known) < len(lags):
         return law, (Note("law-not-met", "the logged torques differ from the given control law by more than 2 %: "
                                          "check gains and reference"),)
-    lag = float(np.clip(np.median(known), 0.0, _LONGEST))
-    if lag < _SHORTEST:
+    lag = float(np.clip(np.median(known), 0.0, _MAX_LAG_TICKS))
+    if lag < _MIN_LAG_TICKS:
         return law, ()
     lag = round(2.0 * lag) / 2.0 if abs(2.0 * lag - round(2.0 * lag)) < 0.1 else lag  # differences are half ticks old
     return law.lagging(lag), (Note("controller-speed-late", "the logged torques are consistent with "
@@ -64,12 +64,12 @@ def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[f
     gains."""
     from scipy.signal import butter, sosfiltfilt
 
-    rate, cutoff = reference.rate, butter(4, _CUTOFF, output="sos")
+    rate, cutoff = reference.rate, butter(4, _CUTOFF_OF_NYQUIST, output="sos")
     q, tau = (at_times(reference.t, recording.t, x) for x in (recording.q, recording.tau))
     used = (gains.kp * (reference.q - q) + gains.kd * gains.follow * reference.dq - tau) / gains.kd
     dq = np.gradient(q, 1.0 / rate, axis=0)
     ddq = np.gradient(dq, 1.0 / rate, axis=0)
-    v, dq, ddq = (sosfiltfilt(cutoff, x, axis=0)[_BORDER:-_BORDER] for x in (used, dq, ddq))
+    v, dq, ddq = (sosfiltfilt(cutoff, x, axis=0)[_FILTER_BORDER_TICKS:-_FILTER_BORDER_TICKS] for x in (used, dq, ddq))
     seconds = (_lag(*columns) for columns in zip(v.T, dq.T, ddq.T, strict=True))
     return [None if lag is None else lag * rate for lag in seconds]
 
@@ -79,4 +79,4 @@ def _lag(v: Array, dq: Array, ddq: Array) -> float | None:
     x = np.column_stack([dq, -ddq])
     (gain, lag), *_ = np.linalg.lstsq(x, v, rcond=None)
     miss = float(np.linalg.norm(v - x @ [gain, lag])) / max(float(np.linalg.norm(v)), 1e-300)
-    return float(lag) if miss < _MISS and abs(gain - 1.0) < _MISS else None
+    return float(lag) if miss < _MAX_SPEED_MISMATCH and abs(gain - 1.0) < _MAX_SPEED_MISMATCH else None

@@ -19,7 +19,7 @@ from dynid.regression import Stacked
 from dynid.regression.equations import Layout
 from dynid.simulation import Simulation, simulate, simulate_many
 
-_SHRINK = (1.0, 0.1, 0.01)  # of the step of a parameter, tried in turn until its robot can be simulated
+_STEP_REDUCTIONS = (1.0, 0.1, 0.01)  # of the step of a parameter, tried in turn until its robot can be simulated
 
 
 def linearised(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
@@ -72,12 +72,12 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
         first, *others = [at_samples(log.samples, motion).tau for motion in motions]
         return np.stack([(tau - first) / step for tau, step in zip(others, steps, strict=True)])
 
-    for shrink in _SHRINK[:-1]:
+    for shrink in _STEP_REDUCTIONS[:-1]:
         try:
             return over(shrink * sizes)
         except NotPossibleError:
             continue
-    return over(_SHRINK[-1] * sizes)
+    return over(_STEP_REDUCTIONS[-1] * sizes)
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:

@@ -23,8 +23,8 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.estimate.draws.body_scaling import BodyScaling
 
-_PENALTY = 1.0  # of the splitting, in squared standard errors per squared relative change of a link
-_RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
+_SPLITTING_PENALTY = 1.0  # of the splitting, in squared standard errors per squared relative change of a link
+_SPLITTING_RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
 _NULL_WEIGHT = 1e-4  # of the distance from the drawn point, beside squared standard errors
 _FIRST_STEPS = 60  # of the splitting; on real logs the distance is then within 0.3 standard errors of the smallest one
 _ROUND_STEPS = 10  # of the splitting after each matching of moments
@@ -112,8 +112,8 @@ def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: A
 
 
 def _sampled_inside(scaling: BodyScaling, base: BaseMap, middle: Array, size: float, rng: np.random.Generator) -> Array:
-    """Draws (draws, parameters) of a normal of deviation `size` about consistent points, inside the set, along moves
-    that keep the base values: elliptical slice sampling."""
+    """Return draws (draws, parameters) of a normal distribution of standard deviation `size` about consistent
+    points, inside the set, along directions that keep the base values: elliptical slice sampling."""
     away = np.zeros_like(middle)
     for _ in range(_SLICE_STEPS):
         other = base.null_part(size * rng.standard_normal(middle.shape))
@@ -181,7 +181,7 @@ class _Splitting:
 
     @staticmethod
     def at(scaling: BodyScaling, base: BaseMap, drawn: Array, inside: Array) -> _Splitting:
-        normal = base.rows.T @ base.rows + (_NULL_WEIGHT + _PENALTY) * np.eye(base.rows.shape[1])
+        normal = base.rows.T @ base.rows + (_NULL_WEIGHT + _SPLITTING_PENALTY) * np.eye(base.rows.shape[1])
         solver = np.asarray(np.linalg.inv(normal))
         return _Splitting(scaling, base, 0.5 * (solver + solver.T), drawn, inside, np.zeros_like(drawn))
 
@@ -190,8 +190,8 @@ class _Splitting:
         fixed = targets @ self.base.rows + _NULL_WEIGHT * self.drawn
         inside, multipliers = self.inside, self.multipliers
         for _ in range(steps):
-            fitted = (fixed + _PENALTY * (inside - multipliers)) @ self.solver
-            relaxed = _RELAXATION * fitted + (1.0 - _RELAXATION) * inside
+            fitted = (fixed + _SPLITTING_PENALTY * (inside - multipliers)) @ self.solver
+            relaxed = _SPLITTING_RELAXATION * fitted + (1.0 - _SPLITTING_RELAXATION) * inside
             inside = self.scaling.projected(relaxed + multipliers)
             multipliers = multipliers + relaxed - inside
         return replace(self, inside=inside, multipliers=multipliers)

@@ -59,7 +59,7 @@ def draw_arrays(draws: Draws, motion: JointMotion | None = None) -> dict[str, An
 
 
 def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None) -> None:
-    """Write draws as a table: .npz with all arrays of `draw_arrays`, or .csv with a row a draw and a column a
+    """Write draws as a table: .npz with all arrays of `draw_arrays`, or .csv with one row per draw and one column per
     parameter.
 
     Raises:

@@ -22,9 +22,10 @@ from dynid.regression.correlation import autocovariance
 Spectra = NDArray[np.complex128]
 
 _NEAR_ROWS = 11  # of the low rate, at least, over which the amplitude of residuals is taken
-_MEMORIES = 11  # times as long as residuals are correlated: as many independent ones as there are white ones
+# times as long as residuals are correlated: as many independent ones as there are white ones
+_BLOCK_CORRELATION_LENGTHS = 11
 _NOISE_ITERATIONS = 6  # of finding the two in turn, at most
-_QUIETEST = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
+_MIN_AMPLITUDE_SHARE = 0.2  # share of the deviation of all residuals below which their amplitude is not believed
 _LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a frequency
 
 
@@ -94,13 +95,13 @@ def residual_amplitude(low: LowRate) -> Array:
     are determined iteratively from short windows on.
     """
     local = np.empty(low.residual.T.shape)
-    for j, least in enumerate(np.maximum(_QUIETEST * low.deviation, 1e-300)):
+    for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
         residual, counts, rows = low.residual[:, j], low.kept[:, j] > 0.0, _NEAR_ROWS
         for _ in range(_NOISE_ITERATIONS):
             local[j] = np.maximum(_amplitude(residual, counts, rows), least)
             shape = autocovariance(residual / local[j], counts)
             memory = (2.0 * shape.sum() - shape[0]) / shape[0] if shape[0] > 0.0 else 1.0
-            longer = min(round(_MEMORIES * memory), len(residual) // 5) // 2 * 2 + 1
+            longer = min(round(_BLOCK_CORRELATION_LENGTHS * memory), len(residual) // 5) // 2 * 2 + 1
             if longer <= rows:
                 break
             rows = longer

@@ -15,7 +15,7 @@ from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
 from dynid.regression.equations import UNIT, Layout, Piece, Rows, piece_entries
 
-_MEMORY = 400_000_000  # bytes of measured entries kept between iterations
+_MAX_CACHED_BYTES = 400_000_000  # bytes of measured entries kept between iterations
 
 
 class Measured:
@@ -35,7 +35,7 @@ class Measured:
         self.dry_rows = place[place >= 0]
         self._only_dry = replace(layout, place=place)
         self._kept: dict[Piece, Rows] = {}
-        self._room = _MEMORY
+        self._room = _MAX_CACHED_BYTES
 
     @property
     def base(self) -> BaseParameters:

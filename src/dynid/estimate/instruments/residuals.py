@@ -24,11 +24,17 @@ def low_decimation(samples: Samples) -> Decimation | None:
 
 @dataclass(frozen=True, eq=False)
 class LowRate:
-    """Equations at the low rate: z per joint (columns, rows), residual (rows, dof).
+    """Equations at the low rate.
 
-    kept (rows, dof): taper of each row. columns: of each joint, among the base parameters. scale: rows of the
-    regression per row here. deviation (dof,): standard deviation of the residuals. relative_error: percent, of the
-    torques along the instruments. unexplained: share of the torque that the measured equations do not explain.
+    Attributes:
+        z: per joint (columns, rows).
+        residual: (rows, dof).
+        kept: (rows, dof), taper of each row.
+        columns: of each joint, among the base parameters.
+        scale: rows of the regression per row here.
+        deviation: (dof,), standard deviation of the residuals.
+        relative_error: of the torques along the instruments, percent.
+        unexplained: share of the torque that the measured equations do not explain.
     """
 
     z: list[Array]

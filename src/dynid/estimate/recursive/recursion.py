@@ -192,7 +192,7 @@ class Recursion:
         self.solve()
 
     def take(self, r: Array) -> None:
-        """Replace the live factor."""
+        """Replace the current factor."""
         b = len(self.beta)
         self.r[:] = r
         self.norms = np.sum(self.r[:, :b] ** 2, axis=0)

@@ -31,7 +31,7 @@ def base_given(base: BaseParameters, prior: PriorLike | None) -> tuple[BaseParam
 
 
 def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
-    """A prior as rows in units of their deviation; None for none."""
+    """Return a prior as rows in units of their standard deviation, or None."""
     if prior is None:
         return None
     if isinstance(prior, Prior):

@@ -148,7 +148,7 @@ class Stream:
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:
-        """mrls: the deviations of least squares on the kept parameters, infinite for the others."""
+        """Return for mrls the standard errors of least squares on the kept parameters, infinite for the others."""
         self._need_samples()
         judged = self.judged()
         found = estimate_of(self.recursion, "mrls")

@@ -18,11 +18,11 @@ from dynid.regression.known import Prior
 if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
 
-_BEAT = 256  # samples between looks where nothing else asks for more
+_SAMPLES_BETWEEN_LOOKS = 256  # samples between looks where nothing else asks for more
 MIN_WINDOWS_FOR_MEAN = 8  # windows before a mean is used, and a spread
 _LONG_MEAN_WINDOWS = 100.0  # windows of a long mean
-_STRONG = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
-_DRIFT, _ENOUGH = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
+_MIN_LOG_ODDS = 3.0  # log of the odds by which a shorter memory must win: strong evidence, in Jeffreys' words
+_CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # spreads that are taken off at every window, and whose sum is a change
 
 
 class Watcher(Protocol):
@@ -74,7 +74,8 @@ class InnovationTest:
             total = sum(n for _, n in known)
             ratio = sum(p for p, _ in known) / total
             self._sum_up(ratio, total)
-            if self.windows >= MIN_WINDOWS_FOR_MEAN and self.total > _ENOUGH and ratio > self.forgetting.threshold:
+            if (self.windows >= MIN_WINDOWS_FOR_MEAN and self.total > _CUSUM_THRESHOLD
+                    and ratio > self.forgetting.threshold):
                 self.restart(recursion)
         if settled and self.total == 0.0:
             self._follow(power, rows)
@@ -82,7 +83,7 @@ class InnovationTest:
 
     def _sum_up(self, ratio: float, rows: float) -> None:
         spread = math.sqrt(max(self.spread, 2.0 / rows))
-        self.total = (max(0.0, self.total + (ratio - 1.0) / spread - _DRIFT)
+        self.total = (max(0.0, self.total + (ratio - 1.0) / spread - _CUSUM_ALLOWANCE)
                       if self.windows >= MIN_WINDOWS_FOR_MEAN else 0.0)
         self.windows += 1
         excess = min(ratio - 1.0, 3.0 * spread) if self.windows > MIN_WINDOWS_FOR_MEAN else min(ratio - 1.0, 3.0)
@@ -143,7 +144,7 @@ def after_change(recursion: Recursion) -> Array:
 class BoundCheck:
     """Suspends forgetting while a standard error exceeds its initial limit."""
 
-    every = _BEAT
+    every = _SAMPLES_BETWEEN_LOOKS
 
     def __init__(self, forgetting: Bounded) -> None:
         self.forgetting, self.allowed = forgetting, np.zeros(0)
@@ -161,7 +162,8 @@ class BoundCheck:
 
     @staticmethod
     def _at_start(recursion: Recursion) -> Array:
-        """The prior's deviations, or the value with which each parameter would make all the torque alone."""
+        """Return the prior's standard deviations, or the value with which each parameter alone would explain the
+        whole torque."""
         if recursion.prior is not None:
             h = recursion.prior.matrix.T @ recursion.prior.matrix
             if np.linalg.matrix_rank(h) == len(h):
@@ -188,7 +190,7 @@ class MemoryChoice:
     parameters, per parameter. The power of single rows would mistake slow noise for a change.
     """
 
-    every = _BEAT
+    every = _SAMPLES_BETWEEN_LOOKS
 
     def __init__(self, forgetting: Evidence) -> None:
         self.forgetting = forgetting
@@ -208,7 +210,7 @@ class MemoryChoice:
             self.factors[k] = triangular(np.vstack([old, block]))
             gains[k] = log_evidence(old, self.factors[k], self.power)
         self.score = self.score * (1.0 - 1.0 / self.forgetting.recent) + gains
-        good = np.flatnonzero(self.score >= self.score.max() - _STRONG)
+        good = np.flatnonzero(self.score >= self.score.max() - _MIN_LOG_ODDS)
         self.chosen = int(good[np.argmax(np.asarray(self.forgetting.memories)[good])])
         recursion.memory.fade_by_age(math.log(self._share(self.forgetting.memories[self.chosen])) / self.every)
         recursion.take(self.factors[self.chosen].copy())

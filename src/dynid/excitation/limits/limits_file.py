@@ -1,8 +1,8 @@
 """A TOML file with what a motion must stay inside, laid over the robot's own limits.
 
-Everything may be left out. Lengths in m, angles in rad (m for sliding joints); `inf` takes a limit of the robot away.
+Everything may be left out. Lengths in m, angles in rad (m for prismatic joints); `inf` takes a limit of the robot away.
 
-    first = [0.0, 0.5, 0.0]        # first and last posture, one number a joint
+    first = [0.0, 0.5, 0.0]        # first and last posture, one number per joint
     last = [0.0, 0.5, 0.0]
     margin = 0.02                  # share of the robot's own ranges kept free at both ends, and of its velocities
                                    # and torques; what this file gives is taken as it is
@@ -205,7 +205,8 @@ def _place(name: str, robot: Robot) -> int:
 
 
 def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
-    """Where bodies may be; without a table, only that a robot with collision shapes does not touch itself."""
+    """Return where bodies may be; without a [space] table, only self-collision of a robot with collision shapes is
+    excluded."""
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
         return Workspace.of(robot) if shapes else None

@@ -17,8 +17,8 @@ _NOT_CLOSED = 1e6  # times the largest condition number, where there is none
 
 @dataclass(frozen=True, eq=False)
 class LoopLimit:
-    """log10 of the condition number of the closures' derivatives over the largest allowed: an excess of 1 is ten
-    times too much. condition: the largest; margin: kept free, in the same units."""
+    """Limit on the condition number of the closures' derivatives, as log10 of its ratio to the largest allowed: an
+    excess of 1 is a factor of ten. condition: the largest allowed; margin: kept free, in the same units."""
 
     robot: Robot
     condition: float

@@ -100,7 +100,7 @@ class Workspace:
         return out, axes
 
     def slack(self, q: Array) -> Array:
-        """Metres left (m, pairs + sides) at q (m, dof): below zero is a violation."""
+        """Return clearances (m, pairs + sides), m, at q (m, dof); negative values are violations."""
         return self.slack_of_ends(self.ends(q)[0])[0]
 
     def slack_of_ends(self, ends: Array) -> tuple[Array, Array]:

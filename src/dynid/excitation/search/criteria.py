@@ -110,7 +110,8 @@ class Criterion:
 
     def __post_init__(self) -> None:
         if self.name not in CRITERIA:
-            raise DynidError(f"there is no criterion '{self.name}'; there are {', '.join(CRITERIA)}")
+            raise DynidError(f"there is no criterion '{self.name}'; there are {', '.join(CRITERIA)}",
+                             code="unknown-criterion")
 
     @property
     def logarithmic(self) -> bool:

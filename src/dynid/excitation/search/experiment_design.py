@@ -122,7 +122,8 @@ def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
     if limits is None:
         robot = complete(model).robot
         if robot is None:
-            raise DynidError("a model without a robot has no limits of its own; give limits, e.g. Limits(...)")
+            raise DynidError("a model without a robot has no limits of its own; give limits, e.g. Limits(...)",
+                             code="no-limits")
         limits = Limits.of(robot, margin=MARGIN)
     if limits.dof != model.dof:
         raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")

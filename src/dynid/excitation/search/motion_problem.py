@@ -90,8 +90,8 @@ class MotionProblem:
         return float(over.max())
 
     def linear_rows(self, where: Ints, left: Array, sign: float) -> tuple[Array, Array]:
-        """Rows (r, dof k), in units of `unit`, of the linear limits at (signal, time, joint), scaled to the limit's
-        size, and what is left there (r,)."""
+        """Return rows (r, dof k), in units of `unit`, of the linear limits at (signal, time, joint), scaled by the
+        limit, and their slack (r,)."""
         s, i, j = where.T
         dof, k = self.unit.shape
         rows = np.zeros((len(s), dof, k))

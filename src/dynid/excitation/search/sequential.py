@@ -18,7 +18,7 @@ from dynid.excitation.search.motion_problem import MotionProblem, local_maxima
 from dynid.excitation.search.quadratic_program import solve_qp
 
 INITIAL_ACTIVE_SHARE = 0.3  # rows closer to their limit than this share of it take part from the beginning
-_ORDERS = (1.0, 4.0, 16.0, 64.0)  # of the smooth approximation, one after the other
+_SMOOTHING_ORDERS = (1.0, 4.0, 16.0, 64.0)  # of the smooth approximation, one after the other
 _SMALL_GAIN = 2e-4  # relative gain a step; a few smaller ones in a row end an order
 _SMALL_STEPS = 5
 MAX_SEARCH_STEPS = 150  # at most, for each order
@@ -45,7 +45,7 @@ class Iterate:
 
     @cached_property
     def violation(self) -> float:
-        """How far the nonlinear limits are overstepped; 0: not."""
+        """Largest violation of the nonlinear limits; 0 for none."""
         return _violation(self.values)
 
 
@@ -87,7 +87,7 @@ class QuadraticModel:
 
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
-            orders: tuple[float, ...] = _ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
+            orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
     """Yield improving motions from z on, until no step helps or stop() returns True.
 
     z must satisfy the linear limits. The objective is the approximation of the present order, so it may increase

@@ -21,7 +21,8 @@ class Joined:
 
     def __post_init__(self) -> None:
         if not self.parts or any(part.dof != self.parts[0].dof for part in self.parts):
-            raise DynidError("joined trajectories need at least one part, and all parts must have the same joints")
+            raise DynidError("joined trajectories need at least one part, and all parts must have the same joints",
+                             code="bad-parts")
 
     @property
     def dof(self) -> int:

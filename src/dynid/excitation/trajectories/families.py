@@ -66,7 +66,7 @@ def _unlimited(family: Family, bandwidth: float) -> Family:
     """The family itself where the bandwidth is infinite; a family with all frequencies cannot keep another."""
     if np.isfinite(bandwidth):
         raise DynidError(f"a bandwidth of {bandwidth:g} Hz is supported only by the family 'fourier', got "
-                         f"'{family.kind}'")
+                         f"'{family.kind}'", code="bandwidth-not-supported")
     return family
 
 
@@ -86,7 +86,7 @@ class Fourier:
     def __post_init__(self) -> None:
         _check_duration(self.duration)
         if self.harmonics < 1:
-            raise DynidError(f"a Fourier series needs at least one harmonic, got {self.harmonics}")
+            raise DynidError(f"a Fourier series needs at least one harmonic, got {self.harmonics}", code="no-harmonic")
         if self.period is not None and not self.period > 0:
             raise DynidError(f"a Fourier series needs a period above zero, got {self.period} s")
 
@@ -184,10 +184,12 @@ class Splines:
     def __post_init__(self) -> None:
         _check_duration(self.duration)
         if isinstance(self.knots, str) and self.knots != "free":
-            raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'")
+            raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'",
+                             code="bad-knots")
         inner = self.inner_knots
         if ((inner <= 0) | (inner >= self.duration)).any() or (np.diff(inner) <= 0).any():
-            raise DynidError(f"inner knots must increase strictly between 0 and the duration {self.duration:g} s")
+            raise DynidError(f"inner knots must increase strictly between 0 and the duration {self.duration:g} s",
+                             code="bad-knots")
 
     @property
     def free_knots(self) -> bool:
@@ -243,5 +245,6 @@ FAMILIES: dict[str, Callable[[float, int], Family]] = {
 def family_named(kind: str, duration: float, harmonics: int) -> Family:
     """A family by the name that commands use. harmonics: of a Fourier series; splines have none."""
     if kind not in FAMILIES:
-        raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}")
+        raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}",
+                         code="unknown-motion-family")
     return FAMILIES[kind](duration, harmonics)

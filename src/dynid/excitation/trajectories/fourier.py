@@ -41,7 +41,7 @@ class FourierSeries:
         a, b, q0 = joint_rows("a", self.a), joint_rows("b", self.b), np.array(self.q0, dtype=float)
         if a.shape != b.shape or q0.shape != (len(a),) or not np.isfinite(q0).all():
             raise DynidError("a Fourier series needs a and b of the same shape and one q0 per joint, got shapes "
-                             f"{a.shape}, {b.shape} and {q0.shape}")
+                             f"{a.shape}, {b.shape} and {q0.shape}", code="bad-coefficients")
         if not self.period > 0 or not self.periods > 0:
             raise DynidError(f"a Fourier series needs a period above zero, got {self.period} s, {self.periods} times")
         for name, value in (("a", a), ("b", b), ("q0", q0)):

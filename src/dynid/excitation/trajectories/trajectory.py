@@ -43,7 +43,7 @@ def times(trajectory: Trajectory, rate: float) -> Array:
 
 
 def joint_rows(what: str, values: ArrayLike) -> Array:
-    """Coefficients as an array (dof, K), one row a joint; finite, or an error that names them."""
+    """Return coefficients as an array (dof, K), one row per joint; raise if they are not finite."""
     array = np.array(values, dtype=float)
     if array.ndim != 2 or not np.isfinite(array).all():
         raise DynidError(f"{what} must be finite numbers, one row per joint, got shape {array.shape}")

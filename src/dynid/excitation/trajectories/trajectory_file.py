@@ -36,7 +36,8 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
         raise DynidError(f"the motion {path} needs at least three rows with a finite time, got {len(t)}")
     period = (t[-1] - t[0]) / (len(t) - 1)
     if not period > 0 or np.abs(t - t[0] - period * np.arange(len(t))).max() > _UNIFORM_TOLERANCE * period:
-        raise DynidError(f"the rows of {path} are not evenly spaced in time; write the motion at a fixed rate")
+        raise DynidError(f"the rows of {path} are not evenly spaced in time; write the motion at a fixed rate",
+                         code="uneven-time")
     for name, values in parts.items():
         wrong = np.argwhere(~(np.abs(values) <= MAX_MOTION_VALUE))
         if len(wrong):
@@ -61,7 +62,8 @@ def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
         missing = [name for name in names if name not in head]
         if missing and (kind == "q" or len(missing) < len(names)):
             raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; it has "
-                             f"{', '.join(name for name in head if name.startswith(f'{kind}_')) or ', '.join(head)}")
+                             f"{', '.join(name for name in head if name.startswith(f'{kind}_')) or ', '.join(head)}",
+                             code="no-column")
         if not missing:
             parts[kind] = np.ascontiguousarray(rows[:, [head.index(name) for name in names]])
     return rows[:, head.index("t")], parts

@@ -12,7 +12,7 @@ off, unless the motion itself reaches higher.
 
 Noise that falls with frequency shows no floor. There the floor is that of the encoder's own steps, step^2 / (6 rate),
 and without steps the cut-off stays within five octaves of the motion's band: what lies beyond is not motion.
-This is all that positions can tell; what predicts torques best is told by `dynid.choose_cutoff`.
+This uses positions alone; `dynid.choose_cutoff` finds the cut-off that predicts torques best.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOTION_POWER = 0.99  # of a velocity's power lies within the motion's band
 _BAND_WINDOW = 20.0  # s, for the motion's band
 _NOISE_BAND_START = 32.0  # times the motion's band: nothing of the motion is left there
 _AT_ONCE = 262_144  # rows of a position that are looked at together
-_STEPPED = 0.95  # of a position's changes are whole numbers of its encoder's step, to a twentieth of it
+_MIN_ENCODER_STEP_SHARE = 0.95  # of a position's changes are whole numbers of its encoder's step, to a twentieth of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def encoder_step(q: Array) -> float:
     for found in changes():
         counts = found / step
         whole, count = whole + int(np.sum(np.abs(counts - np.round(counts)) < 0.05)), count + len(counts)
-    return step if whole / count >= _STEPPED else 0.0
+    return step if whole / count >= _MIN_ENCODER_STEP_SHARE else 0.0
 
 
 def _density(q: Array, rate: float) -> tuple[Array, Array]:

@@ -58,7 +58,7 @@ def check_window(chosen: Preparation, rate: float, source: str) -> None:
     try:
         RowFilter.of(chosen.filtered, chosen.kernel_window, chosen.kernel_options, rate, 1, 1)
     except NotPossibleError as problem:
-        raise NotPossibleError(f"{source}: {problem}") from None
+        raise NotPossibleError(f"{source}: {problem}", code=problem.code) from None
 
 
 def torque_limits(recording: Recording, chosen: Preparation) -> tuple[Array, Array]:

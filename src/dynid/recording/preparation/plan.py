@@ -16,7 +16,8 @@ from dynid.recording.preparation.smoother import EQUIVALENT_ORDER
 _BORDER_PERIODS = 2.0  # of the cut-off: there the signal's image beyond the border still spoils accelerations by 0.3 %
 RATE_ROUNDING = 1e-9  # relative: a rate from time stamps is exact to that; no filter can be designed closer to Nyquist
 _ROWS_LEFT = 400  # at least, where decimation is ours to choose
-_COMPARED = 0.05  # of the rate: cut-off for judging a velocity when nothing is filtered and there is no spectrum
+# of the rate: cut-off for judging a velocity when nothing is filtered and there is no spectrum
+_COMPARISON_CUTOFF_OF_RATE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,8 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
         window = 2 * round((chosen.window * rate - 1.0) / 2.0) + 1
         if window <= chosen.order:
             raise NotPossibleError(f"{source}: a window of {chosen.window:g} s contains {window} samples at {rate:g} "
-                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer window")
+                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer window",
+                                   code="window-too-short")
         cutoff = cutoff or savitzky_golay_cutoff(window, rate, chosen.order)
     elif cutoff is None and spectrum is not None:
         cutoff = spectrum.common
@@ -73,7 +75,7 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
                 f"no noise is visible, the motion reaches {spectrum.band:.2g} Hz")
             steps.append(f"cut-off {cutoff:g} Hz chosen from the spectra of the positions: {asked}")
     elif cutoff is None:
-        cutoff = _COMPARED * rate
+        cutoff = _COMPARISON_CUTOFF_OF_RATE * rate
     _below_nyquist(cutoff, rate, "cut-off", source)
     if method == "savitzky-golay" and not window:
         window = savitzky_golay_window(cutoff, rate, chosen.order)
@@ -107,4 +109,4 @@ def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> t
 def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:
     if cutoff >= 0.5 * rate * (1.0 - RATE_ROUNDING):
         raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, but "
-                               f"the log has {rate:g} Hz; give a lower one")
+                               f"the log has {rate:g} Hz; give a lower one", code="cutoff-above-rate")

@@ -57,7 +57,8 @@ class PolynomialKernel:
         for f in self.suppress:
             if not f * self.window >= 1.0:
                 raise NotPossibleError(f"a kernel of {self.window:.4g} s cannot suppress {f:g} Hz, because it "
-                                       f"contains less than one period; give a window of at least {1.0 / f:.4g} s")
+                                       f"contains less than one period; give a window of at least {1.0 / f:.4g} s",
+                                       code="window-too-short")
 
     def polynomials(self, highest: int) -> tuple[Polynomial, ...]:
         """Polynomials of x, orthonormal in the weight, of degree 0 to `highest`."""
@@ -121,7 +122,8 @@ class PolynomialKernel:
         degree = self.order + 2 + derivative
         if count < degree + 2 + 2 * len(suppress):
             raise NotPossibleError(f"a window of {self.window:.4g} s contains {count} samples at {rate:g} Hz, too few "
-                                   f"for a polynomial kernel of order {self.order}; give a longer one")
+                                   f"for a polynomial kernel of order {self.order}; give a longer one",
+                                   code="window-too-short")
         s = np.arange(count + 1) / rate
         taps, inner = self.values(s, derivative, polynomial) / rate, slice(1, -1)  # the ends stay zero
         x = 1.0 - 2.0 * s[inner] / self.window

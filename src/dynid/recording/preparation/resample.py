@@ -24,7 +24,7 @@ Rows = Bools
 
 _UNIFORM_TOLERANCE = 0.01  # largest distance of a stamp from the uniform grid, in intervals, to call the log uniform
 _TOO_CLOSE = 0.2  # two stamps closer than this, in intervals, are one instant: the later value holds
-_UNMEASURED = 2.5  # a grid point between measurements further apart than this, in intervals, is not used
+_MAX_GAP_INTERVALS = 2.5  # a grid point between measurements further apart than this, in intervals, is not used
 _GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # the longest gap bridged when the user names none: the larger of both
 _FEW_REPEATS = 1e-3  # share of the rows below which repeats are let be
 _STANDS_STILL = 20  # equal rows that are a rest, not a slow source
@@ -74,7 +74,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     if rate is not None and rate < 0.9 / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
                              f"{1 / typical:.4g} Hz; leave 'rate' out and use 'thin' or 'decimate' to reduce the "
-                             "number of rows")
+                             "number of rows", code="grid-too-coarse")
     if rate is not None and rate > _MAX_REFINEMENT / typical:
         raise RecordingError(
             f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer than the "
@@ -118,7 +118,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         use = good & last_of_instant
         signals[name] = interpolate(t, signal, use, grid, segments, rows)
         if name != "dq":
-            measured &= near_measurement(t[use], grid, _UNMEASURED * float(np.median(np.diff(t[use]))))
+            measured &= near_measurement(t[use], grid, _MAX_GAP_INTERVALS * float(np.median(np.diff(t[use]))))
     steps.append(f"resampled to a uniform grid of {rate:.6g} Hz by cubic splines: {len(grid)} samples in {len(rows)} "
                  f"segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a measurement to be "
                  "used")
@@ -218,7 +218,7 @@ def frozen_positions(q: Array, rows: Rows) -> Rows:
 
 
 def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Rows) -> list[str]:
-    """Sentences on repeated values, one a kind."""
+    """Return sentences on repeated values, one per kind."""
     out = []
     words = {"q": "positions", "tau": "torques", "dq": "velocities"}
     counts = {words[name]: int(np.sum(~rows)) for name, rows in fresh.items() if not np.all(rows)}

@@ -4,8 +4,8 @@ The rate of a momentum or energy, and the force or power beside it, go through a
 
     kernel   sum g' P + sum g F = sum g tau              one row per joint (Lomakin and Deutscher, eq. 28-37)
     products functions of the posture times accelerations and velocities by eq. 21-27 of the same, one row per joint
-    power    sum g' T + sum g G.dq = sum g tau.dq        a row a robot (Gautier 1997)
-    energy   T(b) - T(a) + int G.dq = int tau.dq         a row a robot (Gautier and Khalil 1988): g is one on a window
+    power    sum g' T + sum g G.dq = sum g tau.dq        one row per robot (Gautier 1997)
+    energy   T(b) - T(a) + int G.dq = int tau.dq         one row per robot (Gautier and Khalil 1988): g = 1 on a window
 
 P and T are momentum and kinetic energy, F and G as in `dynid.model.momentum`. Velocities come from a kernel of their
 own of order `product_order`. It lets three times the frequencies through, so that it takes nothing away that the rows
@@ -82,7 +82,7 @@ class RowFilter:
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
             raise NotPossibleError("an energy window has no kernel that suppresses a frequency; use equations = "
-                                   "'power', or remove 'suppress'")
+                                   "'power', or remove 'suppress'", code="no-kernel")
         if round(window * rate) < 2:
             raise NotPossibleError(f"a window of {window:.4g} s contains less than two samples at {rate:g} Hz; give a "
                                    "longer one")

@@ -13,7 +13,7 @@ Mask = NDArray[np.bool_]
 AT_REST = 1e-3  # rad or m: a joint whose whole range is below this stands still, what moves is its gear that bends
 _AT_LIMIT = 1e-3  # relative distance from a given torque limit that counts as being at it
 _SLOW_SHARE = 0.01  # of a joint's top speed
-_PILE = 10  # samples at the very extreme value, at least, to call it a limit
+_MIN_SAMPLES_AT_LIMIT = 10  # samples at the very extreme value, at least, to call it a limit
 
 
 def moving_joints(q: Array) -> Mask:
@@ -108,7 +108,8 @@ def found_limits(tau: Array, rows: int) -> tuple[Array, Array]:
             top = column.max()
             at_top = column == top
             count = int(np.sum(at_top))
-            if top <= 0.0 or count < _PILE or count == len(column) or not np.any(longer_than(at_top, rows)):
+            if (top <= 0.0 or count < _MIN_SAMPLES_AT_LIMIT or count == len(column)
+                    or not np.any(longer_than(at_top, rows))):
                 continue
             _, counts = np.unique(column[column < top], return_counts=True)
             if count > 3 * counts[-3:].max():

@@ -1,1 +1,1 @@
-"""The pages, a folder each: what they show, their sections in order, and a file and a template for every section."""
+"""The pages, one package each: their data, their sections in order, and a module and a template per section."""

@@ -22,7 +22,7 @@ export class CompareStep {
     this.joint = 0;
     this.log = 0;
     this.wanted = new Set(["wls", "pc-wls", "pc-ridge"]);
-    this.root = panel("compare", "Compare", "The verdict, the torques of the model beside those of the log, friction and parameters. A second result can be drawn over the first.");
+    this.root = panel("compare", "Compare", "Verdict, measured and predicted torques, friction and parameters. A second result can be overlaid.");
     this.choice = el("div", { class: "fields" });
     this.root.append(this.choice);
     this.empty = el("p", { class: "hint", text: "There is no result yet. Create one in step 4." });

@@ -90,7 +90,7 @@ export class MotionStep {
     }, { class: "main" }), el("a", { href: resultPath(id, "motion.csv"), download: "motion.csv", text: "Download motion.csv" }),
     el("a", { href: resultPath(id, "report.html"), target: "_blank", rel: "noopener", text: "Report" })), this.positions.root,
     motion.notes.length ? note(motion.notes) : null,
-    el("pre", { tabIndex: 0, role: "region", "aria-label": "Command that searches the same motion", text: motion.command }),
+    el("pre", { tabIndex: 0, role: "region", "aria-label": "Command for the same search", text: motion.command }),
     note("Run motion.csv on the robot, record positions and torques, and upload the log in step 3.", "good"));
     this.positions.show(() => ({
       data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: motion.joints[i], line: { color: color(i), width: 1.5 } })),

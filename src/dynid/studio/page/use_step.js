@@ -83,14 +83,14 @@ export class UseStep {
       if (now) this.languages.add(name);
       else this.languages.delete(name);
     }))), el("div", { class: "row" }, button("Write code", () => attempt(this.root, () => job("code", { result: chosen.id, languages: [...this.languages] })), { "data-job": "code" }),
-    el("p", { class: "hint", text: "Inverse dynamics and what belongs to it, without any library; appears under Downloads." }))];
+    el("p", { class: "hint", text: "Inverse dynamics and related functions, without dependencies. The files appear under Downloads." }))];
   }
 
   payload(chosen, state) {
     const logs = state.settings.logs.map((log, i) => [i, shortName(labelOf(log))]);
     const log = select(logs, 0, () => {});
-    return [el("div", { class: "fields" }, field("Log with the load on", log, { hint: "a log of the same robot that carries something" })),
-      el("div", { class: "row" }, button("Find the load", () => attempt(this.root, () => job("payload", { result: chosen.id, log: Number(log.value), frame: null })), { "data-job": "payload" }))];
+    return [el("div", { class: "fields" }, field("Log with the load", log, { hint: "a log of the same robot with a load" })),
+      el("div", { class: "row" }, button("Estimate the load", () => attempt(this.root, () => job("payload", { result: chosen.id, log: Number(log.value), frame: null })), { "data-job": "payload" }))];
   }
 
   repeated(state) {
@@ -99,7 +99,7 @@ export class UseStep {
       await navigator.clipboard.writeText(text);
       copied.textContent = `Copied the ${what}.`;
     }, { class: "small" });
-    return [el("p", { class: "hint", text: "Save the run file beside your robot and logs and give the command: the numbers are the same." }),
+    return [el("p", { class: "hint", text: "Save the run file in the folder of your robot and logs, then run the command. It gives the same numbers." }),
       el("pre", { tabIndex: 0, role: "region", "aria-label": "Run file", id: "run-toml", text: state.run_toml }), el("pre", { tabIndex: 0, role: "region", "aria-label": "Command", id: "command", text: state.command }),
       el("div", { class: "row" }, copy("run file", state.run_toml), copy("command", state.command), copied)];
   }

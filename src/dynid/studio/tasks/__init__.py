@@ -1,2 +1,2 @@
-"""What a worker does for the studio, one noun a file; each function takes parameters, a voice and the worker's bounds,
-and gives plain data."""
+"""Tasks of a worker, one module per subject. Each function takes parameters, a progress channel and the worker's
+file limits, and returns plain data."""

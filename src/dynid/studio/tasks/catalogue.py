@@ -1,4 +1,4 @@
-"""What can be chosen from: robots, methods, terms, presets, motions."""
+"""Available robots, methods, terms, presets and motions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynid.studio.voice import ProgressChannel
 
 
 def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Everything by name, with a line on what it is."""
+    """Return all of them by name, with a short description."""
     return {
         "robots": list(builtin_names()),
         "methods": [{"name": one.name, "summary": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),
@@ -32,5 +32,5 @@ def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confine
 
 
 def _summary(term: type) -> str:
-    """The first sentence of a term's description."""
+    """Return the first sentence of a term's description."""
     return (term.__doc__ or "").strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Several methods side by side, as a job."""
+"""Comparison of several methods as a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _METHOD_TIMEOUT = 20.0  # s that cross-validation of one method may take
 
 
 def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Every method on the same fold; the result is that of the first, with the others beside it."""
+    """Run every method on the same data. The result is that of the first, with the others for comparison."""
     tell = Progress(voice.progress)
     settings = run_settings(bounds)
     names = params.get("methods")
@@ -38,7 +38,7 @@ def compare_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confi
 
 
 def _cross_errors(found: ComparedMethods, tell: Progress) -> list[float | None]:
-    """Error of each method on blocks of time that were left out, percent; None where that would take too long."""
+    """Return the cross-validation error of each method, percent, or None if it would take too long."""
     problem, settings = found.run.problem, found.run.settings
     blocks, errors = len(problem.regression.blocks), list[float | None]()
     for i, (name, estimate, seconds) in enumerate(zip(found.names, found.estimates, found.seconds, strict=True)):
@@ -53,7 +53,7 @@ def _cross_errors(found: ComparedMethods, tell: Progress) -> list[float | None]:
 
 
 def _methods(found: ComparedMethods, cross: list[float | None]) -> list[dict[str, Any]]:
-    """A line a method, those that gave nothing last with the reason."""
+    """Return one row per method; methods without an estimate are last, with the reason."""
     made = [{"name": name, "method": estimate.method, "relative_error": plain(estimate.diagnostics.relative_error),
              "validation_error": plain(max((one.relative_error for one in others), default=float("nan"))),
              "cross_error": error, "consistent": estimate.diagnostics.get("consistent"), "seconds": seconds,

@@ -1,4 +1,4 @@
-"""The curves of a run for the page's plots: torques, residuals, parameters, friction over velocity, verdict."""
+"""Curves of a run for the page's plots: torques, residuals, parameters, friction over velocity, verdict."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dynid.validate.friction_shape import FrictionShape, friction_shapes
 from dynid.validate.grade import Grade
 
 _CURVE_POINTS = 3000  # of a log's curves
-_DIGITS = 6
+_CURVE_DIGITS = 6
 GRADES: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}  # colours of the page
 _BAND_STD = 2.0  # deviations on either side of friction
 
 
 def run_curves(found: Run) -> dict[str, Any]:
-    """Everything that the page draws of a run."""
+    """Return everything that the page draws of a run."""
     logs = [(found.reconstruction, "identification"), *((one, "validation") for one in found.validations)]
     return {
         "logs": [facts for one, role in logs for facts in log_curves(found, one, role)],
@@ -41,35 +41,35 @@ def run_curves(found: Run) -> dict[str, Any]:
 
 
 def unit_facts(found: Run) -> list[dict[str, str]]:
-    """Units of the position, velocity and torque of each joint."""
+    """Return the units of position, velocity and torque of each joint."""
     return [{"position": one.position, "velocity": one.velocity, "torque": one.torque}
             for one in joint_units(found.estimate.model, found.robot)]
 
 
 def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any]]:
-    """Motion and torques of each log of a reconstruction, thinned so that extremes stay."""
+    """Return motion and torques of each log of a reconstruction, decimated with extremes kept."""
     made = []
     for samples, series in zip(one.samples, one.series, strict=True):
         rows = thinned_rows(np.hstack([series.measured, series.residual]), _CURVE_POINTS)
         q, dq = _at(samples, series.t[rows], samples.q), _at(samples, series.t[rows], samples.dq)
         made.append({
-            "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _DIGITS),
-            "dq": plain(dq.T, _DIGITS), "measured": plain(series.measured[rows].T, _DIGITS),
-            "predicted": plain(series.predicted[rows].T, _DIGITS),
-            "residual": plain(series.residual[rows].T, _DIGITS),
+            "name": samples.source, "role": role, "t": plain(series.t[rows], 9), "q": plain(q.T, _CURVE_DIGITS),
+            "dq": plain(dq.T, _CURVE_DIGITS), "measured": plain(series.measured[rows].T, _CURVE_DIGITS),
+            "predicted": plain(series.predicted[rows].T, _CURVE_DIGITS),
+            "residual": plain(series.residual[rows].T, _CURVE_DIGITS),
             "relative_error": plain(one.relative_error), "per_joint": plain(one.relative_error_per_joint),
             **replay(found.robot, samples.t, samples.q)})
     return made
 
 
 def _at(samples: Samples, t: Array, signal: Array) -> Array:
-    """A signal (rows, dof) at times that are among those of the samples, or between them where rows are decimated."""
+    """Return a signal (rows, dof) at times of the samples, interpolated if rows are decimated."""
     place = np.clip(np.searchsorted(samples.t, t), 0, len(samples.t) - 1)
     return signal[place]
 
 
 def parameter_facts(found: Run) -> list[dict[str, Any]]:
-    """Base parameters with their deviations, and how well each is known."""
+    """Return base parameters with their standard errors and how well each is determined."""
     estimate: Estimate = found.estimate
     return [{"name": name, "meaning": meaning, "expression": expression, "unit": unit,
              "value": plain(value), "std": plain(std), "relative": plain(share), "status": "well determined" if well
@@ -81,9 +81,10 @@ def parameter_facts(found: Run) -> list[dict[str, Any]]:
 
 
 def friction_facts(one: FrictionShape) -> dict[str, Any]:
-    """Friction of a joint over its velocity with a band of two deviations, and the medians of the data."""
-    return {"joint": one.joint, "dq": plain(one.velocity, _DIGITS), "torque": plain(one.torque, _DIGITS),
-            "low": plain(one.torque - _BAND_STD * one.deviation, _DIGITS),
-            "high": plain(one.torque + _BAND_STD * one.deviation, _DIGITS),
-            "points_dq": plain(one.centres, _DIGITS), "points_torque": plain(one.medians, _DIGITS),
-            "points_low": plain(one.low, _DIGITS), "points_high": plain(one.high, _DIGITS)}
+    """Return the friction of a joint over its velocity with a band of two standard errors, and the medians of the
+    data."""
+    return {"joint": one.joint, "dq": plain(one.velocity, _CURVE_DIGITS), "torque": plain(one.torque, _CURVE_DIGITS),
+            "low": plain(one.torque - _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "high": plain(one.torque + _BAND_STD * one.deviation, _CURVE_DIGITS),
+            "points_dq": plain(one.centres, _CURVE_DIGITS), "points_torque": plain(one.medians, _CURVE_DIGITS),
+            "points_low": plain(one.low, _CURVE_DIGITS), "points_high": plain(one.high, _CURVE_DIGITS)}

@@ -1,4 +1,4 @@
-"""An example to start with: logs of the demonstration's simulated robot."""
+"""Example for a first try: logs of the demonstration's simulated robot."""
 
 from __future__ import annotations
 

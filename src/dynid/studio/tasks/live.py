@@ -1,4 +1,5 @@
-"""A stream as a job: a replayed log, datagrams or a growing file, and looks at what is learnt from it on the way."""
+"""Online identification as a job: from a replayed log, datagrams or a growing file, with regular updates of the
+page."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ from dynid.studio.tasks.settings import run_settings
 from dynid.studio.tasks.watchers import StreamWatcher, watcher
 from dynid.studio.voice import ProgressChannel
 
-_EVERY, _SHARE = 0.1, 3.0  # s between two looks at least, and in times that one takes
+_MIN_LOOK_INTERVAL, _LOOK_INTERVAL_RATIO = 0.1, 3.0  # s between two looks at least, and in times that one takes
 _SILENCE_TIMEOUT = 15.0  # s after which a silent source has ended
-_SPEED = (0.0, 1000.0)  # of a log that is replayed, in its own pace; 0: as fast as possible
-_PORTS = (1024, 65535)
+_SPEED_RANGE = (0.0, 1000.0)  # of a log that is replayed, in its own pace; 0: as fast as possible
+_PORT_RANGE = (1024, 65535)
 
 
 def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Follow a source until it ends or the job is stopped, and show what is known of the robot now and then."""
+    """Follow a source until it ends or the job is stopped, and report the estimate at intervals."""
     source = str(params.get("source") or "log:0")
     settings = run_settings(bounds, logs=source.startswith("log:"))
     with bounds.trusting(settings.robot):
@@ -45,7 +46,7 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
         if q is not None and time.monotonic() >= due:
             began = time.monotonic()
             voice.say("look", look=_look(stream, robot, last, q))
-            due = time.monotonic() + max(_EVERY, _SHARE * (time.monotonic() - began))
+            due = time.monotonic() + max(_MIN_LOOK_INTERVAL, _LOOK_INTERVAL_RATIO * (time.monotonic() - began))
             voice.progress(f"{stream.samples} samples, t = {last:.2f} s",
                            None if length is None or first is None else min(1.0, (last - float(first)) / length))
     stream.finish()
@@ -59,19 +60,20 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
 
 def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement,
             stream: StreamWatcher) -> tuple[Iterator[Block], float | None]:
-    """The blocks of a source, and how many seconds it lasts where that is known."""
+    """Return the blocks of a source, and its duration in s if it is known."""
     kind, _, name = source.partition(":")
     if kind == "log":
         speed = params.get("speed", 1.0)
-        if isinstance(speed, bool) or not isinstance(speed, int | float) or not _SPEED[0] <= speed <= _SPEED[1]:
-            raise DynidError(f"speed must be a number from {_SPEED[0]:g} to {_SPEED[1]:g}", where="speed")
+        if isinstance(speed, bool) or not (isinstance(speed, int | float)
+                                           and _SPEED_RANGE[0] <= speed <= _SPEED_RANGE[1]):
+            raise DynidError(f"speed must be a number from {_SPEED_RANGE[0]:g} to {_SPEED_RANGE[1]:g}", where="speed")
         chosen = chosen_log({"log": int(name) if name.isdigit() else -1, "role": params.get("role")}, settings)
         with bounds.trusting(settings.robot, *chosen.files):
             (recording,) = read_logs([chosen], settings, robot)
         return replayed(recording, float(speed)), recording.duration
     if kind == "udp":
-        if not name.isdigit() or not _PORTS[0] <= int(name) <= _PORTS[1]:
-            raise DynidError(f"a UDP port must be a number from {_PORTS[0]} to {_PORTS[1]}", where="source")
+        if not name.isdigit() or not _PORT_RANGE[0] <= int(name) <= _PORT_RANGE[1]:
+            raise DynidError(f"a UDP port must be a number from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}", where="source")
         return datagrams(int(name), robot.dof, stream.complain, _SILENCE_TIMEOUT), None
     if kind == "tail":
         path = (bounds.files / name.removeprefix("files/")).resolve()
@@ -83,7 +85,7 @@ def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot
 
 
 def _look(stream: StreamWatcher, robot: Robot, t: float, q: Array) -> dict[str, Any]:
-    """What is known at a moment, in plain data."""
+    """Return the present estimate as plain data."""
     try:
         tree = plain(tree_positions(robot, q[None])[0], 6)
     except DynidError:

@@ -1,4 +1,4 @@
-"""A log of the run as the page plots and replays it: signals, how they were found, and what is wrong with them."""
+"""A log of the run for plots and replay: its signals, the mapping of its columns, and its problems."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ from dynid.studio.tasks.robot import tree_positions
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
-_POINTS, _REPLAY, _FRAMES, _DIGITS = 4000, 50.0, 6000, 6  # points of a plot, Hz and poses of a replay
+# points of a plot, Hz and poses of a replay
+_PLOT_POINTS, _REPLAY_HZ, _MAX_REPLAY_POSES, _PLOT_DIGITS = 4000, 50.0, 6000, 6
 
 
 def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
-    """The log that a page asks for, by its place among those to identify from or to validate on."""
+    """Return the requested log, by its number among those to identify from or to validate on."""
     which = "validate_on" if params.get("role") == "validation" else "logs"
     logs, index = getattr(settings, which), params.get("log", 0)
     if not isinstance(index, int) or not 0 <= index < len(logs):
@@ -44,7 +45,7 @@ def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
 
 
 def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """The log with what was guessed of it, thinned curves, a replay and remarks."""
+    """Return the log with its guessed mapping, decimated curves, a replay and remarks."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
     with bounds.trusting(settings.robot, *chosen.files):
@@ -56,7 +57,7 @@ def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) 
 
 
 def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Names of a log's columns or arrays, whatever the settings say of them."""
+    """Return the names of a log's columns or arrays, regardless of the settings."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
     with bounds.trusting(*chosen.files):
@@ -72,7 +73,7 @@ def columns(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
 
 
 def _guessed(chosen: LogSettings, settings: RunSettings, bounds: Confinement) -> Any:
-    """The mapping as it would be used, also where reading fails later; None where columns cannot be told."""
+    """Return the mapping that would be used, even if reading fails later; None if the columns are ambiguous."""
     try:
         with bounds.trusting(settings.robot):
             return _read_as(chosen, settings, make_robot(settings))["guessed"]
@@ -81,7 +82,7 @@ def _guessed(chosen: LogSettings, settings: RunSettings, bounds: Confinement) ->
 
 
 def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
-    """How a file is opened, without what its columns mean."""
+    """Return how a file is opened, without the meaning of its columns."""
     kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
     table = {**(settings.log if chosen.inherit else {}), **chosen.own}
     return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})
@@ -97,7 +98,7 @@ def _names(source: Source) -> list[str]:
 
 
 def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[str, Any]:
-    """Columns of the file, the mapping as it was used, and where each of its settings came from."""
+    """Return the columns of the file, the mapping used, and the origin of each of its settings."""
     given = chosen.mapping(settings.log)
     layout = lay_out(Path(chosen.files[0]), given, robot)
     try:
@@ -126,16 +127,16 @@ def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[s
 
 
 def _columns_of(layout: LogLayout, signal: str) -> Any:
-    """Names of the columns of a signal, one a joint, or the key of its array."""
+    """Return the column names of a signal, one per joint, or the key of its array."""
     found = layout.columns[signal]
     fields = [one.field for one in found]
     return fields[0] if len(set(fields)) == 1 else fields
 
 
 def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
-    """A recording in plain data."""
+    """Return a recording as plain data."""
     dq = speeds(recording)
-    rows = thinned_rows(np.hstack([recording.q, recording.tau]), _POINTS)
+    rows = thinned_rows(np.hstack([recording.q, recording.tau]), _PLOT_POINTS)
     findings = marks(recording, dq)
     present = ["position", "torque", *(name for name in ("reference", "wrench", "temperature", "motor_position",
                "sensed_torque", "target_torque", "target_current") if getattr(recording, name) is not None)]
@@ -147,21 +148,21 @@ def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
         "dropped": recording.dropped,
         "dropped_rows": [{"file": Path(one.file).name, "row": one.row, "why": one.why}
                          for one in recording.dropped_rows],
-        "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _DIGITS),
-        "dq": plain(dq[rows].T, _DIGITS), "tau": plain(recording.tau[rows].T, _DIGITS),
-        "reference": None if recording.reference is None else plain(recording.reference[rows].T, _DIGITS),
+        "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _PLOT_DIGITS),
+        "dq": plain(dq[rows].T, _PLOT_DIGITS), "tau": plain(recording.tau[rows].T, _PLOT_DIGITS),
+        "reference": None if recording.reference is None else plain(recording.reference[rows].T, _PLOT_DIGITS),
         **replay(robot, recording.t, recording.q), "marks": findings,
         "standstill": standstill(recording, dq, robot),
         "findings": [{"code": one["kind"], "text": one["sentence"]} for one in findings]}
 
 
 def replay(robot: Robot, t: Array, q: Array) -> dict[str, Any]:
-    """Positions of all joints of the tree at no more than 50 a second, a row a moment, None where loops do not close;
-    t and q (samples,), (samples, dof)."""
-    step = max(1.0 / _REPLAY, (t[-1] - t[0]) / _FRAMES)
+    """Return positions of all joints of the tree at up to 50 Hz, one row per time, None where loops do not close; t
+    and q have shapes (samples,) and (samples, dof)."""
+    step = max(1.0 / _REPLAY_HZ, (t[-1] - t[0]) / _MAX_REPLAY_POSES)
     at = np.unique(np.searchsorted(t, np.arange(t[0], t[-1], step)).clip(0, len(t) - 1))
     try:
         poses = tree_positions(robot, np.ascontiguousarray(q[at]))
     except (DynidError, RecordingError):
         return {"t_replay": None, "q_tree": None}
-    return {"t_replay": plain(t[at], 9), "q_tree": plain(poses, _DIGITS)}
+    return {"t_replay": plain(t[at], 9), "q_tree": plain(poses, _PLOT_DIGITS)}

@@ -1,4 +1,4 @@
-"""What to mark in the plots of a log: gaps, torques at a limit, slow rows, encoders that hang; torque at rest."""
+"""Marks in the plots of a log: gaps, torques at a limit, slow rows, stuck encoders; and the torque at rest."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ GAP_INTERVALS = 5.0  # intervals
 _MIN_SLOW_TIME = 0.1  # s below which slow motion is a turning point, no stretch
 _MIN_REST_TIME = 0.25  # s that every joint stands still
 MAX_MARKS = 200  # marks of one kind
-_WEIGHS = 0.05  # of a joint's largest torque that gravity has to make, for its torque at rest to say something
-_NONE, _WRONG = 0.25, -0.25  # share of gravity in the torque at rest: hardly any, or with the wrong sign
+# of a joint's largest torque that gravity has to make, for its torque at rest to say something
+_MIN_GRAVITY_SHARE = 0.05
+# share of gravity in the torque at rest: hardly any, or with the wrong sign
+_NO_GRAVITY_SHARE, _WRONG_SIGN_SHARE = 0.25, -0.25
 
 
 def speeds(recording: Recording) -> Array:
-    """Velocities (samples, dof): as logged, or by differences over a few samples."""
+    """Return velocities (samples, dof): as logged, or by differences over a few samples."""
     if recording.dq is not None:
         return recording.dq
     if len(recording) < 3:
@@ -36,7 +38,7 @@ def speeds(recording: Recording) -> Array:
 
 
 def marks(recording: Recording, dq: Array) -> list[dict[str, Any]]:
-    """Stretches of time with something to know about, each with a sentence."""
+    """Return time intervals with remarks."""
     return [*_gaps(recording), *_saturated(recording), *_hanging(recording), *_slow(recording, dq),
             *_dropped(recording)]
 
@@ -90,14 +92,14 @@ def _slow(one: Recording, dq: Array) -> list[dict[str, Any]]:
 
 
 def _dropped(one: Recording) -> list[dict[str, Any]]:
-    """Rows that could not be used; where they lay in time is not known, so that they stand at the log's begin."""
+    """Return rows that could not be used; their times are unknown, so they are marked at the start of the log."""
     first = float(one.t[0]) if len(one) else 0.0
     return [_mark("dropped", None, first, first, f"row {row.row} is ignored: {row.why}") for row in one.dropped_rows]
 
 
 def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] | None:
-    """Torque at rest against the gravity of the robot's file, joint by joint; None where nothing stands still, or the
-    file gives no inertias. A share near one is right, below zero the sign is wrong, near zero gravity was taken out."""
+    """Compare the torque at rest with the gravity of the nominal model, joint by joint; None without rest or
+    inertias. A ratio near one is right, a negative one has the wrong sign, one near zero lacks gravity."""
     if robot.bodies_without_inertia or robot.followers is not None or not len(recording):
         return None
     slow = np.maximum(moving_speeds(dq, np.ones(dq.shape, dtype=bool)), 1e-4)
@@ -111,14 +113,14 @@ def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] 
     top = np.abs(recording.tau).max(axis=0)
     for j, name in enumerate(recording.joints):
         power = float(weight[:, j] @ weight[:, j])
-        loaded = np.sqrt(power / len(weight)) > _WEIGHS * top[j] > 0.0
+        loaded = np.sqrt(power / len(weight)) > _MIN_GRAVITY_SHARE * top[j] > 0.0
         share = float(tau[:, j] @ weight[:, j]) / power if loaded else None
         joints.append({"name": name, "torque": plain(tau[:, j].mean()), "gravity": plain(weight[:, j].mean()),
                        "share": share})
-        if share is not None and share < _WRONG:
+        if share is not None and share < _WRONG_SIGN_SHARE:
             said.append(f"the torque of {name} at rest has the opposite sign of gravity: set torque_sign to -1, or "
                         "sign to -1 if its position is reversed too")
-        elif share is not None and share < _NONE:
+        elif share is not None and share < _NO_GRAVITY_SHARE:
             said.append(f"the torque of {name} at rest contains almost no gravity torque: check whether the driver "
                         "removes it")
     sentence = "; ".join(said) or "the torques at rest agree with the weight of the robot"

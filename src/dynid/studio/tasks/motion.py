@@ -1,4 +1,4 @@
-"""The search for an exciting motion, as a job whose numbers are seen while it runs."""
+"""The search for an exciting motion, as a job with live numbers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
-_RATE, _POINTS, _DIGITS, _LONGEST, _TICK = 100.0, 2000, 6, 3600.0, 0.5
+_PLOT_HZ, _PLOT_POINTS, _PLOT_DIGITS, _MAX_SECONDS, _PROGRESS_SECONDS = 100.0, 2000, 6, 3600.0, 0.5
 
 
 def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """A motion for the robot of the run, inside its limits; gives the id of the result."""
+    """Design a motion for the robot of the run, inside its limits. Return the id of the result."""
     settings = run_settings(bounds, logs=False)
     request, command = _request(params, settings.robot, bounds)
-    live = _Live(voice, request.search.budget or _LONGEST)
+    live = _Live(voice, request.search.budget or _MAX_SECONDS)
     with bounds.trusting(settings.robot):
         robot = make_robot(settings)
         with live:
@@ -57,7 +57,7 @@ def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confin
 
 
 def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tuple[MotionRequest, str]:
-    """What the page asks for, checked, and the command that asks for the same."""
+    """Check the request of the page. Return it, and the equivalent command."""
     def number(name: str, default: float, low: float, high: float) -> float:
         value = params.get(name)
         value = default if value is None else value
@@ -66,7 +66,7 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
         return float(value)
 
     duration, harmonics = number("duration", 10.0, 0.5, 600.0), int(number("harmonics", 5, 1, 50))
-    seconds, seed = number("seconds", 20.0, 0.5, _LONGEST), int(number("seed", 0, 0, 2 ** 31))
+    seconds, seed = number("seconds", 20.0, 0.5, _MAX_SECONDS), int(number("seed", 0, 0, 2 ** 31))
     kinds = params.get("friction") or []
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = next((kind for kind in kinds if kind not in FRICTION), None)
@@ -82,12 +82,12 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
              *(["--limits", str(limits)] if limits else [])]
     command = shlex.join(words)
     return MotionRequest(friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, criterion=criterion,
-                         family=family_named(family, duration, harmonics), rate=_RATE,
+                         family=family_named(family, duration, harmonics), rate=_PLOT_HZ,
                          search=Search(seconds, None, seed), command=command), command
 
 
 def _limits(name: Any, bounds: Confinement) -> Path | None:
-    """The limits file that was uploaded under a name."""
+    """Return the uploaded limits file of this name."""
     if not name:
         return None
     path = (bounds.files / str(name).removeprefix("files/")).resolve()
@@ -97,12 +97,12 @@ def _limits(name: Any, bounds: Confinement) -> Path | None:
 
 
 def _listened(request: MotionRequest, live: _Live) -> MotionRequest:
-    """The request with someone who listens to its search."""
+    """Return the request with a listener to its search."""
     return replace(request, search=replace(request.search, best=live.take))
 
 
 class _Live:
-    """What is known of a search while it runs: best condition number so far over time, and expected deviations."""
+    """Progress of a search: best condition number so far over time, and expected standard errors."""
 
     def __init__(self, voice: ProgressChannel, budget: float) -> None:
         self._voice, self._budget = voice, budget
@@ -122,9 +122,9 @@ class _Live:
         self._clock.join()
 
     def _tick(self) -> None:
-        """The share grows while nothing better is found, too."""
+        """Report progress also while nothing better is found."""
         began = time.monotonic()
-        while not self._over.wait(_TICK):
+        while not self._over.wait(_PROGRESS_SECONDS):
             self.progress(self._sentence, min(0.99, (time.monotonic() - began) / self._budget))
 
     def _say(self, sentence: str, share: float) -> None:
@@ -132,7 +132,7 @@ class _Live:
         self._voice.progress(sentence, share)
 
     def take(self, best: BestSoFar) -> None:
-        """A better motion was found."""
+        """Take a better motion."""
         self.history.append([round(best.seconds, 3), float(best.condition)])
         values = nominal_base_values(best.base)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -145,11 +145,11 @@ class _Live:
 
 
 def _curves(data: MotionData) -> dict[str, Any]:
-    """The motion sampled for plots and replay."""
+    """Return the motion sampled for plots and replay."""
     path = data.excitation.trajectory
-    t = np.linspace(0.0, path.duration, min(_POINTS, max(2, round(path.duration * _RATE))))
+    t = np.linspace(0.0, path.duration, min(_PLOT_POINTS, max(2, round(path.duration * _PLOT_HZ))))
     at = path.at(t)
-    return {"t": plain(t, 9), "q": plain(at.q.T, _DIGITS), "dq": plain(at.dq.T, _DIGITS),
-            "ddq": plain(at.ddq.T, _DIGITS), "joints": list(data.excitation.limits.names),
+    return {"t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
+            "ddq": plain(at.ddq.T, _PLOT_DIGITS), "joints": list(data.excitation.limits.names),
             **replay(data.robot, t, at.q), "condition": plain(data.excitation.condition),
             "limits": motion_facts(data)["limits"], "notes": list(data.notes)}

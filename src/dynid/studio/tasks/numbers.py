@@ -1,4 +1,4 @@
-"""Numbers as JSON has them: None for what is not finite, and no more digits than a picture shows."""
+"""Conversion of numbers to JSON: None for values that are not finite, with limited digits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 
 def plain(values: ArrayLike | None, digits: int | None = None) -> Any:
-    """An array or number as nested lists. digits: significant ones that are kept, all unless given."""
+    """Return an array or number as nested lists. digits: significant digits; default: all."""
     if values is None:
         return None
     array = np.asarray(values, dtype=float)

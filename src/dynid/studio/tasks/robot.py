@@ -1,4 +1,4 @@
-"""The robot of the run as the page draws it: joints, bodies, frames, and what is wrong with it."""
+"""The robot of the run for the scene: joints, bodies, frames, and its problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynid.studio.voice import ProgressChannel
 
 
 def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Return the robot of the settings, or of the uploaded file that `params["candidate"]` names before it is taken."""
+    """Return the robot of the settings, or of the uploaded file `params["candidate"]` before it is selected."""
     candidate = params.get("candidate")
     settings = run_settings(bounds, logs=False, robot=candidate if isinstance(candidate, str) else None)
     with bounds.trusting(settings.robot):
@@ -33,7 +33,7 @@ def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement
 
 
 def robot_facts(found: Robot) -> dict[str, Any]:
-    """A robot in plain data; poses row by row."""
+    """Return a robot as plain data; poses by rows."""
     tree = found if found.followers is None else found.followers.tree
     free = range(found.dof) if found.followers is None else found.followers.free
     return {
@@ -53,7 +53,7 @@ def _joints(tree: Robot, free: tuple[int, ...]) -> list[dict[str, Any]]:
 
 
 def _bodies(tree: Robot, found: Robot) -> list[dict[str, Any]]:
-    """Mass, centre and the solid ellipsoid of even density with the same inertia; what is wrong by link."""
+    """Return mass, centre and homogeneous ellipsoid of equal inertia of each link, and problems by link."""
     wrong: dict[str, list[str]] = {}
     for problem in inertia_problems(found):
         if problem.kind != "missing":
@@ -79,7 +79,7 @@ def _place(found: Robot, body: int) -> int:
 
 
 def _home(found: Robot) -> Array:
-    """A posture (dof,) to begin with: zero where the limits allow it, or one in which the loops close."""
+    """Return an initial posture (dof,): zero if the limits allow it, or one in which the loops close."""
     followers = found.followers
     if followers is not None and followers.loops is not None:
         return chain_of(found).begin[:found.dof]
@@ -87,7 +87,7 @@ def _home(found: Robot) -> Array:
 
 
 def _size(tree: Robot) -> float:
-    """Longest way along the joints of a tree, m, at least 0.2."""
+    """Return the longest path along the joints of a tree, m, at least 0.2."""
     reach = [0.0]
     for i, joint in enumerate(tree.joints):
         step = np.linalg.norm(joint.before[:3, 3]) + np.linalg.norm(joint.after[:3, 3])
@@ -96,7 +96,7 @@ def _size(tree: Robot) -> float:
 
 
 def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Positions of all joints of the tree (tree joints,) for those that are free (dof,)."""
+    """Return the positions of all joints of the tree (tree joints,) for the independent ones (dof,)."""
     settings = run_settings(bounds, logs=False)
     with bounds.trusting(settings.robot):
         found = make_robot(settings)
@@ -110,5 +110,5 @@ def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement)
 
 
 def tree_positions(found: Robot, q: Array) -> Array:
-    """Positions of all joints of the tree (samples, tree joints) for those of the free ones (samples, dof)."""
+    """Return the positions of all joints of the tree (samples, tree joints) for the independent ones (samples, dof)."""
     return q if found.followers is None else tree_motion(found, q).q

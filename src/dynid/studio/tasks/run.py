@@ -1,4 +1,4 @@
-"""A run as a job: carried out, judged, and kept as a result with all that the page shows of it."""
+"""A run as a job, stored as a result with everything that the page shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynid.studio.workspace import FACTS
 
 
 def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Identify as the settings say; gives the id of the result."""
+    """Identify with the given settings. Return the id of the result."""
     tell = Progress(voice.progress)
     settings = run_settings(bounds)
     with bounds.trusting(settings.robot, *([settings.model.python] if settings.model.python else [])):
@@ -35,9 +35,11 @@ def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
 
 def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] | None = None,
              report: ReportData | None = None) -> None:
-    """Write a run with what the page shows of it; what says that it is whole is written last.
+    """Write a run with what the page shows of it; the file that marks it as complete is written last.
 
-    more: of the curves, such as the methods that were compared. report: in the place of the run's own.
+    Args:
+        more: further curves, such as those of compared methods.
+        report: replaces the run's own report.
     """
     save(found, folder, repeat_command(folder), report=report is None)
     if report is not None:
@@ -52,7 +54,7 @@ def keep_run(found: Run, folder: Path, tell: Progress, more: Mapping[str, Any] |
 
 
 def write_mjcf(found: Run, path: Path) -> None:
-    """The identified robot as MJCF, where its parameters allow it; URDFs say in the report why they do not."""
+    """Write the identified robot as MJCF, if its parameters allow it; the report states why not."""
     if found.estimate.theta is None:
         return
     try:
@@ -62,12 +64,12 @@ def write_mjcf(found: Run, path: Path) -> None:
 
 
 def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None) -> None:
-    """Say what a result is; from then on it is whole."""
+    """Write the facts of a result, which mark it as complete."""
     write_json(folder / FACTS, {"kind": kind, "method": method, "robot": robot,
                                "relative_error": None if error is None else float(error),
                                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
 
 
 def repeat_command(folder: Path) -> str:
-    """What gives the same numbers at the command line."""
+    """Return the command that gives the same numbers."""
     return f"dynid identify {folder.resolve() / 'run.toml'} -o FOLDER"

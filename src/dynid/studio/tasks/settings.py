@@ -1,4 +1,4 @@
-"""The settings of a run as the page edits them: checked, completed, and as the text of a run file."""
+"""Settings of a run for the page: checked, completed, and as the text of a run file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REPEAT_LINE = "Repeat with: dynid identify run.toml -o FOLDER"
 
 
 def open_run(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """The settings of the run file that the user named at the command line; its files are trusted from now on."""
+    """Return the settings of the run file given on the command line; its files are trusted from now on."""
     assert bounds.run is not None
     with bounds.lifted():
         settings = RunSettings.load(bounds.run).moved(Path(), bounds.folder)
@@ -28,7 +28,7 @@ def open_run(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
 
 
 def trust(bounds: Confinement) -> None:
-    """Take the files that the run file of the command line names for readable, without its being read again later."""
+    """Trust the files that the run file of the command line names, without reading it again later."""
     if bounds.run is None or bounds.trusted:
         return
     with bounds.lifted():
@@ -37,7 +37,7 @@ def trust(bounds: Confinement) -> None:
 
 
 def checked_settings(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Settings from the page, each checked and every file they name one that may be read."""
+    """Return the checked settings of the page; every file they name may be read."""
     given = {key: _without_nulls(value, key) for key, value in params["settings"].items() if value is not None}
     robot, logs = given.get("robot") or "", given.get("logs") or []
     complete = {**given, "robot": robot or _NOBODY, "logs": logs or [_NOTHING]}
@@ -60,7 +60,7 @@ def checked_settings(params: Mapping[str, Any], voice: ProgressChannel, bounds: 
 
 
 def _without_nulls(value: Any, where: str) -> Any:
-    """A setting without what is null, which a run file cannot say: what is left out is as by default."""
+    """Return a setting without null values, which run files cannot express: the defaults apply."""
     if isinstance(value, dict):
         return {key: _without_nulls(one, f"{where}.{key}") for key, one in value.items() if one is not None}
     if isinstance(value, list):
@@ -71,7 +71,7 @@ def _without_nulls(value: Any, where: str) -> Any:
 
 
 def _placed(name: str, uploaded: set[str]) -> str:
-    """A path as the run file has it: that of an uploaded file may leave out its folder."""
+    """Return a path as in the run file; the folder of an uploaded file may be omitted."""
     return f"files/{name}" if name in uploaded else name
 
 
@@ -86,12 +86,12 @@ def _shown(settings: RunSettings) -> dict[str, Any]:
 
 
 def run_settings(bounds: Confinement, *, logs: bool = True, robot: str | None = None) -> RunSettings:
-    """Return the run of the workspace, ready to be carried out.
+    """Return the run of the workspace, ready to be executed.
 
     Args:
         bounds: which files may be read.
         logs: whether the run needs any.
-        robot: an uploaded file in the place of the run's robot.
+        robot: an uploaded file that replaces the run's robot.
     """
     values = read_table(bounds.folder / "run.toml", RunSettings.file_kind) if (
         bounds.folder / "run.toml").exists() else {}

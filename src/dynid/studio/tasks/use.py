@@ -1,4 +1,4 @@
-"""What a result is used for: a payload found with it, and code for a controller, as jobs."""
+"""Uses of a result as jobs: estimate a payload, and write code for a controller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RESULT_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z]{1,12}(-[0-9]{1,3})?")
 
 
 def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
-    """The folder of the result that a page names, relative to the workspace; files it names may be read."""
+    """Return the folder of a result, relative to the workspace; files it names may be read."""
     identity = params.get("result")
     if not isinstance(identity, str) or not _RESULT_ID.fullmatch(identity) or not (
             bounds.folder / "results" / identity / "run.toml").is_file():
@@ -37,14 +37,14 @@ def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
 
 
 def loaded(params: Mapping[str, Any], bounds: Confinement) -> tuple[Estimate, RunSettings]:
-    """The result that a page names: its estimate and settings."""
+    """Return estimate and settings of a result."""
     folder = result_folder(params, bounds)
     with bounds.trusting(RunSettings.load(folder / "run.toml").robot):
         return load(folder)
 
 
 def payload_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """What hangs on the robot of a result in one of the run's logs, and what to type into controllers."""
+    """Estimate the payload of the robot in one of the run's logs, and return the values to enter into controllers."""
     tell, settings = Progress(voice.progress), run_settings(bounds)
     chosen, folder = chosen_log(params, settings), result_folder(params, bounds)
     table = {**settings.log, **chosen.own}
@@ -60,7 +60,7 @@ def payload_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confi
 
 
 def code_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """The identified model as functions for a controller, a file a language."""
+    """Write the identified model as functions for a controller, one file per language."""
     tell = Progress(voice.progress)
     languages = params.get("languages") or ["c"]
     if not isinstance(languages, list) or not all(isinstance(one, str) for one in languages):

@@ -1,4 +1,4 @@
-"""What a robot looks like, for the page: primitives, and meshes as files of plain numbers."""
+"""Visual geometry of a robot for the page: primitives, and meshes as binary files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FOLDER = "meshes"
 
 
 def visual_facts(robot: Robot, source: str, bounds: Confinement) -> list[dict[str, Any]]:
-    """What to draw on each body; a mesh that is not there says so. source: the robot as the run names it."""
+    """Return the visuals of each body, with a message for each missing mesh. source: the robot's name in the run."""
     places = _MeshPlaces(source, bounds)
     return [_facts(one, places, bounds.folder / FOLDER) for one in visuals(robot, bounds.folder / source)]
 
 
 class _MeshPlaces:
-    """The folders in which meshes are looked for, opened when the first is asked for: what was uploaded, and beside a
-    robot of the user's own run file."""
+    """Folders that are searched for meshes, opened at first use: uploads, and the folder of a robot of the user's
+    own run file."""
 
     def __init__(self, source: str, bounds: Confinement) -> None:
         own = (bounds.folder / source).resolve()
@@ -57,7 +57,7 @@ def _facts(one: Visual, places: _MeshPlaces, folder: Path) -> dict[str, Any]:
 
 
 def _stored(path: Path, folder: Path) -> str:
-    """The name under which a mesh lies in the folder as plain numbers, written where it is not there yet."""
+    """Return the name of a mesh's binary file, and write it if it does not exist."""
     said = path.stat()
     name = hashlib.sha256(f"{path}:{said.st_size}:{said.st_mtime_ns}".encode()).hexdigest()[:32]
     if not (folder / f"{name}.bin").exists():
@@ -68,6 +68,6 @@ def _stored(path: Path, folder: Path) -> str:
 
 
 def packed(mesh: Mesh) -> bytes:
-    """Numbers of points and triangles (uint32), points (float32), triangles (uint32), little-endian."""
+    """Return the numbers of points and triangles (uint32), points (float32), triangles (uint32), little-endian."""
     head = np.array([len(mesh.points), len(mesh.triangles)], dtype="<u4")
     return b"".join((head.tobytes(), mesh.points.astype("<f4").tobytes(), mesh.triangles.astype("<u4").tobytes()))

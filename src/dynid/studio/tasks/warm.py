@@ -1,4 +1,4 @@
-"""Getting ready: everything loaded and compiled by a small run, so that the user's first one does not wait for it."""
+"""Preparation: a small run loads and compiles everything, so that the user's first run need not wait."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROBOT, _SECONDS, _RATE = "arm3r", 6.0, 100.0
 
 
 def warm(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """A run of a small robot on a few seconds of made data, with its report; nothing of it is kept."""
+    """Run a small robot on a few seconds of simulated data, with its report; nothing is stored."""
     robot = Robot.builtin(_ROBOT)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What a live stream is watched for: the robot's parameters, what hangs on it, or what touches it."""
+"""Estimators for a live stream: the robot's parameters, its payload, or contacts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dynid.studio.tasks.numbers import plain
 from dynid.studio.tasks.use import loaded
 
 WATCHES = ("parameters", "payload", "contact")
-_RECENT = 50  # rows that tell which link is touched
+_ROWS_FOR_LINK = 50  # rows that tell which link is touched
 
 
 class StreamWatcher(Protocol):
-    """What samples are fed to, and what is seen of it."""
+    """An estimator that takes samples, and its present state for the page."""
 
     @property
     def samples(self) -> int: ...
@@ -47,7 +47,7 @@ class StreamWatcher(Protocol):
 
 
 def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement) -> StreamWatcher:
-    """What the page asks to watch."""
+    """Return the requested estimator."""
     watch = params.get("watch") or "parameters"
     if watch not in WATCHES:
         raise DynidError(f"a stream is watched for {', '.join(WATCHES)}", where="watch")
@@ -71,14 +71,14 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
 
 
 def _live(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior: Estimate | None) -> LiveModel:
-    """The recursive estimate of the run's model, or of a result's, which is then what is known at the start."""
+    """Return the recursive estimator for the run's model, or for a result, whose estimate is then the prior."""
     cutoff = settings.prepare.get("cutoff")
     feeding = FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None)
     return LiveModel(settings, robot, LiveOptions(str(params.get("method") or "rls"), feeding=feeding, prior=prior))
 
 
 class _Fed:
-    """Of `Online` and `LivePayload`: how samples get in, and what was wrong with them."""
+    """Common part of `Online` and `LivePayload`: feeding samples, and reporting problems."""
 
     def __init__(self, stream: LiveModel | LivePayload) -> None:
         self._fed = stream
@@ -106,14 +106,14 @@ class _Fed:
 
 
 class ParameterWatcher(_Fed):
-    """Base parameters with deviations while the robot moves."""
+    """Base parameters with standard errors while the robot moves."""
 
     def __init__(self, live: LiveModel) -> None:
         super().__init__(live)
         self._live = live
 
     def look(self) -> dict[str, Any]:
-        """The estimate as it is now, None before there is one."""
+        """Return the present estimate, or None before there is one."""
         online = self._live.online
         estimate = look_at(online).estimate
         if estimate is None:
@@ -127,14 +127,14 @@ class ParameterWatcher(_Fed):
 
 
 class LoadWatcher(_Fed):
-    """What hangs on a frame of the robot."""
+    """Payload at a frame of the robot."""
 
     def __init__(self, live: LivePayload) -> None:
         super().__init__(live)
         self._live = live
 
     def look(self) -> dict[str, Any]:
-        """Mass and centre, as of a body that can exist; None before the robot moved."""
+        """Return mass and centre of a physically consistent body; None before the robot moved."""
         if not self._live.samples:
             return {}
         found = self._live.estimate(consistent=True)
@@ -145,7 +145,7 @@ class LoadWatcher(_Fed):
 
 
 class Touch:
-    """What touches the robot: on which link, and how hard."""
+    """Contacts with the robot: the link and the force."""
 
     def __init__(self, outside: ExternalWrench) -> None:
         self._outside = outside
@@ -163,17 +163,17 @@ class Touch:
         self._rows = rows if len(rows) else self._rows
 
     def finish(self) -> None:
-        """Nothing waits for more samples."""
+        """Do nothing: no samples are buffered."""
 
     def complain(self, text: str) -> None:
         self._said.append({"code": "bad-line", "text": text})
 
     def look(self) -> dict[str, Any]:
-        """The contact at the link that is most probably touched; its force in axes of the base, N."""
+        """Return the contact at the link that is most probably touched; its force in base axes, N."""
         rows = self._rows
         if rows is None or not len(rows):
             return {}
-        recent = rows.rows(slice(-_RECENT, None))
+        recent = rows.rows(slice(-_ROWS_FOR_LINK, None))
         active = bool(recent.touched[-1])
         if not active:
             return {"contact": {"active": False, "link": None, "point": None, "force": None, "force_std": None}}

@@ -1,1 +1,1 @@
-"""Languages: a program as text, or replayed on objects of other packages."""
+"""Languages: a program as text, or evaluated on objects of other packages."""

@@ -1,4 +1,4 @@
-"""JAX and PyTorch: modules of functions on joint-major arrays (n, ...), one state or many.
+"""JAX and PyTorch: modules of functions on joint-major arrays (n, ...), for one state or many.
 
 Rows of an array are the signals of one joint, so that every statement is one operation on whole arrays, nothing is
 assigned in place, and results are stacked at the end. Types follow the inputs: float or double.
@@ -133,8 +133,8 @@ def _law(values, like):
 def rollout(q, dq, q_ref, dq_ref, kp, kd, h, steps, *, {memory_first}{p_first}limit=None, method="euler", every=0):
     """Final q and dq ({n}, ...){of_memory} after `steps` steps of h seconds under `pd_torques`, and their path.
 
-    Torques of a step are those at its start. q_ref, dq_ref: (rows, {n}) for all states or (rows, {n}, ...), a row a
-    step, of which the last is kept. every: steps between the states of the path, (steps // every, {n}, ...) of q and of
+    Torques of a step are those at its start. q_ref, dq_ref: (rows, {n}) for all states or (rows, {n}, ...), one row per
+    step; the last one is kept. every: steps between the states of the path, (steps // every, {n}, ...) of q and of
     dq; 0: none.
     """
 '''
@@ -218,7 +218,7 @@ def module(program: Program, package: Package) -> str:
 
 
 def parameter_lines(program: Program) -> list[str]:
-    """Names of p and of the model's parameters, and the matrix between them, as Python."""
+    """Return the names of p and of the model's parameters, and the matrix between them, as Python."""
     if program.mode == "fixed":
         return []
     lines = [f"P_NAMES = {list(program.parameter_names)!r}", "",
@@ -232,7 +232,7 @@ def parameter_lines(program: Program) -> list[str]:
 
 
 def stored_lines(program: Program, real: str) -> list[str]:
-    """The stored states of every function as Python; p as one set for all states."""
+    """Return the stored states of every function as Python; p as one set for all states."""
     lines = ["", "", "# Name, inputs and outputs of each function, joint-major.", "STORED = ["]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):
         given = [_text(values[0] if one == "p" else values.T)
@@ -301,8 +301,8 @@ def _rollout(program: Program, package: Package) -> str:
 
 
 def rollout_test(program: Program, real: str, array: str) -> tuple[str, str]:
-    """Return the data of the stored rollout, and the lines of the self-test that repeat it. array: how a list `values`
-    becomes an array."""
+    """Return the data of the stored rollout, and the lines of the self-test that repeat it. array: expression that
+    converts a list `values` to an array."""
     rollout, given = stored_rollout(program, real), program.mode != "fixed"
     values = [*(part.T for part in rollout.start), np.zeros_like(rollout.start[2].T), *rollout.gains]
     values += [] if rollout.p is None else [rollout.p]

@@ -1,4 +1,5 @@
-"""C: one header of `static inline` functions without allocation, for one sample a call or several side by side."""
+"""C: one header of `static inline` functions without allocation, for one sample per call or several in vector
+registers."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 
 def header(program: Program, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
-    """The text of the header."""
+    """Return the text of the header."""
     if real not in ("double", "float"):
         raise ModelError(f"the number type in C is 'double' or 'float', not '{real}'")
     if batch not in (1, 4, 8):
         raise ModelError(f"the batch size is 1, 4 or 8 samples, not {batch}")
     if batch > 1 and (program.online or program.observer):
         what = "online update" if program.online else "momentum observer"
-        raise ModelError(f"the {what} processes one sample at a time, not {batch}")
+        raise ModelError(f"the {what} processes one sample at a time, not {batch}", code="one-sample-at-a-time")
     name = identifier(program.name)
     guard = f"{name.upper()}_{real.upper()}{batch if batch > 1 else ''}_H"
     parts = [_about(program, name, real, batch), f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n"]
@@ -68,14 +69,14 @@ def _about(program: Program, name: str, real: str, batch: int) -> str:
 
 
 def _flags(size: int) -> list[str]:
-    """What a compiler for x86-64 wants for registers of `size` bytes: without it takes those of 16."""
+    """Return the options of a compiler for x86-64 for registers of `size` bytes; the default is 16."""
     wanted = {32: "-mavx2 -mfma", 64: "-mavx512f"}.get(size)
     return [] if wanted is None else [f"On x86-64 compile with {wanted} (or -march=native) for wide registers: -O2 "
                                       "alone uses those of 16 bytes, which contain fewer samples."]
 
 
 def _function(function: Function, name: str, kind: str, real: str, batch: int) -> str:
-    """The function of one state, or of `batch` states side by side."""
+    """Return the function of one state, or of `batch` states in vector registers."""
     def output(text: str, is_number: bool) -> str:
         return f"{name}_all({text})" if batch > 1 and is_number else text
 
@@ -111,7 +112,8 @@ def _is_number(text: str) -> bool:
 
 # -- self-test -----------------------------------------------------------------------------------
 def _self_test(program: Program, name: str, kind: str, real: str, batch: int) -> str:
-    """A function that returns the largest error, relative to the largest entry of each output, at stored states."""
+    """Return a function that computes the largest error at stored states, relative to the largest entry of each
+    output."""
     lines = ["/* Largest error at stored states, relative to the largest value of each result. */",
              f"static inline {real} {name}_self_test(void)", "{", f"  {real} worst = 0;"]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):

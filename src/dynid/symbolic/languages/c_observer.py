@@ -1,8 +1,8 @@
-"""Momentum observer in C: joint torques of whatever acts on a robot from outside, one sample after the other.
+"""Momentum observer in C: external joint torques, one sample after the other.
 
 The momentum P = M dq obeys dP/dt = u + r with u = tau - friction + C' dq - g and the external torques r. Its estimate
-follows the integral of u + r with a gain K a joint, which gives r behind a low-pass filter of the time constant 1/K. u
-is integrated by the trapezoidal rule and r implicitly, so that no gain makes it unstable.
+follows the integral of u + r with a gain K per joint, which gives r after a low-pass filter of time constant 1/K. u is
+integrated by the trapezoidal rule and r implicitly, so that no gain makes it unstable.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ static inline void {name}_observer_update({name}_observer *state, {arguments}, c
 
 
 def momentum_observer(functions: Sequence[Function], name: str, real: str, joints: int) -> str:
-    """Return the observer's functions; functions: those of the header, momentum and friction among them."""
+    """Return the observer's functions; functions: those of the header, which include momentum and friction."""
     momentum, friction = (next(f for f in functions if f.name == one) for one in ("momentum", "friction"))
     sizes = dict([*momentum.inputs, *friction.inputs])
     if "ddq" in sizes:
         raise ModelError("the momentum observer does not know accelerations, on which friction from load depends",
-                         "leave out 'observer', or the friction that depends on load")
+                         "leave out 'observer', or the friction that depends on load", code="load-dependent-friction")
     order = [one for one in ("q", "q_follow", "dq", "memory", "p") if one in sizes]
     return _TEXT.format(name=name, real=real, n=joints, half="0.5f" if real == "float" else "0.5",
                         arguments=", ".join(f"const {real} {one}[{sizes[one]}]" for one in order),

@@ -1,8 +1,8 @@
 """Online estimation in C: the numbers p from samples, one after the other, in square-root form.
 
-What is known is in the upper triangular factor R of the rows [Y tau] / noise so far, kept row by row without its
-zeros. A new row is eliminated by plane rotations (Givens), as `dynid.Online` does it, so that no covariance can lose
-its sign; p comes out by substitution from below.
+The estimate is stored as the upper triangular factor R of all rows [Y tau] / noise so far, without its zeros. A new row
+is eliminated by Givens rotations, as in `dynid.Online`, so that the covariance stays positive; p is computed by back
+substitution.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ static inline int {name}_online_solve(const {name}_online *known, {real} p[{b}])
 
 
 def online_update(regressor: Function, name: str, real: str, joints: int, count: int) -> str:
-    """The functions that estimate `count` numbers p; regressor: the one that is in the header."""
+    """Return the functions that estimate `count` numbers p; regressor: the one in the header."""
     return _TEXT.format(name=name, real=real, f="f" if real == "float" else "", n=joints, b=count, width=count + 1,
                         size=(count + 1) * (count + 2) // 2 - 1, entries=joints * count, excited=_EXCITED[real],
                         arguments=", ".join(f"const {real} {one}[{size}]" for one, size in regressor.inputs),

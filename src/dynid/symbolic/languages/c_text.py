@@ -1,4 +1,4 @@
-"""Text that headers in C and CUDA share: comments, numbers, tables, functions of the standard library."""
+"""Text common to C and CUDA headers: comments, numbers, tables, functions of the standard library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIBRARY_NAMES = {"abs": "fabs", "max": "fmax", "min": "fmin"}
 
 
 def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) -> str:
-    """The comment at the head of a file: robot, joints, units, parameters, and notes of the language."""
+    """Return the comment at the head of a file: robot, joints, units, parameters, and notes of the language."""
     model = program.plan.model
     joints = ", ".join(f"{k} {joint}" for k, joint in enumerate(model.joint_names))
     what = {"fixed": "The parameter values are constants in the code.",
@@ -45,7 +45,7 @@ def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) 
 
 
 def parameter_tables(program: Program, name: str, real: str) -> str:
-    """Number of joints, and names of p with their matrix or the function that computes p."""
+    """Return the number of joints, and the names of p with their matrix or the function that computes p."""
     model, text = program.plan.model, [f"enum {{ {name}_joints = {program.plan.model.dof} }};"]
     if program.mode == "fixed":
         return text[0] + "\n"
@@ -75,7 +75,7 @@ def parameter_tables(program: Program, name: str, real: str) -> str:
 
 def function_text(function: Function, statements: Statements, head: str, kind: str,
                   output_text: Callable[[str, bool], str] = lambda text, is_number: text) -> str:
-    """A function of C.
+    """Return a function in C.
 
     Args:
         function: what it computes.
@@ -109,18 +109,18 @@ def _wrapped(items: list[str]) -> str:
 
 
 def c_number(value: float, real: str) -> str:
-    """A number as C has it, exact in double."""
+    """Return a number in C syntax, exact in double."""
     return exact(value) + ("f" if real == "float" else "")
 
 
 def number_table(values: Array, real: str) -> str:
-    """Rows of numbers in braces."""
+    """Return rows of numbers in braces."""
     rows = ["{" + ", ".join(c_number(float(x), real) for x in row) + "}" for row in values]
     return "{\n      " + ",\n      ".join(rows) + "}"
 
 
 def scalar_function(real: str) -> Callable[[str, Sequence[str]], str]:
-    """How a function of the graph is called on numbers of C."""
+    """Return the call of a graph function on numbers in C."""
     suffix, zero, one = "f" if real == "float" else "", c_number(0.0, real), c_number(1.0, real)
 
     def text(function: str, of: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Vectors in C: several samples side by side, and the sines and cosines of several angles at once."""
+"""Vectors in C: several samples per register, and sines and cosines of several angles at once."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _LANES = {"sign": "({real})((x[k] > 0) - (x[k] < 0))", "abs": "fabs{f}(x[k])", "
 
 
 def _types(name: str, real: str, size: int) -> list[str]:
-    """Vectors of `size` bytes, of numbers and of whole numbers as long."""
+    """Return vector types of `size` bytes, of numbers and of integers of the same width."""
     whole = "long long" if real == "double" else "int"
     return [f"typedef {real} {name}_vector __attribute__((vector_size({size})));",
             f"typedef {whole} {name}_whole __attribute__((vector_size({size})));"]
 
 
 def lanes(real: str) -> int:
-    """Numbers in a vector of 16 bytes."""
+    """Return how many numbers a vector of 16 bytes holds."""
     return 2 if real == "double" else 4
 
 
 def sines(name: str, real: str) -> str:
-    """A function for sines and cosines of an array of angles: a few at a time where the processor has vectors, one by
-    one by the standard library where it has not, and where an angle is too large."""
+    """Return a function for sines and cosines of an array of angles. It uses vectors if the processor has them, and
+    the standard library otherwise or for large angles."""
     f, width = "f" if real == "float" else "", lanes(real)
     small = " && ".join(f"fabs{f}(angle[k + {i}]) < {LARGEST[real]}{f}" for i in range(width))
     return "\n".join([
@@ -51,7 +51,7 @@ def sines(name: str, real: str) -> str:
 
 
 def vectors(functions: Sequence[Function], name: str, real: str, batch: int) -> str:
-    """Types for several samples, with sine and cosine that the compiler keeps in vector registers."""
+    """Return types for several samples, with sine and cosine that the compiler keeps in vector registers."""
     size = batch * (8 if real == "double" else 4)
     used = {node.kind for function in functions
             for node in (function.graph.nodes[k] for k in function.graph.live(function.values))}
@@ -71,7 +71,7 @@ def vectors(functions: Sequence[Function], name: str, real: str, batch: int) -> 
 
 
 def _sincos(name: str, real: str) -> list[str]:
-    """x = j pi/2 + r with |r| <= pi/4, then Taylor's series of both in r, exchanged and signed by j."""
+    """Return sine and cosine by x = j pi/2 + r with |r| <= pi/4, and Taylor series in r, exchanged and signed by j."""
     bits, parts, sine, cosine, sign = (33, 3, 15, 16, 62) if real == "double" else (12, 3, 9, 10, 30)
     magic = exact(1.5 * 2.0 ** (52 if real == "double" else 23))
     f = "f" if real == "float" else ""
@@ -92,7 +92,7 @@ def _sincos(name: str, real: str) -> list[str]:
 
 
 def _split(bits: int, parts: int) -> list[str]:
-    """pi/2 as a sum, all but the last of few enough bits that a product with j is exact."""
+    """Return pi/2 as a sum whose terms, except the last, have few enough bits for an exact product with j."""
     rest, found = _PI_FRACTION / 2, []
     for _ in range(parts - 1):
         value = float(rest)
@@ -104,7 +104,7 @@ def _split(bits: int, parts: int) -> list[str]:
 
 
 def _series(powers: range, f: str) -> str:
-    """Coefficients of Taylor's series in r2, the lowest power first, nested."""
+    """Return the nested coefficients of a Taylor series in r2, the lowest power first."""
     text = ""
     for power in reversed(powers):
         coefficient = (1 if power % 4 in (0, 1) else -1) / factorial(power)

@@ -1,7 +1,7 @@
 """CUDA: one header with device functions, kernels over many states, and wrappers that launch them.
 
 Arrays are joint-major: entry k of state i is at [k * count + i], so that neighbouring threads read neighbouring
-numbers. Compiled without CUDA the same header is C++, and the wrappers loop over the states.
+numbers. Compiled without CUDA, the same header is C++, and the wrappers loop over the states.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def header(program: Program, real: Literal["double", "float"] = "double") -> str
 
 
 def _device(function: Function, name: str, real: str) -> str:
-    """The function of one state, as a C header has it but for the pairs of sine and cosine."""
+    """Return the function of one state, as in a C header except for the pairs of sine and cosine."""
     return function_text(function, Statements(function, _spelling(name, real)),
                          f"{name.upper()}_DEVICE {name}_{function.name}", real)
 
@@ -126,7 +126,8 @@ def _spelling(name: str, real: str) -> Spelling:
 
 
 def kernel_arguments(function: Function, real: str, restrict: str = "") -> list[str]:
-    """Declarations of a kernel's arguments: inputs, whether p is given for each state, outputs, number of states."""
+    """Return declarations of a kernel's arguments: inputs, whether p is given for each state, outputs, number of
+    states."""
     found = []
     for one, _ in function.inputs:
         found.append(f"const {real} *{restrict}{one}")
@@ -136,7 +137,7 @@ def kernel_arguments(function: Function, real: str, restrict: str = "") -> list[
 
 
 def load(N: str, one: str, size: int) -> str:
-    """Lines that read an input of state i into an array of the thread."""
+    """Return lines that read an input of state i into an array of the thread."""
     at = "p_each ? k * count + i : k" if one == "p" else "k * count + i"
     return f"    {N}_UNROLL for (size_t k = 0; k < {size}; ++k) {one}_i[k] = {one}[{at}];"
 

@@ -1,4 +1,4 @@
-"""The Python module beside a CUDA header: kernels compiled at first use and called through CuPy."""
+"""The Python module that accompanies a CUDA header: kernels are compiled at first use and called through CuPy."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def rollout(q, dq, q_ref, dq_ref, kp, kd, h, steps, *, {memory}{p}limit=None, me
     """Final q and dq ({n}, ...){of_memory} after `steps` steps of h seconds under a PD law, and their path.
 
     Torques of a step are constant: kp (q_ref - q) + kd (dq_ref - dq) at its start, within +-limit. q_ref, dq_ref:
-    (rows, {n}) for all states or (rows, {n}, ...), a row a step, of which the last is kept.
+    (rows, {n}) for all states or (rows, {n}, ...), one row per step; the last one is kept.
     method: {methods}. every: steps between the states of the path (steps // every, 2, {n}, ...); 0: none.
     """
     if method not in {methods_tuple}:

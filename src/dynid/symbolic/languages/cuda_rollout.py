@@ -1,4 +1,4 @@
-"""Rollouts in CUDA: many closed loops under a PD law, each state kept in the registers of one thread."""
+"""Rollouts in CUDA: many closed loops under a PD law, each state in the registers of one thread."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ ROLLOUT_METHODS = {"euler": "semi-implicit Euler method", "rk4": "Runge-Kutta me
 
 
 def _arguments(program: Program, real: str, gains: list[str], restrict: str = "") -> list[str]:
-    """Declarations of the arguments of a rollout; gains: those of the law."""
+    """Return declarations of the arguments of a rollout; gains: those of the law."""
     own = [f"{real} *{restrict}memory"] if program.plan.remembers else []
     given = [f"const {real} *{restrict}p", "int p_each"] if program.mode != "fixed" else []
     return [f"{real} *{restrict}q", f"{real} *{restrict}dq", *own, f"const {real} *{restrict}q_ref",

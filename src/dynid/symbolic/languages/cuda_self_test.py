@@ -97,7 +97,7 @@ def self_test(program: Program, name: str, real: str, roll: bool) -> str:
 
 def _block(name: str, real: str, given: list[tuple[str, Array]], results: list[tuple[str, Array]], call: str,
            ends: dict[str, str] | None = None) -> list[str]:
-    """A call with stored inputs. results: wanted values of outputs; ends: inputs that hold results after the call."""
+    """Return a call with stored inputs. results: expected outputs; ends: inputs that contain results after the call."""
     ends = ends or {}
     lines = ["  {"]
     for one, values in given:

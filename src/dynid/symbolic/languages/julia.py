@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def module(program: Program) -> str:
-    """The text of the module; indices count from one, as in Julia."""
+    """Return the text of the module; indices start at one, as in Julia."""
     name = identifier(program.name)
     title = name[0].upper() + name[1:]
     model = program.plan.model

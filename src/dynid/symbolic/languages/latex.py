@@ -22,14 +22,14 @@ LATEX_FUNCTIONS = {"sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "atan": r"\
 
 
 def equations(program: Program) -> str:
-    """An `align*` for each function; joints and numbers count from one."""
+    """Return an `align*` for each function; joints and numbers are counted from one."""
     few = program.plan.model.dof <= _IN_FULL
     return "\n".join(_equations(function, few and _written_out(function) <= MAX_LATEX_OPERATIONS)
                      for function in program.functions)
 
 
 def _written_out(function: Function) -> int:
-    """How many operations there are where nothing is computed once for several uses."""
+    """Return the number of operations if no value is reused."""
     size: dict[int, int] = {}
     for place in function.graph.live(function.values):
         size[place] = 1 + sum(size[k] for k in function.graph.nodes[place].of)

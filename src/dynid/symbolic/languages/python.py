@@ -1,4 +1,4 @@
-"""Python: a module with NumPy, for one sample or many, or a plain one with `math` alone."""
+"""Python: a module with NumPy, for one sample or many, or a plain one with only `math`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPILED_FUNCTIONS: WeakKeyDictionary[Any, dict[str, Callable[..., tuple[Any, .
 
 
 def module(program: Program, plain: bool = False) -> str:
-    """The text of the module."""
+    """Return the text of the module."""
     name = identifier(program.name)
     model = program.plan.model
     about = f"{name}: dynamics of a robot with {model.dof} joints, in SI units. {program.provenance}".rstrip()
@@ -100,7 +100,7 @@ def _spelling(plain: bool) -> Spelling:
 
 
 def compiled(program: Program) -> dict[str, Callable[..., tuple[Any, ...]]]:
-    """The functions of the NumPy module, made once for a program."""
+    """Return the functions of the NumPy module, compiled once per program."""
     if program not in _COMPILED_FUNCTIONS:
         names: dict[str, Any] = {"np": np}
         # Numbers and structure alone: names of functions and signals are dynid's own, and no foreign text is in it.

@@ -1,4 +1,4 @@
-"""CasADi and SymPy: a program computed anew on their symbols, where these packages are installed."""
+"""CasADi and SymPy: a program evaluated on their symbols, if these packages are installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def casadi_functions(program: Program) -> dict[str, Any]:
-    """CasADi functions by name; matrices as they are."""
+    """Return CasADi functions by name, with matrices as outputs."""
     casadi = _package("casadi")
     found = {}
     for function in program.functions:
@@ -35,7 +35,7 @@ def casadi_functions(program: Program) -> dict[str, Any]:
 
 
 def sympy_matrices(program: Program) -> dict[str, Any]:
-    """SymPy matrices {function: {output: matrix}}, in symbols q0, q1, .., dq0, .."""
+    """Return SymPy matrices {function: {output: matrix}}, in symbols q0, q1, .., dq0, .."""
     sympy = _package("sympy")
     found: dict[str, Any] = {}
     for function in program.functions:

@@ -66,7 +66,7 @@ def module(program: Program, real: Literal["double", "float"] = "double") -> str
 
 
 def _library(used: Sequence[str], kind: str, real: str) -> list[str]:
-    """Functions of the C library, which has no state that they could change."""
+    """Return bindings of functions of the C library, which are stateless."""
     if not used:
         return []
     suffix = "f" if real == "float" else ""

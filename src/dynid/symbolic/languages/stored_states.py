@@ -1,4 +1,4 @@
-"""Stored states: inputs and results of a program that its self-tests compare with."""
+"""Stored inputs and results of a program, for its self-tests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _TIME_STEP = 1.0 / 1024.0  # s, a number that float has too
 def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]:
     """Return inputs and outputs of each function at a few states, (states, size) each.
 
-    The numbers p are the program's own where it has values. Inputs are numbers that `real` has, so that only the
-    rounding of the function itself counts.
+    The numbers p are the program's own if it has values. Inputs are representable in `real`, so that only the rounding
+    of the function itself counts.
     """
     from dynid.symbolic.languages.python import compiled
     rng = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]
 
 
 def _numbers(program: Program, rng: np.random.Generator) -> Array:
-    """p (states, numbers), the same at every state."""
+    """Return p (states, numbers), the same at every state."""
     own = None if program.values is None else program.matrix @ program.values
     return np.tile(rng.uniform(0.5, 1.5, len(program.numbers)) if own is None else own, (STATE_COUNT, 1))
 
@@ -53,7 +53,8 @@ def _rounded(values: Array, real: str) -> Array:
 
 
 def has_rollout(program: Program) -> bool:
-    """Whether a rollout can be written: accelerations are known, and positions of dependent joints are no input."""
+    """Whether a rollout can be written: accelerations are available, and positions of dependent joints are not an
+    input."""
     names = [function.name for function in program.functions]
     return "forward_dynamics" in names and "q_follow" not in dict(program.function("forward_dynamics").inputs)
 

@@ -1,8 +1,8 @@
-"""Statements: a function's graph as lines of text, whatever the language.
+"""Statements: a function's graph as lines of text in any language.
 
-A value that is used once stands where it is used; one that is used more often, or would make a line too long, gets a
-name of its own. Sines and cosines of the joints come first, so that no value has to be kept across a call, and then
-what can be computed side by side stands side by side.
+A value that is used once is written in place; one that is used more often, or would make a line too long, gets a name.
+Sines and cosines of the joints come first, so that no value is kept across a call. Independent operations are placed
+next to each other.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a language writes numbers, inputs and functions. angles: where sines and cosines are computed together, the
-    lines for some angles, counted from the given number on, and the texts of sine and cosine of each; always: whether
-    there is no other way."""
+    """Syntax of a language for numbers, inputs and functions.
+
+    `angles` returns the lines that compute sines and cosines of some angles together, counted from a given number, and
+    the texts of sine and cosine of each; `always`: whether they can only be computed that way.
+    """
 
     number: Callable[[float], str]
     symbol: Callable[[str], str]
@@ -37,7 +39,7 @@ class Spelling:
 
 
 class Statements:
-    """Lines of one function and the texts of its outputs' values, in order."""
+    """Lines of one function and the texts of its output values, in order."""
 
     def __init__(self, function: Function, spelling: Spelling) -> None:
         self._graph, self._spelling, self._function = function.graph, spelling, function
@@ -57,7 +59,7 @@ class Statements:
 
     @cached_property
     def inputs(self) -> set[str]:
-        """Names of the inputs that are used at all."""
+        """Names of the inputs that are used."""
         nodes = self._graph.nodes
         return {nodes[place].name.split("[")[0] for place in self._graph.live(self._function.values)
                 if nodes[place].kind == "symbol"}
@@ -81,7 +83,7 @@ class Statements:
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Sines and cosines of nodes."""
+        """Return sines and cosines of nodes."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines
@@ -120,8 +122,8 @@ class Statements:
 
 
 def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int], list[int]]:
-    """Nodes that the angles of sines and cosines are made of, where no function is needed for them, these angles, and
-    the other nodes by the number of operations that follow each other up to them."""
+    """Return the nodes for angles of sines and cosines that need no function, these angles, and the other nodes by
+    the depth of their operations."""
     live, nodes, functions, depth = graph.live(values), graph.nodes, set[int](), dict[int, int]()
     angles: list[int] = []
     for place in live:
@@ -139,7 +141,7 @@ def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int
 
 
 def exact(number: float) -> str:
-    """The shortest decimal text that gives the same double, with a point in it."""
+    """Return the shortest decimal text of a double, with a point."""
     text = repr(float(number))
     return text if any(c in text for c in ".en") else text + ".0"
 
@@ -195,7 +197,7 @@ _RESERVED_WORDS = {
 
 
 def identifier(name: str) -> str:
-    """A name that is one in every language: letters, digits and underscores, not beginning with a digit."""
+    """Return a name that is valid in every language: letters, digits and underscores, not starting with a digit."""
     text = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_")
     if not text:
         raise ModelError(f"'{name}' has no letter or digit that an identifier of generated code could "

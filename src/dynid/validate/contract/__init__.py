@@ -13,17 +13,17 @@ __all__ = ["CHECKS", "ContractError", "check_method"]
 
 
 def check_method(method: str | Callable[..., Estimate], *, checks: Sequence[str] | None = None, **options: Any) -> None:
-    """Run the contract over a method; it returns where the method passes.
+    """Check that a method fulfils the contract; return without an error if it does.
 
     The data are two logs of 3 s of a simulated arm with two joints, with noise in positions and torques.
 
     Args:
-        method: a name of `dynid.methods()`, or a function that was registered by `@dynid.estimate.method`.
-        checks: names of the checks to run, in their order; all of them by default.
+        method: a name of `dynid.methods()`, or a function registered with `@dynid.estimate.method`.
+        checks: names of the checks to run, in their order; default: all.
         options: options of the method, the same in every check.
 
     Raises:
-        ContractError: a check failed; the message names the method, the check and what it saw.
+        ContractError: a check failed; the message names the method, the check and what was found.
 
     >>> dynid.check_method("wls", checks=["refuses-unknown-options", "saves-and-loads"])
     """
@@ -49,7 +49,7 @@ def _registered(method: str | Callable[..., Estimate]) -> Method:
 
 
 def _run(name: str, method: Method, options: dict[str, Any]) -> None:
-    """Run one check; whatever a method raises becomes a failed check that names both."""
+    """Run one check; any exception of a method becomes a failed check that names both."""
     start = f"method '{method.name}' fails the check '{name}'"
     try:
         CHECKS[name].run(MethodUnderTest(method, options))

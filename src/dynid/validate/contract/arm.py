@@ -1,4 +1,4 @@
-"""A small simulated arm and its logs, which every method is tried on."""
+"""A small simulated arm and its logs, on which every method is checked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Arm:
     samples: tuple[Samples, ...]
 
     def problem(self, **options: Any) -> Problem:
-        """Return the problem of these logs; options as `Problem.of` has them."""
+        """Return the problem of these logs; options of `Problem.of`."""
         return Problem.of(self.model, self.samples, recordings=self.recordings, controller=self.law,
                           nominal=self.theta, **options)
 

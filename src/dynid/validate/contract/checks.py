@@ -1,4 +1,4 @@
-"""The checks of the contract: what every method must keep, one function each."""
+"""The checks of the contract for methods, one function each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LENGTH, FORCE = 2.0, 8.0  # other units, as powers of two: they change no digit 
 
 
 class ContractError(DynidError):
-    """A method does not keep the contract; names the method and the check."""
+    """A method violates the contract; the error names the method and the check."""
 
     code = "contract"
 
@@ -42,11 +42,11 @@ class MethodUnderTest:
         return "shape" in self.method.needs
 
     def arm(self, **options: Any) -> Arm:
-        """Return the arm of the trial; options as `contract.arm.arm` has them."""
+        """Return the simulated arm; options of `contract.arm.arm`."""
         return arm(shape=self.shape, **options)
 
     def fit(self, problem: Problem) -> Estimate:
-        """Return the estimate of a problem, checked for what every estimate must keep."""
+        """Return the estimate of a problem, after the checks that apply to every estimate."""
         found = identify(problem, method=self.method.name, **self.options)
         _sound(found)
         return found
@@ -60,7 +60,7 @@ class MethodUnderTest:
         return _KNOWN_FITS[key]
 
     def may_refuse(self, problem: Callable[[], Problem]) -> Estimate | None:
-        """Fit a problem that may have no answer: return an estimate, or None after one clear sentence."""
+        """Fit a problem that may have no solution: return an estimate, or None after one clear sentence."""
         try:
             return self.fit(problem())
         except ContractError:
@@ -261,8 +261,8 @@ class ContractCheck:
     """One check of the contract.
 
     Attributes:
-        run: raises `ContractError` where the method does not keep it.
-        unless: tags of a method, in `needs` or `depends_on`, with which it is not asked.
+        run: raises `ContractError` if the method violates it.
+        unless: tags of a method, in `needs` or `depends_on`, for which the check is skipped.
     """
 
     run: Callable[[MethodUnderTest], None]
@@ -270,11 +270,11 @@ class ContractCheck:
 
     @property
     def about(self) -> str:
-        """What it asks, in one sentence."""
+        """The requirement in one sentence."""
         return (self.run.__doc__ or "").strip()
 
     def applies(self, method: Method) -> bool:
-        """Whether a method with its tags is asked."""
+        """Whether the check applies to a method with its tags."""
         return not self.unless & (method.needs | method.depends_on)
 
 

@@ -10,7 +10,7 @@ from dynid.robot import Robot
 from dynid.validate.contract.checks import ContractError
 
 _TEST_ROBOT = "arm3r"
-_STATES = 12  # random states the columns are computed for
+_RANDOM_STATES = 12  # random states the columns are computed for
 _DIFFERENCE_STEP = 1e-6  # rad, rad/s, rad/s^2: step of the central differences
 _SLOPE_ERROR = 1e-5  # largest error of a slope, relative to the largest difference
 
@@ -31,11 +31,11 @@ def check_term(term: Term) -> None:
     if not own or len(set(model.parameters.names)) != len(model.parameters.names):
         raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; they must be distinct")
     rng = np.random.default_rng(1)
-    q, dq, ddq = rng.normal(size=(3, _STATES, robot.dof))
+    q, dq, ddq = rng.normal(size=(3, _RANDOM_STATES, robot.dof))
     columns = model.regressor(q, dq, ddq)
     if not np.all(np.isfinite(columns)):
         raise ContractError(f"{start} 'finite': a column contains values that are not finite")
-    alone = np.concatenate([model.regressor(q[k:k + 1], dq[k:k + 1], ddq[k:k + 1]) for k in range(_STATES)])
+    alone = np.concatenate([model.regressor(q[k:k + 1], dq[k:k + 1], ddq[k:k + 1]) for k in range(_RANDOM_STATES)])
     if not model.channels and not np.allclose(alone, columns.reshape(alone.shape), rtol=1e-9, atol=1e-9):
         raise ContractError(f"{start} 'batch': a row changes with the other samples of its batch")
     if hasattr(term, "slopes"):
@@ -45,15 +45,15 @@ def check_term(term: Term) -> None:
 def _check_slopes(start: str, model: Model, motion: tuple[Array, Array, Array], rng: np.random.Generator) -> None:
     """Compare the gradient of a weighted sum of all columns with central differences."""
     place = np.arange(model.dof * len(model.parameters)).reshape(model.dof, -1)
-    weights = rng.normal(size=(place.size, _STATES))
+    weights = rng.normal(size=(place.size, _RANDOM_STATES))
 
     def weighted(signals: Array) -> Array:
-        out = np.zeros((place.size, _STATES))
+        out = np.zeros((place.size, _RANDOM_STATES))
         q, dq, ddq = signals
         model.fill(q, dq, ddq, place, out)
         return np.sum(out * weights, axis=0)
 
-    stated = np.reshape(model.pull_back(*motion, place, weights), (3, _STATES, model.dof))
+    stated = np.reshape(model.pull_back(*motion, place, weights), (3, _RANDOM_STATES, model.dof))
     signals = np.array(motion)
     found = np.empty_like(stated)
     for signal in range(3):

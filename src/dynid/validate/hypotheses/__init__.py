@@ -1,1 +1,1 @@
-"""Hypotheses: what may be wrong with logs and models, and the evidence for each against the others."""
+"""Hypotheses on faults of logs and models, and the evidence for each relative to the others."""

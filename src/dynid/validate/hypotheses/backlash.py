@@ -1,4 +1,4 @@
-"""Play: a link that follows its motor only at either end of a gap."""
+"""Backlash: a link that follows its motor only at either end of a gap."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _HARDLY_FILTERED = 0.05  # of the rate: cut-off where the samples name none
 
 
 def position_cutoff(log: Samples) -> float:
-    """Cut-off (Hz) that the positions of samples went through, or one that hardly filters where they name none."""
+    """Return the cut-off (Hz) of the positions of samples, or one that hardly filters if they have none."""
     cutoff = log.settings.get("cutoff")
     return float(cutoff) if isinstance(cutoff, float | int) and 0 < cutoff < 0.45 * log.rate \
         else _HARDLY_FILTERED * log.rate
 
 
 def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints) -> tuple[Array, Array, Array]:
-    """How far a link is off its motor's position q (samples,), with two derivatives, when the gear has a gap (rad or
-    m): what was logged is the motor's position. Low-passed at the cut-off (Hz) that the positions went through."""
+    """Return the difference of a link's position from its motor's q (samples,), with two derivatives, for a gap in
+    the gear (rad or m). The logged position is the motor's. Low-passed at the cut-off (Hz) of the positions."""
     off = np.zeros((len(q), 1))
     for start, stop in segments:
         off[start:stop, 0] = _play(q[start:stop], 0.5 * abs(gap)) - q[start:stop]
@@ -30,7 +30,7 @@ def lag_of_link(q: Array, gap: float, rate: float, cutoff: float, segments: Ints
 
 
 def _play(motor: Array, half: float) -> Array:
-    """Position of the link (samples,): where it was, unless the motor pushes it by one end of the gap."""
+    """Return the position of the link (samples,): unchanged unless the motor pushes it at one end of the gap."""
     link = np.array(motor)
     _follow(link, float(half))
     return link

@@ -1,12 +1,12 @@
-"""Scales of all joints' torques against each other at once.
+"""Scales of all joints' torques relative to each other.
 
-A link's parameters show in the torque of every joint that carries it. With c_j what joint j's torque has to be
-multiplied by, and R_j, rho_j the triangular factor of its equations,
+A link's parameters affect the torque of every joint that carries it. With c_j the factor that corrects joint j's
+torque, and R_j, rho_j the triangular factor of its equations,
 
     minimise  sum_j w_j^2 |R_j beta - c_j rho_j|^2   over beta and c,
 
-which is linear in both. beta is eliminated once, on the factors; what is left is a small matrix on c that answers every
-question: which joints agree with each other, and how much of the misfit between joints a set of scales removes.
+which is linear in both. beta is eliminated once, on the factors. The remaining small matrix on c shows which joints
+agree with each other, and how much of the inconsistency between joints a set of scales removes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ from dynid.validate.thresholds import (
 
 @dataclass(frozen=True)
 class Scales:
-    """Joints (from 0) whose torque has another scale than the others': gains: measured over right, std: deviations.
-    removed: share of the misfit between joints that setting them right removes. rivals: other joints that might as
-    well be the wrong ones, by the inverse."""
+    """Joints (from 0) whose torque has another scale than the others'.
+
+    Attributes:
+        gains, std: measured over correct torque, and standard errors.
+        removed: share of the inconsistency between joints that their correction removes.
+        rivals: other joints that could equally be the wrong ones, with the inverse scale.
+    """
 
     joints: tuple[int, ...]
     gains: tuple[float, ...]
@@ -46,8 +50,8 @@ class Scales:
 
 
 def between_joints(regression: Regression, noise: Array) -> Array:
-    """T (dof, dof) with |T c|^2 the misfit between joints, in units of their noise (dof,), when torques are multiplied
-    by c: zero where each joint's own parameters are those of all."""
+    """Return T (dof, dof) with |T c|^2 the inconsistency between joints, in units of their noise (dof,), for torques
+    multiplied by c; zero if each joint's own parameters agree with those of all."""
     b, dof = len(regression.base), regression.dof
     tall = np.zeros((sum(len(f.columns) for f in regression.factors), b + dof))
     at = 0
@@ -67,10 +71,10 @@ def between_joints(regression: Regression, noise: Array) -> Array:
 
 def wrong_scales(regression: Regression, noise: Array, inflation: float,
                  nominal: Sequence[float | None] | None = None) -> Scales | None:
-    """The smallest set of joints whose scales explain why joints contradict each other; None where none does.
+    """Return the smallest set of joints whose scales explain the inconsistency between joints, or None.
 
-    Each joint in turn is taken as right and the others measured against it; the joint that most others agree with is
-    right. Where several are, those whose scale the nominal model (dof entries) agrees with.
+    Each joint in turn is assumed to be correct and the others are measured relative to it; the joint with which most
+    others agree is correct. If there are several, those whose scale the nominal model (dof entries) confirms.
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
@@ -95,16 +99,15 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
 
 
 def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
-    """Whether the nominal model says of some joint that its torque has quite another scale; files are rough, but not by
-    that much."""
+    """Whether the nominal model contradicts the scale of some joint by more than the usual error of a robot file."""
     pairs = [(gain, nominal[j]) for j, gain in zip(scales.joints, scales.gains, strict=True)] if nominal else []
     return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(NOMINAL_DENIES))
                for gain, value in pairs)
 
 
 def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) -> Scales | None:
-    """The scales of some joints, all others right; joints that do not need one are dropped. None where they explain
-    too little."""
+    """Return the scales of some joints if all others are correct, without joints that need none. None if they
+    explain too little."""
     dof = t.shape[1]
     while wrong:
         right = tuple(j for j in range(dof) if j not in wrong)
@@ -129,7 +132,8 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
 
 
 def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
-    """What torques are to be multiplied by (dof,) when those of some joints are right, and deviations (dof,)."""
+    """Return correction factors (dof,) of the torques if those of some joints are correct, and standard errors
+    (dof,)."""
     free = [j for j in range(dof) if j not in right]
     c, std = np.ones(dof), np.zeros(dof)
     if not free:
@@ -146,13 +150,12 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 
 def _off(c: Array, std: Array) -> Bools:
-    """Which factors are known and not one (dof,)."""
+    """Return which factors are known and differ from one (dof,)."""
     return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, SCALE_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:
-    """How far the nominal model says that the torques of joints which are to be right are off, as a factor's
-    logarithm."""
+    """Return by how much the nominal model contradicts the scale of joints that are assumed correct, as a logarithm."""
     known = [abs(np.log(abs(value))) + (1.0 if value < 0 else 0.0) for j in joints
              if nominal is not None and (value := nominal[j]) is not None and value != 0]
     return float(np.round(np.median(known), 2)) if known else 0.0

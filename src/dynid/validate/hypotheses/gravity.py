@@ -1,8 +1,8 @@
 """The direction of gravity, from the torques.
 
-The regressor is linear in gravity: a log that was recorded with another gravity in the base frame than the model's is
-explained best by that one. Gravity the other way round can be met by masses below zero: among directions that fit alike
-the one is taken for which physically consistent bodies explain the torques.
+The regressor is linear in gravity, so the gravity vector that explains a log best can be estimated. Reversed gravity
+can be explained by negative masses: of directions that fit equally well, the one is chosen for which physically
+consistent bodies explain the torques.
 """
 
 from __future__ import annotations
@@ -34,10 +34,16 @@ _SLANTING = np.array([0.48, 0.6, -0.64])  # of length one, along no axis of a ro
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """The direction of gravity in the base frame. vector (3,): m/s^2. angle: degrees from what was given. std: degrees,
-    deviation of the direction along its two axes (2,). misfit, given: what is left, in units of the joints' noise, with
-    it and with the gravity given. consistent: relative error of the best physically consistent robot, percent; None
-    where its opposite did not fit alike."""
+    """The direction of gravity in the base frame.
+
+    Attributes:
+        vector: (3,), m/s^2.
+        angle: from the given direction, degrees.
+        std: (2,), standard errors of the direction along its two axes, degrees.
+        misfit, given: mean squared residuals in units of the joints' noise, with it and with the given gravity.
+        consistent: relative error of the best physically consistent robot, percent; None if the opposite direction did
+            not fit equally well.
+    """
 
     vector: Array
     angle: float
@@ -52,14 +58,16 @@ class Gravity:
 
 
 def with_gravity(model: Model, gravity: Array) -> Model:
-    """The same model, mounted otherwise."""
+    """Return the same model with another gravity."""
     return replace(model, robot=model.robot.with_gravity(gravity.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
 class _Misfits:
-    """What is left under every gravity at once. tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, so the normal equations
-    of all four say it: normal (4, base + 1, 4, base + 1), those of all joints in units of their noise (dof,)."""
+    """Mean squared residuals for any gravity. tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, so they follow from
+    the normal equations of all four parts: normal (4, base + 1, 4, base + 1), summed over the joints in units of
+    their noise (dof,).
+    """
 
     normal: Array
     noise: Array
@@ -68,7 +76,8 @@ class _Misfits:
     @staticmethod
     def of(model: Model, logs: tuple[Samples, ...], base: BaseParameters, given: Array, noise: Array | None
            ) -> _Misfits:
-        """given (3,): gravity under which joints are fitted alone for their noise, where that is not known."""
+        """Compute the normal equations. given (3,): gravity for the fits of single joints that give their noise, if
+        it is unknown."""
         corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # no column vanishes under any of them
         each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
         apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
@@ -94,12 +103,12 @@ class _Misfits:
         return _Misfits(whole, noise, int(rows.sum()))
 
     def left(self, gravity: Array) -> float:
-        """Mean square that the best parameters leave under some gravity (3,), in units of the noise."""
+        """Return the mean squared residual of the best parameters under a gravity (3,), in units of the noise."""
         return solved(_under(self.normal, gravity))[1] / max(self.rows, 1)
 
 
 def _normal(entries: Array) -> Array:
-    """Products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows); gravity is in few columns."""
+    """Return products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows); gravity affects few columns."""
     flat = entries.reshape(entries.shape[0] * entries.shape[1], entries.shape[2])
     size = np.einsum("im,im->i", flat, flat).reshape(entries.shape[:2])
     seen = np.flatnonzero((size > 1e-18 * (size.max(axis=0) + 1e-300)).ravel())
@@ -109,18 +118,18 @@ def _normal(entries: Array) -> Array:
 
 
 def _under(normal: Array, gravity: Array) -> Array:
-    """Normal equations (k, k) under one gravity (3,)."""
+    """Return the normal equations (k, k) for one gravity (3,)."""
     parts = np.concatenate([[1.0], gravity])
     return np.einsum("a,aibj,b->ij", parts, normal, parts, optimize=True)
 
 
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None,
                      worth: float = 1.0) -> Gravity:
-    """The direction of gravity that explains the problem's logs, its size that of the robot's own.
+    """Return the direction of gravity that explains the problem's logs, with the magnitude of the robot's gravity.
 
-    The axes, the directions between them and the given one are tried, the best is refined by Newton's steps on the
-    sphere, and where it and its opposite fit alike, physically consistent bodies decide. worth: share of
-    the misfit with the gravity given, above which a direction is not worth that question.
+    The axes, the directions between them and the given one are tried, and the best is refined by Newton steps on the
+    sphere. If it and its opposite fit equally well, physical consistency decides. worth: ratio to the residual with the
+    given gravity, above which a direction is not tested for consistency.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
@@ -151,8 +160,8 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
 
 
 def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[Array, float, Array]:
-    """The direction of least misfit, that misfit, and the deviation (2,), rad, along the axes across it: Newton steps
-    on a paraboloid through six points about it."""
+    """Return the best direction, its mean squared residual, and standard errors (2,), rad, along the axes orthogonal
+    to it: Newton steps on a paraboloid through six points around it."""
     step, std = _DIFFERENCE_ANGLE, np.full(2, np.nan)
     for _ in range(_MAX_ROUNDS):
         across = np.linalg.svd(direction[None])[2][1:]
@@ -184,7 +193,8 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
 
 
 def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float | None:
-    """Relative error, percent, of the best physically consistent robot under some gravity; None where there is none."""
+    """Return the relative error, percent, of the best physically consistent robot under some gravity; None if there
+    is none."""
     model = with_gravity(_robotic(problem), gravity)
     try:
         return float(identify(Problem.of(model, logs, threads=problem.threads), method="pc-wls")

@@ -1,4 +1,4 @@
-"""Hypothesis: one thing that may be wrong with a log or a model, what it changes, and the evidence for it."""
+"""Hypothesis: a possible fault of a log or a model, its correction, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ Change = Callable[[LinearModel, tuple[Samples, ...]], tuple[LinearModel, tuple[S
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A cause and how model and data look where it holds.
+    """A cause, and the model and data if it is true.
 
-    cause: its name, the code of the finding that names it. joints: those it blames, from 0. change: model and samples
-    as they would be without the fault. torque (dof,): what the torques were multiplied by to set them right, so that
-    misfits are compared in the torques as logged. values: the numbers of the hypothesis, one a joint. parameters: how
-    many of them were fitted. between_rows: whether the change looks at neighbours in time, so that thinned logs do not
-    allow it.
+    Attributes:
+        cause: its name, the code of the finding.
+        joints: affected joints, from 0.
+        change: returns model and samples with the fault corrected.
+        torque: (dof,), correction factors of the torques, so that residuals are compared in logged torques.
+        values: numbers of the hypothesis, one per joint.
+        parameters: how many of them were fitted.
+        between_rows: whether the correction uses neighbouring rows, so that it cannot be applied to decimated logs.
     """
 
     cause: str
@@ -60,7 +63,7 @@ class Weighed:
 
     @property
     def explained(self) -> float:
-        """Share of the misfit that the hypothesis takes away."""
+        """Share of the squared residuals that the hypothesis removes."""
         return 1.0 - self.misfit / self.without if self.without > 0 else 0.0
 
     @output_fields(own_fields=True, explained=float | None)
@@ -69,7 +72,7 @@ class Weighed:
 
 
 def scaled_torques(factors: Sequence[float] | Array) -> Change:
-    """The change that multiplies each joint's torque."""
+    """Return the correction that multiplies each joint's torque."""
     scale = np.asarray(factors, dtype=float)
 
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:

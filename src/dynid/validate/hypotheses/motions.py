@@ -1,4 +1,4 @@
-"""Hypotheses about the motion: time stamps, delays, gear ratios, gaps in gears, positions of other joints."""
+"""Hypotheses about the motion: time stamps, delays, gear ratios, backlash, positions of other joints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # those fo
 
 
 def stretched(factor: float) -> Change:
-    """Time stamps multiplied by a factor."""
+    """Return samples with time stamps multiplied by a factor."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, t=log.t * factor, dq=log.dq / factor, ddq=log.ddq / factor ** 2,
                                     rate=log.rate / factor, settings={**log.settings, **{
@@ -53,7 +53,7 @@ def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
 
 
 def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
-    """The positions of joints j and k stand in each other's columns."""
+    """The positions of joints j and k are exchanged."""
     order = np.arange(dof)
     order[[j, k]] = k, j
 
@@ -67,7 +67,7 @@ def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
 
 
 def position_sign(j: int, dof: int) -> Hypothesis:
-    """The position of joint j is counted the other way round."""
+    """The position of joint j has the opposite sign."""
     scale = np.ones(dof)
     scale[j] = -1.0
 
@@ -78,7 +78,7 @@ def position_sign(j: int, dof: int) -> Hypothesis:
 
 
 def delay(late: float) -> Hypothesis:
-    """All torques come `late` seconds after the motion they belong to."""
+    """All torques are `late` seconds after the motion they belong to."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, tau=_advanced(log, late)) for log in logs)
 
@@ -86,17 +86,17 @@ def delay(late: float) -> Hypothesis:
 
 
 def held_for(log: Samples) -> float:
-    """Seconds by which torque and motion of a log may be apart by sampling alone."""
+    """Return the time by which torque and motion of a log may differ due to sampling alone, s."""
     return COMMAND_PERIODS / log.rate
 
 
 def worth_of_delay(late: float, held: float) -> float:
-    """How many times as much a delay of `late` seconds has to explain as one that is longer than sampling makes."""
+    """Return by which factor a delay of `late` seconds has to explain more than one that is longer than a sample."""
     return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
 
 
 def _advanced(log: Samples, late: float) -> np.ndarray:
-    """Torques (samples, dof) as they were `late` seconds after each row, inside each segment."""
+    """Return torques (samples, dof) `late` seconds after each row, inside each segment."""
     out = np.empty_like(log.tau)
     for start, stop in log.segments:
         t = log.t[start:stop]
@@ -106,7 +106,7 @@ def _advanced(log: Samples, late: float) -> np.ndarray:
 
 
 def backlash(j: int, gap: float) -> Hypothesis:
-    """The gear of joint j has a gap (rad or m), and its encoder is the motor's."""
+    """The gear of joint j has backlash (rad or m), and its encoder is on the motor side."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(_without_gap(log, j, gap) for log in logs)
 
@@ -122,8 +122,12 @@ def _without_gap(log: Samples, j: int, gap: float) -> Samples:
 
 
 def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) -> Iterator[Hypothesis]:
-    """All that are tried without fitting a number. doubted: joints whose motion may be wrong. mixed: joints whose own
-    equations leave much of their torque, as those of joints with a gap or in wrong columns do."""
+    """Return all hypotheses that are tried without fitting a number.
+
+    Args:
+        doubted: joints whose motion may be wrong.
+        mixed: joints whose own equations leave large residuals, as with backlash or wrong columns.
+    """
     yield from (time_scale(factor) for factor in RATES)
     yield from (delay(seconds) for seconds in DELAYS)
     yield from (backlash(j, gap) for j in mixed for gap in GAPS)
@@ -136,8 +140,8 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
 
 
 def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
-    """The least share of the misfit that hypotheses of one kind may leave: that of the best tried, or of a parabola
-    through those on both sides of the data as they are, which leave 1."""
+    """Return the smallest possible residual ratio of hypotheses of one kind: that of the best tried, or of a
+    parabola through those on both sides of the uncorrected data, whose ratio is 1."""
     least = min(value for value, _ in tried)
     if tried[0][1].cause not in _NUMBERED_CAUSES:
         return least
@@ -153,8 +157,8 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
 
 
 def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
-    """The same hypothesis with the number that leaves least: golden section about where it began and a parabola at its
-    end, on the number's logarithm where it is a factor."""
+    """Return the hypothesis with the best number: golden section around its initial value, then a parabola, on a
+    logarithmic scale for factors."""
     if start.cause not in _NUMBERED_CAUSES:
         return start
     first = start.values[0]
@@ -183,7 +187,7 @@ def refined(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) 
 
 
 def _lowest(tried: Mapping[float, float]) -> float:
-    """Where a parabola through the least of some values and its neighbours has its minimum."""
+    """Return the minimum of a parabola through the smallest of some values and its neighbours."""
     order = sorted(tried)
     k = min(max(order.index(min(tried, key=lambda x: tried[x])), 1), len(order) - 2)
     left, middle, right = order[k - 1:k + 2]

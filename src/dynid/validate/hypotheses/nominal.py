@@ -1,4 +1,4 @@
-"""Hypotheses that need a nominal model: torques in another unit, and a load the file knows nothing of."""
+"""Hypotheses that need a nominal model: torques in another unit, and a load that the robot file does not contain."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ _NOMINAL_BLOCKS = 8
 
 @dataclass(frozen=True)
 class NominalLoad:
-    """A load on the last body: explained: share of what the nominal model leaves that it explains on blocks of time
-    left out; mass: kg, None where the motion does not tell it; std: its deviation. share: of the torque of the joint
-    that feels it most."""
+    """A load on the last body.
+
+    Attributes:
+        explained: share of the nominal model's residual that it explains in cross-validation.
+        mass, std: kg, with standard error; None if the motion does not determine it.
+        share: of the torque of the joint that it affects most.
+    """
 
     body: str
     explained: float
@@ -38,7 +42,7 @@ class NominalLoad:
 
 @dataclass(frozen=True, eq=False)
 class _LoadFit:
-    """The load's torque (rows,), its mass and deviation."""
+    """The load's torque (rows,), its mass and standard error."""
 
     torque: Array
     mass: float | None
@@ -47,8 +51,8 @@ class _LoadFit:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Rows of all joints: torque tau, nominal bodies' torque and that of the last of them, and free columns (what no
-    body's), each joint after the other with its own noise as unit; block: of time, joint: of each row."""
+    """Rows of all joints in units of their noise, one joint after the other: torque tau, torque of the nominal
+    bodies and of the last of them, and free columns (not of bodies); block: of time, joint: of each row."""
 
     tau: Array
     nominal: Array
@@ -60,8 +64,8 @@ class Sheet:
 
 
 def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
-    """For each joint the factor between its torque and the nominal bodies' (dof entries), with friction, rotor and
-    offset free; None where the nominal model says nothing of it."""
+    """Return for each joint the factor between its torque and that of the nominal bodies (dof entries), with free
+    friction, rotor inertia and offset; None if the nominal model does not determine it."""
     if sheet is None:
         return [None] * dof
     found: list[float | None] = []
@@ -88,9 +92,10 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
-    """The factors of the joints that the nominal model knows, where they are off by more than any drive or file is.
+    """Return the factors of the joints that the nominal model determines, if they exceed the errors of any drive or
+    file.
 
-    Errors of a file are its bodies' own, so the fewer joints it explains, the farther off these have to be.
+    Errors of a file differ between bodies, so the fewer joints it explains, the larger the factors have to be.
     """
     known = np.array([value for value in factors if value is not None])
     if not len(known):
@@ -101,10 +106,11 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
 
 
 def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
-    """A load on the last body that explains why torques are not the nominal model's; None where none does.
+    """Return a load on the last body that explains why torques differ from the nominal model; None if none does.
 
-    The nominal bodies stay, friction and rotors are free. What is left is fitted by ten numbers of the last body, and
-    for comparison of every other one: a file that is rough everywhere is not explained by its last body alone.
+    The nominal bodies are fixed, friction and rotors are free. The residual is fitted by the inertial parameters of the
+    last body, and for comparison by those of every other one, because a file that is inaccurate everywhere is not
+    explained by its last body alone.
     """
     robot = complete(problem.model).robot
     if sheet is None or robot is None or len(sheet.bodies) < 2:
@@ -134,12 +140,12 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
 
 
 def _share(part: Array, whole: Array) -> float:
-    """Root mean square of a part of a torque over that of the torque, both about their means."""
+    """Return the root mean square of a part of a torque over that of the torque, both about their means."""
     return float(np.std(part) / np.std(whole)) if len(whole) and np.std(whole) > 0 else 0.0
 
 
 def compare_with_nominal(problem: Problem) -> Sheet | None:
-    """The sheet of the longest log, at most _ROWS rows of it; None where the model has no nominal bodies."""
+    """Return the rows of the longest log, at most _ROWS of them; None if the model has no nominal bodies."""
     model = problem.model
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
     body = np.array([p.body is not None and value is not None for p, value in
@@ -177,7 +183,7 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
 
 
 def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
-    """Places of the parameters of each body of the robot's file."""
+    """Return the parameter indices of each body of the robot file."""
     found: dict[str, list[int]] = {}
     for i, p in enumerate(problem.model.parameters):
         if body[i] and p.body is not None:
@@ -186,13 +192,14 @@ def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
 
 
 def _noise(problem: Problem) -> Array:
-    """A unit for each joint's torque (dof,): a twentieth of its root mean square, as nominal models are rough."""
+    """Return a unit for each joint's torque (dof,): a twentieth of its root mean square, because nominal models are
+    inaccurate."""
     power = np.array([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
     return np.maximum(0.05 * np.sqrt(power), 1e-12)
 
 
 def _left_out(columns: Array, target: Array, block: Array) -> float:
-    """Sum of squares on blocks of time left out of a fit."""
+    """Return the sum of squares of a fit in cross-validation."""
     size = np.linalg.norm(columns, axis=0)
     u, s, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
     basis = u[:, s > 1e-5 * s[0]]
@@ -206,7 +213,7 @@ def _left_out(columns: Array, target: Array, block: Array) -> float:
 
 
 def _fitted(columns: Array, target: Array, first: int) -> _LoadFit:
-    """The load whose ten columns begin at `first`, by least squares with all others."""
+    """Return the load whose ten columns start at `first`, by least squares with all others."""
     size = np.linalg.norm(columns, axis=0)
     scale = np.where(size > 0, size, 1.0)
     u, s, vt = np.linalg.svd(columns / scale, full_matrices=False)

@@ -1,10 +1,11 @@
-"""Why an estimate does not carry over to another log: too little was known, or the machine is not the same.
+"""Why an estimate does not predict another log: its parameters were poorly determined, or the machine is different.
 
-Both logs are compressed on the same model. The excess of a split is what one set of parameters for both parts leaves
-above what one set each leaves, as a share of the latter. The excess between the two logs is compared with the largest
-between contiguous parts of either log: a model that is too simple gives those an excess as well. Each cause is tried as
-columns that only the other log has: ten numbers of the last body (a load), a joint's torque scale, friction. What none
-of them explains is another machine, if the excess is far above that of honest splits; otherwise it is not explained.
+Both logs are compressed on the same model. The excess of a split is the increase of the residual with one set of
+parameters for both parts over that with one set each, as a share of the latter. The excess between the two logs is
+compared with the largest between contiguous parts of either log, because a model that is too simple gives those an
+excess as well. Each cause is tried as columns for the other log only: inertial parameters of the last body (a load), a
+joint's torque scale, friction. If none of them explains it, the machine is different if the excess is far above that
+within logs; otherwise it is not explained.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class Changed:
 
 @dataclass(frozen=True)
 class LoadStep:
-    """A load that changed within a log, between two times (s). excess: between what is before and behind it; explained:
-    share of the excess that ten numbers of the last body explain."""
+    """A load that changed within a log, between two times (s). excess: between the parts before and after it;
+    explained: share of the excess that the inertial parameters of the last body explain."""
 
     start: float
     stop: float
@@ -68,9 +69,9 @@ class LoadStep:
 
 
 def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here: Regression | None = None) -> Changed:
-    """Return why base values (base,) that were identified from a problem do not fit another log.
+    """Return why base values (base,) identified from a problem do not fit another log.
 
-    here: the problem's data in blocks of time; the problem's own regression by default.
+    here: the problem's data in blocks of time; default: the problem's own regression.
     """
     here = problem.regression if here is None else here
     there = fold_logs(problem.model, other, problem.base, problem.threads)
@@ -107,10 +108,10 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here
 
 
 def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
-    """Return where in a log the robot took up or set down a load; None where it did not.
+    """Return where in a log the robot took up or set down a load; None if it did not.
 
-    The blocks of time before some block and those behind it are compared as two logs are. The block between them may
-    hold the change and is left out.
+    The blocks of time before and after some block are compared like two logs. The block between them may contain the
+    change and is not used.
     """
     blocks, found = problem.regression.blocks, list[LoadStep]()
     if len(blocks) < MIN_BLOCKS_FOR_STEP or any(len(block.spans) != 1 for block in blocks) \
@@ -145,15 +146,16 @@ def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None
 
 
 def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
-    """Return what one set of parameters leaves of two parts' torques above one set each, as a share of the latter."""
+    """Return the increase of the residual with one set of parameters over that with one set for each of two parts,
+    as a share of the latter."""
     apart = sum(_Stack.of([part], noise).left() for part in parts)
     return _Stack.of(list(parts), noise).left(free) / max(apart, 1e-300) - 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Weighted rows of all joints of one log or two: matrix (rows, base), target (rows,), where the second log's rows
-    are, and the joint of each row."""
+    """Weighted rows of all joints of one log or two: matrix (rows, base), target (rows,), the rows of the second
+    log, and the joint of each row."""
 
     matrix: Array
     target: Array
@@ -176,14 +178,15 @@ class _Stack:
         return _Stack(matrix, target, second, joint)
 
     def left(self, directions: Array | None = None) -> float:
-        """Squares that the best parameters leave; directions (base, k): along which the second log's may differ."""
+        """Return the squared residuals of the best parameters; directions (base, k): along which those of the second
+        log may differ."""
         matrix = self.matrix
         if directions is not None and directions.shape[1]:
             matrix = np.hstack([matrix, (matrix @ directions) * self.second[:, None]])
         return _left(matrix, self.target)
 
     def scaled(self, j: int) -> tuple[float, float]:
-        """Squares left when joint j's torque has its own scale in the second log, and that scale."""
+        """Return the squared residuals if joint j's torque has its own scale in the second log, and that scale."""
         own = np.where(self.second & (self.joint == j), self.target, 0.0)
         size = np.linalg.norm(self.matrix, axis=0)
         matrix = np.hstack([self.matrix / np.where(size > 0, size, 1.0), -own[:, None]])
@@ -210,15 +213,15 @@ def _left(matrix: Array, target: Array) -> float:
 
 
 def _last_body(problem: Problem) -> Array:
-    """Directions (base, ten) in which a load on the last body moves the base parameters."""
+    """Return the directions (base, ten) in which a load on the last body changes the base parameters."""
     robot = complete(problem.model).robot
     last = "" if robot is None else robot.body_names[-1]
     return problem.base.matrix[:, [i for i, p in enumerate(problem.model.parameters) if p.body == last]]
 
 
 def _adjusted_load(problem: Problem, explained: float) -> float:
-    """The share that a load explains, adjusted as R squared is for the directions of the bodies' base parameters that
-    it moves: on an arm of two joints it moves most of them, so that it explains much of another machine as well."""
+    """Return the share that a load explains, adjusted like R squared for the number of its directions: on an arm of
+    two joints it changes most base parameters, so that it also explains much of a different machine."""
     bodies = [i for i, p in enumerate(problem.model.parameters) if p.body is not None]
     moved, every = (int(np.linalg.matrix_rank(x)) if x.size else 0
                     for x in (_last_body(problem), problem.base.matrix[:, bodies]))
@@ -226,7 +229,7 @@ def _adjusted_load(problem: Problem, explained: float) -> float:
 
 
 def _friction(problem: Problem) -> Array:
-    """Directions (base, k) of base parameters that are friction or offsets alone."""
+    """Return the directions (base, k) of base parameters that are friction or offsets alone."""
     items = problem.model.parameters.items
     own = [i for i, row in enumerate(problem.base.matrix)
            if all(items[c].kind.group in ("friction", "offset") for c in np.flatnonzero(row))]

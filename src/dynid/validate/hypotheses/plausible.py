@@ -1,4 +1,4 @@
-"""Torques that no machine of the robot's size can need: their unit is in doubt without any nominal model."""
+"""Torques that no machine of the robot's size can need, which indicates a wrong unit without a nominal model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CHECKED_ROWS = 200  # of the longest log
 
 
 def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
-    """How many times the first moment that gravity shows is that of a bar of solid steel as long as the robot reaches
-    and a sixth as thick; None where there is no robot, no reach or no gravity.
+    """Return the ratio of the first moment of gravity to that of a solid steel bar as long as the robot's reach and a
+    sixth as thick; None without robot, reach or gravity.
 
-    Industrial arms with their load stay below a tenth of it, short and heavy test stands below one.
+    Industrial arms with their load stay below a tenth, short and heavy test benches below one.
     """
     robot = complete(problem.model).robot
     if robot is None or not problem.data or not np.any(robot.gravity):
@@ -41,8 +41,8 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
 
 
 def reach_of(robot: Robot) -> float:
-    """Metres from the first joint to the end of the longest chain, its last body as long as the longest of the others;
-    sliding joints count with their range."""
+    """Return the distance from the first joint to the end of the longest chain, m, with the last body as long as the
+    longest of the others; prismatic joints count with their range."""
     far = np.zeros(robot.dof)
     length = np.zeros(robot.dof)
     for i, joint in enumerate(robot.joints):

@@ -1,6 +1,6 @@
-"""Screen: what a changed model or changed logs would leave, from the normal equations of a few rows.
+"""Fast screening of hypotheses with the normal equations of a few rows.
 
-A fold keeps all digits, which a screen does not need: it only says which hypotheses are worth folding for.
+A QR factor keeps all digits, which screening does not need: it only selects hypotheses for a full test.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RIDGE_SHARE = 1e-8
 
 
 def solved(normal: Array) -> tuple[Array, float]:
-    """Values (k,) and what they leave of the torque, in squares, from [X y]'[X y] (k + 1, k + 1)."""
+    """Return values (k,) and the sum of squared residuals from [X y]'[X y] (k + 1, k + 1)."""
     size = np.sqrt(np.maximum(normal.diagonal()[:-1], 0.0))  # rounding may leave less than nothing
     scale = np.where(size > 0, size, 1.0)
     inner = normal[:-1, :-1] / (scale[:, None] * scale)
@@ -42,8 +42,8 @@ def solved(normal: Array) -> tuple[Array, float]:
 
 @dataclass(frozen=True, eq=False)
 class HypothesisScreen:
-    """A few rows of logs, and the noise of each joint (dof,) that misfits are measured in. whole: the logs as they are,
-    step: one in so many of their decimated rows is used."""
+    """A few rows of logs, and the noise of each joint (dof,) as the unit of residuals. whole: the unchanged logs;
+    step: decimation of their rows."""
 
     model: LinearModel
     base: BaseParameters
@@ -70,11 +70,11 @@ class HypothesisScreen:
 
     @cached_property
     def before(self) -> float:
-        """What the data as they are leave."""
+        """Mean squared residual of the unchanged data."""
         return self.left(Hypothesis(""))
 
     def left(self, hypothesis: Hypothesis) -> float:
-        """Mean square that a fit to the data under a hypothesis leaves, in units of the noise."""
+        """Return the mean squared residual of a fit under a hypothesis, in units of the noise."""
         weights = 1.0 / (self.noise if hypothesis.torque is None else self.noise * np.abs(hypothesis.torque))
         b, total = len(self.base), 0
         whole = np.zeros((b + 1, b + 1))
@@ -84,13 +84,13 @@ class HypothesisScreen:
         return solved(whole)[1] / max(total, 1)
 
     def share(self, hypothesis: Hypothesis) -> float:
-        """What a hypothesis leaves, as a share of what is left without it."""
+        """Return the residual under a hypothesis, relative to that of the unchanged data."""
         before = self.before  # first, as many hypotheses have the motion of the data
         return self.left(hypothesis) / max(before, 1e-300)
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
-        """What a fit under a hypothesis leaves of each torque, in shares of the torque, as the mean of logarithms:
-        joints weighted by their own noise, which other columns change."""
+        """Return the mean logarithm of each joint's relative residual under a hypothesis, with joints weighted by
+        their own noise, which changes with the columns."""
         b, columns = len(self.base), self._layout.columns
         own = [np.zeros((len(one) + 1,) * 2) for one in columns]
         for j, normal, _ in self._normal_equations(hypothesis):
@@ -116,7 +116,8 @@ class HypothesisScreen:
         return [np.ix_(at, at) for at in (np.append(one, len(self.base)) for one in self._layout.columns)]
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:
-        """Of each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of rows."""
+        """Return for each joint in each piece: the joint, [Y_j tau_j]'[Y_j tau_j] (k + 1, k + 1) and its number of
+        rows."""
         for rows in self._rows(self._changed(hypothesis)):
             all_kept = rows.keep.all()
             for j in range(len(rows.layout.columns)):
@@ -124,7 +125,7 @@ class HypothesisScreen:
                 yield j, own @ own.T, own.shape[1]
 
     def _rows(self, equations: TorqueEquations) -> list[Rows]:
-        """Rows of each piece. Hypotheses about torques alone share the columns of the motion they have in common."""
+        """Return the rows of each piece. Hypotheses about torques alone reuse the columns of the same motion."""
         motion = b"".join(x.tobytes() for log in equations.logs for x in (log.t, log.q, log.dq, log.ddq))
         pieces, found = equations.pieces(), self.seen.get(motion)
         if found is None:

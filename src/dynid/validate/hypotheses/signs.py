@@ -1,4 +1,4 @@
-"""Signs of torques: what physics wants above zero comes out below it in the joint's own equations."""
+"""Signs of torques: parameters that must be positive are negative in the joint's own equations."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dynid.validate.thresholds import MAX_SIGN_MISFIT, SIGN_STANDARD_ERRORS, WRO
 
 
 def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
-    """Joints (from 0) whose inertias and friction all come out below zero when the joint is fitted alone.
+    """Return the joints (from 0) whose inertias and friction are all negative when the joint is fitted alone.
 
-    A joint's equations alone know nothing of the other joints' torques, so any set of joints is found at once.
-    inflation: how many times wider deviations are than for independent rows.
+    A joint's own equations do not depend on the other joints' torques, so any set of joints is found at once.
+    inflation: ratio of standard errors to those for independent rows.
     """
     items, matrix = regression.base.parameters.items, regression.base.matrix
     sure = np.array([bool(np.all(row >= 0)) and all(items[c].never_negative for c in np.flatnonzero(row))
@@ -49,7 +49,8 @@ def _rubs(regression: Regression, column: int, j: int) -> bool:
 
 
 def own_evidence(r: Array, rows: int, inflation: float) -> Array:
-    """Values over their deviations (columns,) of a joint fitted alone; zero where it does not tell them."""
+    """Return values over their standard errors (columns,) of a joint fitted alone; zero if it does not determine
+    them."""
     size = np.linalg.norm(r[:, :-1], axis=0)
     scale = np.where(size > 0, size, 1.0)
     u, s, vt = np.linalg.svd(r[:-1, :-1] / scale)

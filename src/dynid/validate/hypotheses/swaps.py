@@ -1,4 +1,4 @@
-"""Swapped torques: each joint's equations are tried on every other joint's torque."""
+"""Exchanged torques: each joint's equations are tried on every other joint's torque."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _EXACT_FIT_SHARE = 1e-4  # share of a torque's variation below which a fit count
 
 
 def swapped_torques(rows: SampledRows) -> Ints | None:
-    """For each joint the joint (from 0) whose torque its equations explain best, where that is another order than the
-    log's (dof,); None where the log's own order is as good.
+    """Return for each joint the joint (from 0) whose torque its equations explain best (dof,), or None if the log's own
+    order is as good.
 
-    The order that leaves least in all, by assignment; what is left is in shares of each torque's variation, so that
-    large torques do not decide.
+    The order minimises the sum of residuals over all assignments; residuals are relative to each torque's variance, so
+    that large torques do not dominate.
     """
     left = _left(rows)
     if left is None:
@@ -35,9 +35,8 @@ def swapped_torques(rows: SampledRows) -> Ints | None:
 
 
 def assignment(cost: Array) -> Ints:
-    """For each row of costs (n, n) its column (n,), each taken once, with the least sum: rows come in one by one, each
-    by a shortest path of exchanges (the Hungarian method). scipy.optimize has it too, but loading that takes longer
-    than the whole verdict."""
+    """Return for each row of costs (n, n) its column (n,) in the assignment with the smallest sum, by the Hungarian
+    method. scipy.optimize has it too, but importing that takes longer than the whole verdict."""
     n = len(cost)
     rows, columns = np.zeros(n + 1), np.zeros(n + 1)  # prices; the column n stands for the row that comes in
     owner = np.full(n + 1, -1)
@@ -64,7 +63,7 @@ def assignment(cost: Array) -> Ints:
 
 
 def _left(rows: SampledRows) -> Array | None:
-    """left[j, k]: share of the variation of torque k that joint j's columns leave (dof, dof)."""
+    """Return left[j, k]: share of the variance of torque k that joint j's columns do not explain (dof, dof)."""
     dof, measured = rows.q.shape[1], rows.measured
     found = np.ones((dof, dof))
     for j in range(dof):

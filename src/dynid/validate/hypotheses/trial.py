@@ -1,4 +1,4 @@
-"""Trial: a model fitted to some logs, and how well it predicts blocks of time that were left out."""
+"""Trial: a model fitted to some logs, and its cross-validation over blocks of time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _MIN_DIRECTION = 1e-4  # directions weaker than this share of the strongest are 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Sums of squared residuals of each joint (dof,): inside the fit, on blocks left out, and of each joint fitted
-    alone; rows and squared torques. beta (base,): the fit to all. by_block (blocks, dof): on each block left out."""
+    """Sums of squared residuals of each joint (dof,): in the fit, in cross-validation, and of each joint fitted
+    alone; rows and squared torques. beta (base,): the fit to all data. by_block (blocks, dof): in cross-validation
+    on each block.
+    """
 
     regression: Regression
     beta: Array
@@ -34,17 +36,17 @@ class Trial:
 
     @property
     def left_out(self) -> Array:
-        """Squared residuals on all blocks left out (dof,)."""
+        """Squared residuals in cross-validation (dof,)."""
         return np.asarray(self.by_block.sum(axis=0))
 
     @property
     def typical(self) -> Array:
-        """Squared residuals on all blocks left out, were all as the median one (dof,): a block whose motion occurs
-        nowhere else, and which no fit to the others predicts, does not count."""
+        """Squared residuals in cross-validation if all blocks were as the median one (dof,): a block with a unique
+        motion, which no fit to the others predicts, has no effect."""
         return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:
-        """Deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
+        """Standard deviation of each joint's own fit (dof,), at least a share NOISE_FLOOR of its torque."""
         rows = np.maximum(self.rows, 1.0)
         size = np.sqrt(self.power / rows)
         noise = np.sqrt(self.alone / rows + (NOISE_FLOOR * size) ** 2)
@@ -52,7 +54,7 @@ class Trial:
 
 
 def solve_stacked(regression: Regression, weights: Array) -> Array:
-    """Base values (base,) by weighted least squares, zero along directions that the data hardly show."""
+    """Return base values (base,) by weighted least squares, zero along directions that the data hardly excite."""
     stacked = regression.stack(weights)
     size = np.linalg.norm(stacked.r, axis=0)
     scale = np.where(size > 0, size, 1.0)
@@ -60,7 +62,7 @@ def solve_stacked(regression: Regression, weights: Array) -> Array:
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
-    """A fold's fit with joints weighted by their noise (dof,), that of their own fits unless given."""
+    """Fit a compressed regression with joints weighted by their noise (dof,); default: that of their own fits."""
     factors = regression.factors
     # What joints leave by themselves is asked of a fit without a hypothesis, where their noise comes from.
     alone = np.array([_alone(factor.r) for factor in factors]) if noise is None else np.full(len(factors), np.nan)
@@ -77,7 +79,7 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
 
 
 def _alone(r: Array) -> float:
-    """What a joint's own columns leave of its torque, from its triangular factor."""
+    """Return the residual of a joint's torque with its own columns, from its triangular factor."""
     size = np.linalg.norm(r[:, :-1], axis=0)
     columns = r[:, :-1][:, size > 0] / size[size > 0]
     if not columns.shape[1]:
@@ -88,22 +90,23 @@ def _alone(r: Array) -> float:
 
 def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
               threads: int | None = None, blocks: int = BLOCKS) -> Regression:
-    """Logs folded into some blocks of time."""
+    """Compress logs in some blocks of time."""
     equations = TorqueEquations.of(model, tuple(logs), base)
     return fold(CachedEquations(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
 
 
 def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """Mean over all rows of squared residuals on typical blocks left out, in units of the noise (dof,).
+    """Return the mean squared residual in cross-validation on typical blocks, in units of the noise (dof,).
 
-    torque: (dof,), what torques were multiplied by. A block that no fit to the others predicts would otherwise decide
-    between hypotheses: a wrong one may extrapolate to it less wildly than the right one.
+    torque: (dof,), correction factors of the torques. Without the restriction to typical blocks, a block that no fit to
+    the others predicts would decide between hypotheses: a wrong one may extrapolate to it less badly than the right
+    one.
     """
     return _per_row(trial, trial.typical, noise, torque)
 
 
 def mean_score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """The same of all blocks left out, those included that no fit to the others predicts."""
+    """Return the same over all blocks, including those that no fit to the others predicts."""
     return _per_row(trial, trial.left_out, noise, torque)
 
 
@@ -113,17 +116,17 @@ def _per_row(trial: Trial, squares: Array, noise: Array, torque: Array | None) -
 
 
 def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Array:
-    """The squared residuals of `score` on each block left out (blocks,), not divided by rows."""
+    """Return the squared residuals of `score` on each block (blocks,), not divided by rows."""
     size = noise if torque is None else noise * np.abs(torque)
     return np.asarray(np.sum(trial.by_block / size ** 2, axis=1))
 
 
 def posterior_weights(scores: Sequence[Array]) -> list[float]:
-    """Return the posterior weight of each of some hypotheses from their misfits on the same blocks (blocks,).
+    """Return the posterior weights of hypotheses from their squared residuals on the same blocks (blocks,).
 
-    The odds of a hypothesis against the best are those that it predicts a further block better, by the mean and the
-    standard error of the logarithm of the ratio of their misfits. Rows of a block share the error of the model, so
-    blocks are the independent observations.
+    The odds of a hypothesis against the best are those that it predicts a further block better, from the mean and the
+    standard error of the logarithmic ratio of their residuals. Rows of a block have a common model error, so blocks are
+    the independent observations.
     """
     logs = [np.log(np.maximum(one, 1e-300)) for one in scores]
     best = min(logs, key=lambda one: float(one.mean()))
@@ -144,12 +147,12 @@ def posterior_weights(scores: Sequence[Array]) -> list[float]:
 
 
 def own_score(trial: Trial, noise: Array) -> float:
-    """The same of each joint fitted alone: what no joint's wrong scale can spoil."""
+    """Return the same for each joint fitted alone, which is independent of wrong scales of other joints."""
     return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))
 
 
 def mean_log_share(trial: Trial) -> float:
-    """Return the mean over joints of the logarithm of what is left of their torque on blocks left out, in squares and
-    as a share of the torque: a measure that neither scales nor exchanged columns change."""
+    """Return the mean over joints of the logarithm of the relative squared residual in cross-validation, which is
+    invariant to scales and exchanged columns."""
     share = trial.typical / np.where(trial.power > 0, trial.power, 1.0)
     return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))

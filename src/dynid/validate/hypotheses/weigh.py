@@ -1,4 +1,4 @@
-"""All hypotheses about torques, motion and mounting, weighed against each other on the same blocks of time."""
+"""Comparison of all hypotheses about torques, motion and mounting on the same blocks of time."""
 
 from __future__ import annotations
 
@@ -62,11 +62,16 @@ SCALE_CAUSES = ("drive-gain", "torque-sign")
 
 @dataclass(frozen=True, eq=False)
 class Clues:
-    """What is known before hypotheses are weighed. inflation: of deviations by correlation in time. nominal (dof
-    entries): scale of each torque by the nominal model. followed (dof entries): share of each joint's own residual that
-    something in it follows: a hypothesis about all joints has to explain more. gaps: joints (from 0) whose residual
-    looks as a gap in the gear makes it. second: whether a cause was found before, so that another one has to explain
-    more."""
+    """Evidence before the comparison of hypotheses.
+
+    Attributes:
+        inflation: of standard errors by autocorrelation.
+        nominal: (dof entries), scale of each torque by the nominal model.
+        followed: (dof entries), share of each joint's own residual that some candidate explains; a hypothesis about all
+            joints has to explain more.
+        gaps: joints (from 0) whose residual is consistent with backlash.
+        second: whether a cause was found before, so that another one has to explain more.
+    """
 
     inflation: float
     nominal: Sequence[float | None]
@@ -77,9 +82,8 @@ class Clues:
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """What weighing found: best, None where no hypothesis matters, other causes with a posterior weight above
-    RIVAL_WEIGHT, each with it, and all that were weighed, the likeliest first. gravity: its direction, where that was
-    estimated."""
+    """Result of the comparison: the best hypothesis, or None if none is significant; other causes with a posterior
+    weight above RIVAL_WEIGHT; and all hypotheses, the most probable first. gravity: its direction, if estimated."""
 
     best: Hypothesis | None
     rivals: tuple[tuple[Hypothesis, float], ...]
@@ -88,10 +92,10 @@ class Balance:
 
 
 def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
-    """The hypothesis about all joints' torques, motion or mounting that explains the data best.
+    """Return the hypothesis about all joints' torques, motion or mounting that explains the data best.
 
-    null: the fit to the data as they are. A screen on a few rows says what may explain enough; only that is folded and
-    compared in cross-validation over blocks of time.
+    null: the fit to the unchanged data. Screening on a few rows selects the hypotheses that may explain enough; only
+    these are compared in cross-validation over blocks of time.
     """
     noise, dof = null.noise(), problem.model.dof
     before, own = score(null, noise), own_score(null, noise)
@@ -145,7 +149,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """A hypothesis with its misfit on blocks left out: on typical ones, on each (blocks,), and the mean of all."""
+    """A hypothesis with its residual in cross-validation: on typical blocks, on each (blocks,), and the mean of all."""
 
     misfit: float
     hypothesis: Hypothesis
@@ -154,12 +158,12 @@ class _Judged:
 
 
 def _explains(before: float, after: float, own: float) -> bool:
-    """Whether a misfit shrinks by enough of what it is above that of each joint's own fit."""
+    """Whether a residual decreases by enough of its excess over that of each joint's own fit."""
     return before - after > EXCESS_EXPLAINED * (before - min(own, before))
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
-    """The torques of some joints have another scale; where all scales are negative, the wrong sign."""
+    """The torques of some joints have another scale; if all scales are negative, the wrong sign."""
     torque = np.ones(dof)
     torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
     sign = all(gain < 0.0 for gain in scales.gains)
@@ -171,7 +175,7 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
 
 
 def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, logs: tuple[Samples, ...]) -> bool:
-    """Whether a hypothesis also explains the data inside the fit, and enough of some joint's torque."""
+    """Whether a hypothesis also explains the data in the fit, and enough of some joint's torque."""
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
@@ -182,8 +186,8 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
-    """The gap in the gear of one of some joints that explains most of that joint's own misfit; None where none does
-    much, or no more than what the joint's residual follows."""
+    """Return the backlash of one of some joints that explains most of that joint's own residual; None if none
+    explains much, or more than another candidate."""
     found: list[tuple[float, Hypothesis]] = []
     for j in clues.gaps:
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
@@ -198,7 +202,7 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
-    """Return the logs, or where they are long the excerpt that hypotheses are weighed on."""
+    """Return the logs, or for long logs the excerpt for comparing hypotheses."""
     some = excerpt(logs, max(EXCERPT_ROWS, EXCERPT_DECIMATED_ROWS * max(log.decimated_by for log in logs)))
     return logs if len(some) == len(logs) and all(one is log for one, log in zip(some, logs, strict=True)) else some
 
@@ -213,22 +217,26 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
 
 
 def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
-    """Misfit on blocks left out under a hypothesis."""
+    """Return the residual in cross-validation under a hypothesis."""
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 
 
 def relative_left(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis) -> float:
-    """What a hypothesis leaves of each torque on blocks left out, in shares of the torque, as the mean of logarithms: a
-    yardstick for hypotheses that give joints the torques of others."""
+    """Return the mean logarithm of each torque's relative residual in cross-validation under a hypothesis, for
+    hypotheses that exchange torques."""
     model, changed = hypothesis.change(problem.model, logs)
     trial = try_out(fold(TorqueEquations.of(model, changed, problem.base), blocks=BLOCKS, threads=problem.threads))
     return mean_log_share(trial)
 
 
 def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]) -> list[tuple[float, Hypothesis]]:
-    """The hypotheses about the motion that may explain enough, the best of each cause and joint, their numbers found
-    inside the fit, each with the share of the misfit that it leaves. doubted: joints whose motion may be wrong. mixed:
-    those whose own equations leave much of their torque, as a gap or another joint's columns do."""
+    """Return the hypotheses about the motion that may explain enough, the best of each cause and joint, with fitted
+    numbers and their residual ratios.
+
+    Args:
+        doubted: joints whose motion may be wrong.
+        mixed: joints whose own equations leave large residuals, as with backlash or exchanged columns.
+    """
     dof = screen.model.dof
     found: dict[tuple[str, tuple[int, ...], float], list[tuple[float, Hypothesis]]] = {}
     for one in motion_hypotheses(dof, doubted, mixed):
@@ -242,7 +250,8 @@ def _motions(screen: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[i
 
 
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
-    """The direction of gravity, where the model is a robot's, it is another than given and may explain enough."""
+    """Return the direction of gravity for a model of a robot, if it differs from the given one and may explain
+    enough."""
     robot = complete(problem.model).robot
     if not isinstance(problem.model, Model) or robot is None or not np.any(robot.gravity):
         return None
@@ -251,7 +260,7 @@ def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
 
 
 def mounted(gravity: Gravity) -> Hypothesis:
-    """The robot is mounted otherwise."""
+    """The robot is mounted differently."""
     def change(model: object, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
         assert isinstance(model, Model)
         return with_gravity(model, gravity.vector), logs

@@ -1,7 +1,7 @@
-"""Suspicions, by subject: small functions from a case to findings with codes.
+"""Checks for problems, by subject: small functions from a case to findings with codes.
 
-A new suspicion is a function from a case to findings and an entry in SUSPICIONS of its file; a new subject is a file
-in the list below.
+A new check is a function from a case to findings and an entry in SUSPICIONS of its module; a new subject is a module in
+the list below.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ _EXPLAINS_CUTOFF = {"overfit"}  # of other logs: what a motion does not show mov
 
 
 def suspicious(case: Case) -> tuple[list[Finding], Explained]:
-    """Findings of all suspicions, and what explains the data.
+    """Return the findings of all checks, and the causes that explain the data.
 
-    Where the data make the fit worthless, only what is wrong with the data is said. Where consistency has a large price
-    that is said first, and the fit that is looked at is the one without it. Where a cause is found, the fit that is
-    looked at is the one without that fault.
+    If the data make the fit worthless, only faults of the data are reported. If physical consistency costs much
+    accuracy, this is reported first, and the unconstrained fit is checked. If a cause is found, the fit with that fault
+    corrected is checked.
     """
+    if case.has_free_base:  # faults of such logs are looked for where they are read, see `whole_body_faults`
+        return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
+                                          *cutoff.SUSPICIONS, *body.SUSPICIONS) for finding in suspicion.look(case)
+                ], Explained((), case)
     found = _look("data", case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
@@ -53,13 +57,13 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
 
 
 def _most(case: Case, without: Case) -> bool:
-    """Whether the causes explain most of what the fit leaves: torques are met twice as well without them."""
+    """Whether the causes explain most of the residual: without them the error is halved."""
     before, after = (one.reconstruction.total.relative_error for one in (case, without))
     return before is not None and after is not None and after < 0.5 * before
 
 
 def _little(case: Case, finding: Finding) -> bool:
-    """Whether what residuals follow is little of their joints' torques."""
+    """Whether the structure in the residuals is a small part of their joints' torques."""
     size = {fit.name: fit.torque_rms or 0.0 for fit in case.reconstruction.joints}
     torque = finding.evidence.get("torque", ())
     each = torque if isinstance(torque, tuple) else (torque,)

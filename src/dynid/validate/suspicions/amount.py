@@ -1,4 +1,4 @@
-"""Suspicions of the amount of data: too few equations, and columns that noise makes hard to tell apart."""
+"""Checks of the amount of data: too few equations, and nearly collinear columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynid.validate.thresholds import MAX_CONDITION, MIN_EQUATIONS, MIN_INDEPEND
 
 
 def too_few_samples(case: Case) -> Iterator[Finding]:
-    """Fewer equations, or independent ones, than base parameters ask for."""
+    """Report fewer equations, or independent ones, than the base parameters require."""
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
     effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
     evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
@@ -25,7 +25,7 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
 
 
 def badly_conditioned(case: Case) -> Iterator[Finding]:
-    """A regressor whose scaled columns are hard to tell apart."""
+    """Report a regressor with nearly collinear scaled columns."""
     condition = float(case.estimate.diagnostics.get("condition", 0.0))
     if condition > MAX_CONDITION:
         yield suspect("badly-conditioned", "condition number", "data",

@@ -1,4 +1,4 @@
-"""Suspicions of the identified robot as matter: links that cannot exist, and a free fall that gains energy."""
+"""Checks of the identified robot as a physical system: inconsistent links, and a free fall that gains energy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONDITION_TOLERANCE = 1e-9  # kg, kg m^2 or N m s: a condition broken by less is
 
 
 def impossible_links(case: Case) -> Iterator[Finding]:
-    """Links, friction or rotors that no matter has, where all parameters are given."""
+    """Report links, friction or rotors that are not physically consistent, if all parameters are given."""
     wrong = [] if case.physics is None else [one for one in case.physics.violations if one.amount > CONDITION_TOLERANCE]
     if wrong:
         names = list(dict.fromkeys(one.link for one in wrong))
@@ -24,7 +24,7 @@ def impossible_links(case: Case) -> Iterator[Finding]:
 
 
 def energy_grows(case: Case) -> Iterator[Finding]:
-    """A robot that gains energy, or breaks off, when it is let go without torques."""
+    """Report a robot that gains energy, or diverges, in free fall without torques."""
     fall = None if case.physics is None else case.physics.fall
     if fall is not None and not fall.stable:
         yield suspect("energy-grows", "free fall", "robot",

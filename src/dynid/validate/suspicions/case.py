@@ -1,4 +1,4 @@
-"""Case: everything a suspicion may look at, and what a suspicion is."""
+"""The data that checks may use, and the definition of a check."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Evidence, Finding, Severity
+from dynid.model import complete
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_dependence import CutoffDependence
 from dynid.validate.data_excitation import DataExcitation
@@ -29,12 +30,15 @@ Stage = Literal["data", "fit", "transfer"]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An estimate with all that was computed to judge it.
+    """An estimate with everything that was computed to assess it.
 
-    reconstruction: of the data it was identified from; validations: of other logs; cross: over blocks of time, None
-    where that was left out; physics: what the parameters are as a robot, None where they are not all given; cutoff: how
-    results move with it, None where that was left out. result: the estimate that the verdict is about; another than
-    `estimate` where the data were fitted again to see what else is wrong.
+    Attributes:
+        reconstruction: of the data of the identification.
+        validations: of other logs.
+        cross: cross-validation over blocks of time, or None.
+        physics: physical properties of the parameters, None if they are not all given.
+        cutoff: influence of the cut-off, or None.
+        result: the estimate of the verdict; it differs from `estimate` in a second fit.
     """
 
     problem: Problem
@@ -55,17 +59,17 @@ class Case:
 
     @property
     def is_second_fit(self) -> bool:
-        """Whether its numbers are not those of the result."""
+        """Whether its numbers differ from those of the result."""
         return self.estimate is not self.result
 
     @cached_property
     def trial(self) -> Trial:
-        """The fit to the data as they are, and to each joint alone."""
+        """The fit to the unchanged data, and to each joint alone."""
         return try_out(self.problem.regression)
 
     @cached_property
     def sheet(self) -> Sheet | None:
-        """Rows of the data beside the nominal model; None where there is none."""
+        """Rows of the data with those of the nominal model, or None."""
         return compare_with_nominal(self.problem)
 
     @cached_property
@@ -78,8 +82,14 @@ class Case:
         return plain_case(self)
 
     @property
+    def has_free_base(self) -> bool:
+        """Whether the robot has a free base, on which forces act that no joint causes."""
+        robot = complete(self.problem.model).robot
+        return robot is not None and robot.has_free_base
+
+    @property
     def motions(self) -> tuple[JointMotion, ...]:
-        """Motion of each joint; empty where only a saved fold is at hand."""
+        """Motion of each joint; empty without samples."""
         return self.excitation.motions
 
     def at_rest(self, j: int) -> bool:
@@ -93,10 +103,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One thing that may be wrong, and the function that looks for it.
+    """One possible problem, and the function that checks for it.
 
-    stage: `data` is asked first and of the logs alone; `fit` of the estimate, unless the data already make it
-    worthless, and with a wrong drive gain set right; `transfer` of other logs and of blocks of time.
+    stage: `data` checks come first and use the logs alone; `fit` checks the estimate, unless the data make it
+    worthless, with a wrong drive gain corrected; `transfer` checks other logs and blocks of time.
     """
 
     stage: Stage
@@ -106,17 +116,17 @@ class Suspicion:
 def suspect(code: str, title: str, about: str, text: str, *, severity: Severity = "warning",
             joints: Sequence[str] = (), parameters: Sequence[str] = (), logs: Sequence[str] = (),
             evidence: Evidence | None = None) -> Finding:
-    """A finding that something looks wrong. title: two or three words for it, about: what it is about."""
+    """Return a finding on a problem. title: two or three words; about: its subject."""
     return Finding(code, "suspicious", severity, sentence(text), f"{title} ({about})", tuple(joints),
                    tuple(parameters), tuple(logs), evidence or {})
 
 
 def of_second_fit(finding: Finding, method: str) -> Finding:
-    """The finding as one of a second fit by a method, which it says: its numbers are not those of the result."""
+    """Return the finding as one of a second fit by a method, and state so: its numbers are not those of the result."""
     return replace(finding, text=f"In a second fit by {method}, which is not the result: {inside(finding.text)}",
                    second_fit=True)
 
 
 def each(values: Sequence[float] | Array) -> tuple[float, ...]:
-    """Numbers of several joints, parameters or logs as evidence."""
+    """Return numbers of several joints, parameters or logs as evidence."""
     return tuple(float(x) for x in np.asarray(values, dtype=float))

@@ -1,4 +1,4 @@
-"""Findings that name a cause: what each hypothesis says in words, with its numbers."""
+"""Findings that name a cause: the text of each hypothesis with its numbers."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 
 
 def delay_std(tests: ResidualTests) -> float:
-    """Standard error (s) of a delay that all joints share, from the residual of each joint."""
+    """Return the standard error (s) of a delay common to all joints, from the residual of each joint."""
     stds = [fit.std for joint in tests.joints for fit in joint.follows if fit.candidate == "delay" and fit.std]
     return float(np.sum(np.square(np.reciprocal(stds)))) ** -0.5 if stds else float("nan")
 
 
 def delay_interval(late: float, std: float) -> str:
-    """The 95 % interval of a delay (s) in words, in milliseconds; empty where it is not known."""
+    """Return the 95 % interval of a delay (s) in words, in milliseconds; empty if it is unknown."""
     low, high = 1e3 * (late - 1.96 * std), 1e3 * (late + 1.96 * std)
     return f" (95 % interval {low:.3g} to {high:.3g} ms)" if np.isfinite(std) else ""
 

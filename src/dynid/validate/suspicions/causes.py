@@ -1,7 +1,7 @@
-"""Causes: which fault of torques, motion, mounting or load explains the data, weighed against all others.
+"""Causes: which fault of torques, motion, mounting or load explains the data better than all others.
 
-A fault makes other things look wrong too. So the data are fitted again as they would be without it, and the suspicions
-of the fit are asked of that: only what stays is said.
+A fault has consequences that look like other problems. So the data are fitted again with the fault corrected, and the
+checks of the fit are applied to that: only remaining problems are reported.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ MILLI_UNIT = "they look like N mm (or mN m), not N m"
 
 @dataclass(frozen=True)
 class Refit:
-    """What the data were fitted again without: causes, in the order they were found, the joints they blame, and their
-    numbers (gains, factors, seconds). method: of the second fit."""
+    """Corrections of a second fit: causes in the order they were found, affected joints, and numbers (gains,
+    factors, seconds). method: of the second fit."""
 
     causes: tuple[str, ...]
     joints: tuple[str, ...]
@@ -56,7 +56,7 @@ class Refit:
 
     @property
     def joint(self) -> str:
-        """The first joint blamed."""
+        """The first affected joint."""
         return self.joints[0] if self.joints else ""
 
     @property
@@ -71,7 +71,7 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What was found: findings, the case without the faults, what was fitted again, and all that was weighed."""
+    """Findings, the case with the faults corrected, the corrections, and all hypotheses that were compared."""
 
     findings: tuple[Finding, ...]
     case: Case
@@ -82,8 +82,8 @@ class Explained:
 
 
 def explained(case: Case) -> Explained:
-    """The causes that explain the data, in the order in which they can be found: torques in wrong columns, then signs,
-    then units, then all that has to be weighed; each looked for in the data without those before."""
+    """Return the causes that explain the data, in the order in which they can be found: exchanged torque columns,
+    signs, units, then all hypotheses; each is searched in the data with the earlier ones corrected."""
     state = Explained((), case)
     for look in (_load_step, _exchanged, _signs, _unit, _weighed, _load):
         if not state.done:
@@ -103,7 +103,7 @@ def _others_are_worse(case: Case) -> bool:
 
 
 def _load_step(state: Explained) -> Explained:
-    """A load that was taken up or set down while a log ran."""
+    """Report a load that was taken up or set down during a log."""
     case = state.case
     found = load_taken_up(case.problem, case.trial.noise()) if case.problem.data else None
     if found is None:
@@ -111,9 +111,9 @@ def _load_step(state: Explained) -> Explained:
     log = case.problem.data[0]
     finding = suspect("load-changed", "load", log.source,
                       f"the load of the robot changes within {log.source}, between {found.start:.4g} and "
-                      f"{found.stop:.4g} s: ten numbers of the last body explain {100 * found.explained:.0f} % of the "
-                      "difference; identify from the part before or behind it, with `--set log.stop=...` or "
-                      "`--set log.start=...`",
+                      f"{found.stop:.4g} s: the inertial parameters of the last body explain "
+                      f"{100 * found.explained:.0f} % of the difference; identify from the part before or after "
+                      "it, with `--set log.stop=...` or `--set log.start=...`",
                       logs=[log.source], evidence={"start": found.start, "stop": found.stop, "excess": found.excess,
                                                    "explained": found.explained})
 
@@ -126,10 +126,10 @@ def _load_step(state: Explained) -> Explained:
 
 
 def accepted(found: Explained, flexible: Case) -> Explained:
-    """Return what was found with plain friction, without causes that the case's own friction explains better.
+    """Return the causes found with plain friction, without those that the case's own friction explains better.
 
-    A cause is kept where the data without the fault and with plain friction are predicted better than the data as they
-    are with the case's own friction, or where the fault explains as much beside that friction.
+    A cause is kept if the corrected data with plain friction are predicted better than the unchanged data with the
+    case's own friction, or if the fault explains as much in addition to that friction.
     """
     if found.case is flexible or flexible.plain is flexible:
         return found
@@ -153,8 +153,8 @@ def accepted(found: Explained, flexible: Case) -> Explained:
 
 
 def _with_friction(found: Explained, flexible: Case) -> Explained:
-    """What was found, with the case's own friction in the fit without the faults: what that friction explains is
-    nothing else that is wrong."""
+    """Return the state with the case's own friction in the corrected fit, so that effects of friction are not
+    reported as problems."""
     def change(model: Any, logs: Any) -> Any:
         for hypothesis in found.hypotheses:
             model, logs = hypothesis.change(model, logs)
@@ -165,7 +165,7 @@ def _with_friction(found: Explained, flexible: Case) -> Explained:
 
 def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, weighed: tuple[Weighed, ...] = (),
           done: bool = False) -> Explained:
-    """The state with one more cause."""
+    """Return the state with one more cause."""
     case, refit, hypotheses = state.case, state.refit, state.hypotheses
     if hypothesis is not None:
         names = case.problem.regression.joints
@@ -179,13 +179,13 @@ def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, wei
 
 
 def _exchanged(state: Explained) -> Explained:
-    """Torques or positions in other joints' columns."""
+    """Report torques or positions in other joints' columns."""
     found = exchanged_columns(state.case)
     return state if found is None else _with(state, *found)
 
 
 def _signs(state: Explained) -> Explained:
-    """Torques, or positions, of any set of joints that are counted the other way round."""
+    """Report torques, or positions, of any set of joints with the opposite sign."""
     case = state.case
     regression, dof = case.problem.regression, case.problem.model.dof
     inverted = inverted_joints(regression, case.tests.rows.inflation if case.problem.data else 1.0)
@@ -220,8 +220,8 @@ def _signs(state: Explained) -> Explained:
 
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
-    """Whether joints contradict each other no more with the data as a hypothesis has them: where they share nothing,
-    the misfit is the same."""
+    """Whether the inconsistency between joints does not increase under a hypothesis; it is unchanged for joints
+    without common parameters."""
     problem, noise = case.problem, case.trial.noise()
     logs = hypothesis_excerpt(problem.data)
     as_it_is = misfit_of(problem, logs, Hypothesis(""), noise)
@@ -229,7 +229,7 @@ def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
 
 
 def _positions_instead(case: Case, torques: Hypothesis) -> bool:
-    """Whether positions counted the other way round explain more than torques with the wrong sign."""
+    """Whether positions with the opposite sign explain more than torques with the wrong sign."""
     problem, dof = case.problem, case.problem.model.dof
     if not problem.data or len(torques.joints) == dof:
         return False
@@ -245,7 +245,7 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
 
 
 def _unit(state: Explained) -> Explained:
-    """Torques in another unit than the nominal model's, or not converted at all."""
+    """Report torques in another unit than the nominal model's, or not converted at all."""
     case = state.case
     factors = torque_factors(case.sheet, case.problem.model.dof)
     off = wrong_unit(factors)
@@ -257,9 +257,9 @@ def _unit(state: Explained) -> Explained:
     alike = float(np.ptp(np.log(sizes))) < 2.0 * UNIT_SPREAD
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
-            if alike else f"torques are {sizes.min():.3g} to {sizes.max():.3g} times those of the nominal model, with "
-                          "another factor for each joint: they are probably raw counts or currents; give drive gains "
-                          "and gear ratios")
+            if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
+                          "model, with another factor for each joint: they are probably raw counts or currents; give "
+                          "drive gains and gear ratios")
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
@@ -267,8 +267,13 @@ def _unit(state: Explained) -> Explained:
     return _with(state, finding, None, done=True)
 
 
+def _times(factor: float) -> str:
+    """Format a factor with two digits, without an exponent if it is readable."""
+    return f"{float(f'{factor:.2g}'):,.15g}" if 1e-3 < factor < 1e7 else f"{factor:.2g}"
+
+
 def _too_heavy(state: Explained) -> Explained:
-    """Torques too large for any machine of the robot's size, where no nominal model says what they should be."""
+    """Report torques too large for any machine of the robot's size, if there is no nominal model."""
     times = times_solid_steel(state.case.problem, state.case.estimate)
     if times is None or times < 1.0:
         return state
@@ -280,8 +285,8 @@ def _too_heavy(state: Explained) -> Explained:
 
 
 def _weighed(state: Explained) -> Explained:
-    """What is weighed on blocks of time left out: scales, time stamps, delay, gears, gaps, swapped positions,
-    mounting."""
+    """Report the best of the hypotheses compared in cross-validation: scales, time stamps, delay, gears, backlash,
+    exchanged positions, mounting."""
     case = state.case
     if not case.problem.data:
         return state
@@ -304,7 +309,7 @@ def _weighed(state: Explained) -> Explained:
 
 
 def _clues(case: Case, second: bool) -> Clues:
-    """What residual tests and the nominal model say before hypotheses are weighed."""
+    """Return the evidence of residual tests and the nominal model before hypotheses are compared."""
     names, tests = case.problem.regression.joints, case.tests.joints
     followed = [max((fit.left_out for fit in test.follows[:1]), default=0.0) if test.explained_by is not None else 0.0
                 for test in tests]
@@ -315,14 +320,14 @@ def _clues(case: Case, second: bool) -> Clues:
 
 
 def _upside_down(case: Case) -> bool:
-    """Whether the nominal model's gravity comes out with the wrong sign at every joint that shows it: in a slow motion
-    masses below zero meet the torques as well as gravity the other way round."""
+    """Whether the nominal model's gravity has the wrong sign at every joint that it affects: in a slow motion
+    negative masses explain the torques as well as reversed gravity."""
     nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None]
     return isinstance(case.problem.model, Model) and bool(nominal) and max(nominal) < 0.0
 
 
 def _load(state: Explained) -> Explained:
-    """A load that the robot's file knows nothing of."""
+    """Report a load that the robot file does not contain."""
     if state.findings or not state.case.problem.data:
         return state
     load = load_on_log(state.case.problem, state.case.sheet)

@@ -1,4 +1,4 @@
-"""Suspicion that torques do not hold gravity: a recorder or driver has taken it out."""
+"""Check for torques without gravity: a recorder or driver has removed it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ _GRAVITY_ROWS = 2000  # of the longest log
 
 @dataclass(frozen=True)
 class GravityShare:
-    """The share of its nominal gravity torque that a joint's torque holds, whatever way the robot is mounted, and its
-    deviation. part: root mean square of what in the torque follows gravity, and of nothing else, over that of the
-    torque about its mean. size: the same of nominal gravity, along the direction that the robot's file has.
+    """The share of its nominal gravity torque that a joint's torque contains, for any mounting of the robot, with its
+    standard error.
+
+    Attributes:
+        part: root mean square of the part of the torque that only gravity explains, over that of the torque about its
+            mean.
+        size: the same of nominal gravity, in the direction of the robot file.
     """
 
     joint: int
@@ -35,7 +39,8 @@ class GravityShare:
 
 
 def gravity_removed(case: Case) -> Iterator[Finding]:
-    """Torques in which no joint that has to carry its arm feels gravity; nothing is said of positions in degrees."""
+    """Report torques in which no joint that carries a load shows gravity; nothing is reported for positions in
+    degrees."""
     if any(True for _ in degrees_for_radians(case)):
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > CARRIED_GRAVITY]
@@ -58,11 +63,12 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
 
 
 def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
-    """One for each joint whose nominal bodies weigh on it and whose torque is measured; none without nominal bodies.
+    """Return the gravity share of each joint with nominal gravity torque and a measured torque; empty without nominal
+    bodies.
 
     tau = sum_k a_k gravity_k + b (nominal torque without gravity) + offset, friction and rotor, by least squares joint
-    by joint, with gravity along x, y and z of the base; the length of a is near one where torques are whole, and zero
-    where gravity was taken out.
+    by joint, with gravity along x, y and z of the base; the length of a is near one for complete torques, and zero if
+    gravity was removed.
     """
     model = problem.model
     values = [p.nominal for p in model.parameters] if problem.nominal is None else problem.nominal.tolist()
@@ -90,8 +96,8 @@ def gravity_shares(problem: Problem) -> tuple[GravityShare, ...]:
 
 
 def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, float, float, float] | None:
-    """Length of the coefficients of gravity (rows, 3) beside the other columns, its deviation, and the sizes of what
-    follows gravity and of what only gravity along `down` (3,) can make."""
+    """Return the length of the coefficients of gravity (rows, 3) fitted with the other columns, its standard error,
+    and the sizes of the part that follows gravity and of the part that only gravity along `down` (3,) can explain."""
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None

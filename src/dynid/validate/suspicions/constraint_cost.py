@@ -1,7 +1,7 @@
-"""The price of consistency: how much worse the best robot that can exist explains the torques than any numbers do.
+"""Cost of physical consistency: the increase of the torque error by the constraints.
 
-Where that is much, the data contradict physics, and the constrained fit hides what they say: the suspicions of the fit
-are then asked of the unconstrained one.
+A large cost shows that the data contradict physics, and the constrained fit hides the reason, so the unconstrained fit
+is checked instead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _METHOD = "wls"  # of the unconstrained fit
 
 
 def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
-    """The finding of a large price and what explains it, and the case with the unconstrained fit in place of the
-    constrained one; nothing, and the case itself, where the price is small or the method asks for no consistency."""
+    """Return the finding on a large cost with its explanation, and the case with the unconstrained fit; no finding
+    and the same case for a small cost or an unconstrained method."""
     facts = case.estimate.diagnostics
     least, error = facts.get("unconstrained_relative_error"), facts.relative_error
     if least is None or error < max(PRICE_RATIO * least, least + PRICE_PERCENT):
@@ -40,7 +40,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
 
 
 def without_constraints(case: Case) -> Case:
-    """Return the case with the unconstrained fit, or the case itself where its method has no constraints."""
+    """Return the case with the unconstrained fit, or the same case if its method has no constraints."""
     return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case)
 
 
@@ -55,14 +55,14 @@ def _refitted(case: Case) -> Case:
 
 
 def _impossible_joints(free: Case) -> tuple[str, ...]:
-    """The joints that own values below zero which no robot has."""
+    """Return the joints with negative values of parameters that must be positive."""
     base = free.estimate.base
     owners = [base.parameters.items[base.independent[i]].owner for i in _sure(free) if free.estimate.values[i] < 0]
     return tuple(free.problem.regression.joints[j] for j in sorted(set(owners)))
 
 
 def _sure(free: Case) -> list[int]:
-    """Base parameters of known sign that are sums of what is never negative."""
+    """Return the base parameters of known sign that are sums of non-negative parameters."""
     estimate, items = free.estimate, free.estimate.base.parameters.items
     return [i for i, row in enumerate(estimate.base.matrix)
             if estimate.identified[i] and np.all(row >= 0)

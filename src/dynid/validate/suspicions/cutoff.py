@@ -1,4 +1,4 @@
-"""Results that depend on the cut-off: half or twice of it would give other parameters or other torques."""
+"""Check for results that depend on the cut-off: half or twice its value would give other parameters or torques."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
 
 
 def _deviations(found: CutoffDependence, material: Bools) -> Array:
-    """Moves (k, base) of material parameters in units of the deviations of both estimates; zero for the others.
+    """Return changes (k, base) of significant parameters in standard errors of both estimates; zero for the others.
 
-    More noise of the positions gets through a higher cut-off, and the estimate there says by how much that shifts it: a
-    move that this explains is no doubt about the estimate here.
+    A higher cut-off lets more position noise pass, and the estimate there states how much that shifts it: a change that
+    this explains is not evidence against the estimate.
     """
     far = np.where(material, np.abs(found.deviations), 0.0)
     for k in np.flatnonzero((far > CUTOFF_STANDARD_ERRORS).any(axis=1)):
@@ -78,8 +78,8 @@ def _changed(found: CutoffDependence) -> Bools:
 
 
 def predictions_depend(case: Case) -> bool:
-    """Whether predictions, and not only parameters, depend on the cut-off: then it is no by-product of another cause,
-    and may be what makes others look true."""
+    """Whether predictions, and not only parameters, depend on the cut-off. In that case it is not a consequence of
+    another cause, and may itself explain the other findings."""
     return case.cutoff is not None and bool(_changed(case.cutoff).any())
 
 

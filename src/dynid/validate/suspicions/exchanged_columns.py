@@ -24,10 +24,10 @@ from dynid.validate.words import joint_label, joints_listed, listed
 
 
 def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
-    """Return which torques or positions are in the columns of other joints; None where none are.
+    """Return which torques or positions are in the columns of other joints, or None.
 
-    Each joint's own equations find any order of the torques. Where they explain another joint's torque as well as their
-    own, or where positions are exchanged, the fit of all joints finds two columns that are exchanged.
+    Each joint's own equations find any order of the torques. If they explain another joint's torque as well as their
+    own, or if positions are exchanged, the fit of all joints finds two exchanged columns.
     """
     if case.problem.model.dof < 2:
         return None
@@ -43,7 +43,7 @@ def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
 
 
 def _torques_in_order(order: Ints) -> Hypothesis:
-    """The torque of each joint is in the column of another one, which `order` (dof,) gives."""
+    """Report torques that are in the columns of other joints, in the given `order` (dof,)."""
     moved = tuple(int(j) for j in np.flatnonzero(order != np.arange(len(order))))
 
     def change(model: Any, logs: Any) -> Any:
@@ -70,7 +70,7 @@ def _torques_swapped(case: Case, found: Hypothesis, gravity: None) -> Finding:
 
 
 def _two_columns(case: Case) -> Hypothesis | None:
-    """Two columns whose exchange lets one set of parameters predict all torques far better."""
+    """Report two columns whose exchange lets one set of parameters predict all torques far better."""
     problem, dof, null = case.problem, case.problem.model.dof, case.trial
     rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
     if not problem.data or not rough:
@@ -95,6 +95,6 @@ def _two_columns(case: Case) -> Hypothesis | None:
 
 
 def _left(case: Case, hypothesis: Hypothesis) -> float:
-    """What a hypothesis about columns leaves of the torques of the excerpt, decimated; see `relative_left`."""
+    """Return the residual of a hypothesis about columns on the decimated excerpt; see `relative_left`."""
     few = tuple(map(decimated, hypothesis_excerpt(case.problem.data)))
     return relative_left(case.problem, few, hypothesis)

@@ -1,4 +1,4 @@
-"""Suspicions of known values: those that the torques contradict."""
+"""Checks of known values: those that the torques contradict."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dynid.validate.words import listed
 
 
 def known_contradicted(case: Case) -> Iterator[Finding]:
-    """Known values without which the data are explained far better, by the torques or by what can exist.
+    """Report known values without which the data are explained far better, by the torques or by physical consistency.
 
-    The data are folded once more without them. What each costs alone is algebra on that fold; what all cost together
-    under the estimate's own method is a second fit, where the method's conditions could be what contradicts them.
+    The data are compressed again without them. The cost of each is computed from that regression; the cost of all with
+    the estimate's own method needs a second fit, because the constraints of the method may contradict them.
     """
     problem = case.problem
     known = {**{name: Known(value) for name, value in problem.base.known.items()},
@@ -51,7 +51,7 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
 
 def _impossible_together(case: Case, free: Regression, weights: np.ndarray, worth: float,
                          known: dict[str, Known]) -> Iterator[Finding]:
-    """Known values that torques allow, but not for a robot that can exist."""
+    """Report known values that are compatible with the torques, but not with physical consistency."""
     from scipy.special import chdtri
 
     estimate, problem = case.estimate, case.problem
@@ -74,7 +74,7 @@ def _impossible_together(case: Case, free: Regression, weights: np.ndarray, wort
 
 
 def _misfit(regression: Regression, weights: np.ndarray) -> float:
-    """Weighted squares that the best parameters leave, prior rows included."""
+    """Return the weighted squared residuals of the best parameters, including prior rows."""
     stacked = regression.stack(weights)
     return stacked.misfit(solve(regression, stacked).beta)
 

@@ -1,4 +1,4 @@
-"""Suspicions of the values: friction or inertia below zero, an inertia matrix that cannot be, large offsets."""
+"""Checks of the values: negative friction or inertia, an indefinite inertia matrix, large offsets."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _NEGATIVE_OTHER = ("negative-parameter", "negative parameter", "which its term e
 
 
 def negative_parameters(case: Case) -> Iterator[Finding]:
-    """Friction, rotor inertia and diagonal inertias below zero by more than their deviations allow, inertias where that
-    matters."""
+    """Report friction, rotor inertia and diagonal inertias that are significantly negative, inertias only if
+    relevant."""
     estimate, items = case.estimate, case.estimate.base.parameters.items
     for (code, title, why), below in _negative(case).items():
         places = [i for i in below if _material(case, i)]
@@ -61,7 +61,7 @@ def negative_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
-    """Base parameters below zero that never can be, by what is said of them."""
+    """Return negative base parameters that must be positive, grouped by their message."""
     estimate = case.estimate
     items = estimate.base.parameters.items
     found: dict[tuple[str, str, str], list[int]] = {}
@@ -78,9 +78,8 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
 
 
 def _material(case: Case, i: int) -> bool:
-    """Whether base parameter i, below zero, is so by more than chance makes of as many as there are; an inertia
-    has to make enough of some joint's torque as well: noise of positions shifts small ones by more than their standard
-    errors."""
+    """Whether the negative base parameter i is significant among as many as there are; an inertia must also affect
+    some joint's torque enough, because position noise shifts small ones by more than their standard errors."""
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
     tried = sum(items[c].never_negative for c in base.independent)
@@ -94,8 +93,8 @@ def _material(case: Case, i: int) -> bool:
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
-    """Joints whose friction as a whole pushes at some speed of the log, by more than its deviation allows, although no
-    parameter is below zero that must not be: those of Stribeck's fall may be."""
+    """Report joints whose total friction adds energy at some speed of the log by more than its standard error,
+    although no parameter has the wrong sign: those of the Stribeck effect may be negative."""
     estimate = case.estimate
     if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
         return
@@ -122,9 +121,10 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
 
 
 def driving_friction(case: Case) -> Iterator[Finding]:
-    """Joints whose offset is above their dry friction, by more than deviations of the difference and enough to matter:
-    together they would push the joint on at slow speeds one way (Ardiani, C.5.1). One that makes up most of the torque
-    is named as such."""
+    """Report joints whose offset exceeds their Coulomb friction significantly and relevantly: together they would
+    accelerate the joint at low speed in one direction (Ardiani, C.5.1). An offset that is most of the torque is
+    reported as such.
+    """
     estimate, parameters = case.estimate, case.estimate.base.parameters
     if not case.problem.data or not isinstance(estimate.model, Model) or _NEGATIVE["friction"] in _negative(case):
         return
@@ -159,7 +159,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
 
 
 def indefinite_inertia(case: Case) -> Iterator[Finding]:
-    """An inertia matrix with a negative eigenvalue at a recorded posture, where no inertia alone is to blame: no
+    """Report an inertia matrix with a negative eigenvalue at a recorded posture that no single inertia explains: no
     simulation is possible."""
     estimate, model, samples = case.estimate, complete(case.estimate.model), case.problem.data
     if not samples or not estimate.identified.all() or _NEGATIVE["body"] in _negative(case):
@@ -191,7 +191,7 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
 
 
 def large_offsets(case: Case) -> Iterator[Finding]:
-    """Offsets that make up most of a moving joint's torque."""
+    """Report offsets that are most of a moving joint's torque."""
     estimate, found = case.estimate, []
     items = estimate.base.parameters.items
     for i, c in enumerate(estimate.base.independent):

@@ -1,4 +1,4 @@
-"""Suspicions of the residuals: what they follow, colour without a cause, outliers, torques that stay unexplained."""
+"""Checks of the residuals: their structure, autocorrelation without a cause, outliers, unexplained torques."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from dynid.validate.words import joints_listed, listed, sentence, span
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
-    """What residuals follow, joints that follow the same together: a term is missing or too simple. Backlash is not
-    said here: its gap is measured among the causes."""
+    """Report the structure of residuals, joints with the same one together: a term is missing or too simple.
+    Backlash is reported with the causes, because its gap is estimated there."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
     common = _common_delay(case)
     if common:
@@ -63,7 +63,7 @@ def residuals_followed(case: Case) -> Iterator[Finding]:
 
 
 def modelled_delay(case: Case) -> Iterator[Finding]:
-    """A delay of more than one sample that the model has a term for: it is a fault of the log all the same."""
+    """Report a delay of more than one sample that the model has a term for: it is still a fault of the log."""
     estimate, names = case.estimate, case.problem.regression.joints
     if not case.problem.recordings or any(test.explained_by is not None and test.explained_by.candidate == "delay"
                                           for test in case.tests.joints):
@@ -137,12 +137,12 @@ def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
 
 
 def _intervals(late: list[tuple[float, float]]) -> str:
-    """The 95 % intervals of delays and their standard errors (s), in milliseconds."""
+    """Return the 95 % intervals of delays from their standard errors (s), in milliseconds."""
     return listed([f"{1e3 * (abs(x) - 1.96 * std):.3g} to {1e3 * (abs(x) + 1.96 * std):.3g}" for x, std in late], 4)
 
 
 def _delayed(case: Case) -> float:
-    """Share of the moving joints whose residuals follow a delay."""
+    """Return the share of the moving joints whose residuals are consistent with a delay."""
     late = [test.explained_by is not None and test.explained_by.candidate == "delay"
             for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
     return sum(late) / max(len(late), 1)
@@ -158,9 +158,10 @@ def _hint_for_several(causes: list[CandidateFit]) -> str:
 
 
 def residuals_coloured(case: Case) -> Iterator[Finding]:
-    """Residuals that their own past predicts, where neither a candidate nor the noise of the positions explains them:
-    two derivatives and a filter make that noise predictable as well. A residual that only the constraints of the method
-    make predictable has all dynamics in the model."""
+    """Report autocorrelated residuals if neither a candidate nor position noise explains them: two derivatives and a
+    filter make that noise predictable as well. Autocorrelation that only the constraints of the method cause is not
+    a modelling error.
+    """
     found = _predictable(case)
     free = without_constraints(case) if found else case
     if free is not case:
@@ -176,7 +177,8 @@ def residuals_coloured(case: Case) -> Iterator[Finding]:
 
 
 def _predictable(case: Case) -> dict[str, float]:
-    """Joints whose residual its own past predicts, with the share of it, where that matters and nothing explains it."""
+    """Return the joints whose residual is predictable from its past, with the share, if it is relevant and
+    unexplained."""
     return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.coloured
             and joint.whiteness.predictable - (joint.noise or 0.0) > COLOURED_SHARE
@@ -184,7 +186,7 @@ def _predictable(case: Case) -> dict[str, float]:
 
 
 def residual_outliers(case: Case) -> Iterator[Finding]:
-    """Residuals with many rows far outside, where a method that minds them less predicts other rows better."""
+    """Report residuals with many outliers, if a robust method predicts other rows better."""
     found = {joint.joint: joint.normality.beyond for joint in case.tests.joints
              if joint.normality is not None and joint.normality.shape == "outliers" and _matters(case, joint.joint)}
     if case.problem.data:
@@ -201,13 +203,13 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
 
 
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
-    """Whether a share of a joint's residual, in squares, is enough of its torque to be worth a word."""
+    """Whether a share of a joint's residual, in squares, is relevant to its torque."""
     fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
     return (fit.rms or 0.0) * share ** 0.5 > MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:
-    """Joints whose torque varies otherwise than the model says, unless they stand still or a missing term is known."""
+    """Report joints whose torque variation is not explained, unless they are at rest or a missing term is known."""
     found = {fit.name: fit.r2 for j, (fit, test) in enumerate(zip(case.reconstruction.joints, case.tests.joints,
                                                                   strict=True))
              if fit.r2 is not None and fit.r2 < LOW_R2 and not case.at_rest(j) and test.explained_by is None}

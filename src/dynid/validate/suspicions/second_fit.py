@@ -30,10 +30,10 @@ PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # of the model that faults ar
 
 
 def without(case: Case, hypothesis: Hypothesis) -> Case:
-    """Return the case as it would be without a fault, identified anew by weighted least squares.
+    """Return the case with a fault corrected, identified again by weighted least squares.
 
-    Estimate, reconstruction, residual tests and gains are those of the second fit; what is known of the excitation and
-    of other logs stays.
+    Estimate, reconstruction, residual tests and gains are those of the second fit; the excitation and other logs are
+    unchanged.
     """
     model, samples = hypothesis.change(case.problem.model, case.problem.data)
     return _fitted_again(case, model, samples)
@@ -54,7 +54,7 @@ def plain_case(case: Case) -> Case:
 
 
 def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) -> Case:
-    """The case with another model or other samples, identified by weighted least squares."""
+    """Return the case with another model or other samples, identified by weighted least squares."""
     problem = case.problem
     base = problem.base if model is problem.model else None
     same = len(model.parameters) == len(problem.model.parameters)
@@ -72,8 +72,8 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
 
 
 def _renamed(problem: Problem, model: LinearModel) -> Array | None:
-    """Nominal values of another model's parameters (parameters,), by name; those that the problem does not have are
-    the model's own, or zero."""
+    """Return nominal values of another model's parameters (parameters,), by name; missing ones are the model's own,
+    or zero."""
     if problem.nominal is None:
         return None
     known = dict(zip(problem.model.parameters.names, problem.nominal.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Suspicions of the signals: joints at rest, torques that say nothing, positions in the wrong unit or out of range."""
+"""Checks of the signals: joints at rest, constant torques, positions in the wrong unit or out of range."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEGREES = 180.0 / np.pi
 
 
 def joints_at_rest(case: Case) -> Iterator[Finding]:
-    """Joints that never moved."""
+    """Report joints that never moved."""
     for motion in case.motions:
         if not motion.moves:
             who, width = joint_label(motion.joint), f"{motion.range:.1g} {motion.unit}".strip()
@@ -42,7 +42,7 @@ def joints_at_rest(case: Case) -> Iterator[Finding]:
 
 
 def silent_torques(case: Case) -> Iterator[Finding]:
-    """Torques that are zero or constant throughout."""
+    """Report torques that are always zero or constant."""
     for j, motion in enumerate(case.motions):
         who, torques = joint_label(motion.joint), case.torques(j)
         if all(motion.joint in log.unmeasured for log in case.problem.data):
@@ -57,7 +57,7 @@ def silent_torques(case: Case) -> Iterator[Finding]:
 
 
 def degrees_for_radians(case: Case) -> Iterator[Finding]:
-    """Positions far beyond what the robot can reach, as degrees taken for radians give."""
+    """Report positions far beyond the robot's range, as for degrees instead of radians."""
     far = _far(case)
     if far:
         worst = max(far, key=_reach)
@@ -70,7 +70,7 @@ def degrees_for_radians(case: Case) -> Iterator[Finding]:
 
 
 def beyond_limits(case: Case) -> Iterator[Finding]:
-    """Positions or velocities beyond the limits, where the unit is not what is wrong."""
+    """Report positions or velocities beyond the limits, unless the unit is wrong."""
     if _far(case):
         return
     for motion in case.motions:
@@ -89,7 +89,7 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
 
 
 def encoders_stuck(case: Case) -> Iterator[Finding]:
-    """Encoders that hang while their joints move."""
+    """Report encoders that are stuck while their joints move."""
     for log in case.problem.recordings:
         names = log.joints or case.problem.regression.joints
         hangs: dict[int, list[Hang]] = {}
@@ -107,7 +107,7 @@ def encoders_stuck(case: Case) -> Iterator[Finding]:
 
 
 def torques_saturated(case: Case) -> Iterator[Finding]:
-    """Torques that are cut off at a limit."""
+    """Report torques that are cut off at a limit."""
     for log in case.problem.recordings:
         names = log.joints or case.problem.regression.joints
         lower, upper = found_limits(log.tau, _IN_A_ROW)
@@ -124,7 +124,7 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
 
 
 def rows_held(case: Case) -> Iterator[Finding]:
-    """Logs whose rows repeat the row before in all signals while the robot moves."""
+    """Report logs whose rows repeat the previous row in all signals while the robot moves."""
     for log in case.problem.recordings:
         share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if share > REPEATED_SHARE:
@@ -136,7 +136,7 @@ def rows_held(case: Case) -> Iterator[Finding]:
 
 
 def log_in_itself(case: Case) -> Iterator[Finding]:
-    """Logs of which a stretch comes again to the last digit."""
+    """Report logs with a part that occurs again to the last digit."""
     for log in case.problem.recordings:
         again = repeated_stretch(log.t[:_LOOKED_AT], log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
         if again is not None:
@@ -149,7 +149,7 @@ def log_in_itself(case: Case) -> Iterator[Finding]:
 
 
 def positions_rounded(case: Case) -> Iterator[Finding]:
-    """Joints whose positions were rounded coarsely when they were written."""
+    """Report joints whose positions were rounded coarsely when they were written."""
     for log in case.problem.recordings:
         names = case.problem.regression.joints
         steps = {name: step for name, column in zip(names, log.q.T, strict=True)
@@ -162,7 +162,7 @@ def positions_rounded(case: Case) -> Iterator[Finding]:
 
 
 def clock_against_velocity(case: Case) -> Iterator[Finding]:
-    """Time stamps that contradict the measured velocity by one factor at all joints."""
+    """Report time stamps that contradict the measured velocity by one factor at all joints."""
     for log in case.problem.recordings:
         if log.dq is None or len(log) < 100:
             continue
@@ -187,7 +187,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
 
 
 def cutoff_too_high(case: Case) -> Iterator[Finding]:
-    """A cut-off that lets more acceleration through that is noise of the positions than motion."""
+    """Report a cut-off at which more of the accelerations is position noise than motion."""
     for log in case.problem.data:
         cutoff = log.settings.get("cutoff")
         spectra = [*log.spectrum.values()]
@@ -211,7 +211,7 @@ def _reach(motion: JointMotion) -> float:
 
 
 def _far(case: Case) -> list[JointMotion]:
-    """Turning joints that went several times as far as their limits allow."""
+    """Return the revolute joints that went several times as far as their limits allow."""
     found = []
     for motion in case.motions:
         limits = [abs(x) for x in (motion.lower, motion.upper) if x is not None]

@@ -1,4 +1,4 @@
-"""Suspicions of other data: logs that are met worse or with another scale, and blocks of time that do not agree."""
+"""Checks of other data: logs that are predicted worse or with another scale, and blocks of time that disagree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXACT_ERROR = 1e-6  # percent: there is nothing to say of errors below
 
 
 def other_logs(case: Case) -> Iterator[Finding]:
-    """Other logs that are predicted far worse than the fitted one, and why."""
+    """Report other logs that are predicted far worse than the fitted one, and why."""
     own = case.reconstruction
     for other in case.validations:
         if other.relative_error > max(WORSE_RATIO * own.relative_error, own.relative_error + 1.0):
@@ -33,7 +33,8 @@ def other_logs(case: Case) -> Iterator[Finding]:
 
 
 def _why(case: Case, other: Reconstruction) -> Finding:
-    """The finding on a log that is predicted worse: what changed, that too little was known, or what it may be."""
+    """Return the finding on a log that is predicted worse: what changed, poorly determined parameters, or possible
+    causes."""
     own, names = case.reconstruction, case.problem.regression.joints
     evidence: dict[str, float | tuple[float, ...]] = {"relative_error": other.relative_error,
                                                       "fitted": own.relative_error}
@@ -84,7 +85,7 @@ def _why(case: Case, other: Reconstruction) -> Finding:
 
 
 def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:
-    """Joints whose torque on another log has another scale, with measured over predicted torque there."""
+    """Return the joints whose torque on another log has another scale, with measured over predicted torque there."""
     found = {}
     for j, (mine, fit) in enumerate(zip(own.joints, other.joints, strict=True)):
         if (fit.slope is None or mine.slope is None or fit.relative_error is None
@@ -97,7 +98,7 @@ def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, floa
 
 
 def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, float]:
-    """Sum of squared residuals of joint j before and after its predicted torque is scaled."""
+    """Return the sum of squared residuals of joint j before and after its predicted torque is scaled."""
     before = after = 0.0
     for part in other.series:
         keep = part.keep[:, j]
@@ -107,7 +108,7 @@ def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, 
 
 
 def worth_nothing(case: Case) -> Iterator[Finding]:
-    """Other logs and blocks of time that are predicted no better than by no model at all."""
+    """Report other logs and blocks of time that are predicted no better than without a model."""
     for other in case.validations:
         yield from negative_r2(other)
     if case.cross is not None:
@@ -139,7 +140,8 @@ def odd_block(case: Case) -> Iterator[Finding]:
 
 
 def logs_differ(case: Case) -> Iterator[Finding]:
-    """Logs that the others predict far worse than their own blocks of time predict each other: the robot changed."""
+    """Report logs that the others predict far worse than their own blocks of time predict each other: the robot
+    changed."""
     cross = case.cross
     if cross is None or cross.mean < EXACT_ERROR:
         return
@@ -157,7 +159,7 @@ def logs_differ(case: Case) -> Iterator[Finding]:
 
 
 def parameters_not_constant(case: Case) -> Iterator[Finding]:
-    """Parameters that move between blocks of time more than their deviations allow."""
+    """Report parameters that vary between blocks of time by more than their standard errors."""
     cross = case.cross
     if cross is not None and cross.mean >= EXACT_ERROR and cross.ratio is not None and cross.ratio > NOT_CONSTANT_RATIO:
         yield suspect("parameters-not-constant", "parameters not constant", "parameters",

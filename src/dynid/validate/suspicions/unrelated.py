@@ -16,7 +16,7 @@ SAME_LENGTH = 0.9  # of the longer log: torques of a log that is shorter cannot 
 
 
 def is_unrelated(case: Case) -> bool:
-    """Whether one set of parameters leaves much of the variation of most joints' torques on blocks left out."""
+    """Whether one set of parameters does not explain most of the torque variance of most joints in cross-validation."""
     trial = case.trial
     moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
     if not case.problem.data or not moving.any():

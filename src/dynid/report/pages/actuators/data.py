@@ -1,4 +1,4 @@
-"""ActuatorData: what the page of identified actuators is made of."""
+"""Data of the page on identified actuators."""
 
 from __future__ import annotations
 

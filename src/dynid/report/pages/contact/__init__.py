@@ -1,4 +1,4 @@
-"""The page of what acted on a robot: when and where it was touched, forces over time, and the arrow at the robot."""
+"""Page on external contacts: when and where the robot was touched, forces over time, and 3-D arrows at the robot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECTIONS: tuple[Section[ContactData], ...] = (touched.SECTION, forces.SECTION, a
 
 
 def subtitle(data: ContactData) -> str:
-    """How many contacts in how long, and how often an alarm is false."""
+    """Number of contacts, duration, detection delay and rate of false alarms."""
     rows = data.log.rows
     return (f"{count(len(data.log.contacts), 'contact')} in {rows.t[-1] - rows.t[0]:.4g} s, detection delay "
             f"{1000.0 * data.log.delay:.0f} ms; expected false alarms per hour: {data.alarms:g}")

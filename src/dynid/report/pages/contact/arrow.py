@@ -1,4 +1,4 @@
-"""The arrow at the robot: the mean force of each contact, in the posture it had there, in 3-D."""
+"""3-D view of the robot with an arrow for the mean force of each contact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.report.pages.contact.data import ContactData
 from dynid.report.section import Section
 
 MAX_ARROWS_SHOWN = 6  # contacts, the strongest
-_LENGTH = 0.35  # of the robot's size, of the longest arrow
+_LONGEST_ARROW_SHARE = 0.35  # of the robot's size, of the longest arrow
 
 
 def gather(data: ContactData) -> Mapping[str, Any] | None:
@@ -27,8 +27,8 @@ def gather(data: ContactData) -> Mapping[str, Any] | None:
 
 
 def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
-    """The robot at the first of some contacts and their arrows, each at the link it is on; those after the first are
-    drawn when asked for."""
+    """Return the robot at the first of some contacts with an arrow at the link of each contact; the arrows after the
+    first are hidden until selected."""
     rows, robot = data.log.rows, data.robot
     longest = max(float(np.linalg.norm(one.link_wrench[:3])) for one in contacts)
     traces, drawn = list[dict[str, Any]](), []
@@ -38,7 +38,7 @@ def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
         frames = geometry.joint_frames(robot, poses)
         size = geometry.robot_size(frames, poses)
         lines, at = geometry.link_lines(robot, poses), poses[robot.body_names.index(one.link)][:3, 3]
-        arrow = geometry.arrow(at, one.link_wrench[:3] * (_LENGTH * size / max(longest, 1e-9)))
+        arrow = geometry.arrow(at, one.link_wrench[:3] * (_LONGEST_ARROW_SHARE * size / max(longest, 1e-9)))
         name = f"{one.start:.2f} s, {np.linalg.norm(one.link_wrench[:3]):.3g} N on {one.link}"
         own = {"legendgroup": str(k), **({"visible": "legendonly"} if k else {})}
         color = VERMILION if k == 0 else SERIES[k % len(SERIES)]

@@ -1,4 +1,4 @@
-"""ContactData: what the page of contacts is made of."""
+"""Data of the page on contacts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class ContactData:
-    """What the page shows. log: what acted along it. frame, axes: where wrenches are given, and in whose axes. level:
-    of the alarm; alarms: false ones an hour that it allows. command: that made it."""
+    """Data of the page on contacts.
+
+    Attributes:
+        log: estimated contacts of a log.
+        frame, axes: frame at which wrenches are estimated, and frame of their axes.
+        level: detection threshold.
+        alarms: accepted false alarms per hour.
+        command: command line that made the page.
+    """
 
     title: str
     robot: Robot

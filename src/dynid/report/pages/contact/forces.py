@@ -1,4 +1,4 @@
-"""Forces and moments over time with bands of two deviations, and the statistic beside the level of its alarm."""
+"""Forces and moments over time with bands of two standard deviations, and the statistic with its threshold."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _statistic_figure(data: ContactData) -> Figure:
 
 
 def _spans(data: ContactData) -> list[dict[str, Any]]:
-    """The times of contacts, shaded."""
+    """Return the times of contacts as shaded areas."""
     return [{"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": one.start, "x1": one.stop, "layer": "below",
              "fillcolor": "rgba(213,94,0,0.10)", "line": {"width": 0}} for one in data.log.contacts]
 

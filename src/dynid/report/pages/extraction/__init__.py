@@ -1,4 +1,4 @@
-"""The page of an extraction: the sets and why they can or cannot exist, their torques, the forces inside."""
+"""Page on an extraction: the sets of parameters, their physical consistency, torques and internal forces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECTIONS: tuple[Section[ExtractionData], ...] = (sets.SECTION, torques.SECTION, 
 
 
 def subtitle(data: ExtractionData) -> str:
-    """How many of the sets can exist."""
+    """How many of the sets are physically consistent."""
     every = data.comparison.sets
     return f"{sum(one.feasible for one in every)} of {len(every)} extracted sets are physically consistent"
 

@@ -1,4 +1,4 @@
-"""ExtractionData: what the page of an extraction is made of."""
+"""Data of the page on an extraction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynid.validate import SetComparison
 
 @dataclass(frozen=True, eq=False)
 class ExtractionData:
-    """What the page shows. comparison: the sets along a new motion. command: that made it."""
+    """Data of the page. comparison: the sets on a new motion. command: command line that made the page."""
 
     title: str
     robot: Robot

@@ -1,4 +1,4 @@
-"""Forces inside the robot: the norm of the force through every joint for all sets together (Simionato, fig. 5.6)."""
+"""Internal forces: the norm of the force at every joint for all sets (Simionato, fig. 5.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The sets: what was asked, why each can or cannot exist, how far its base values and inner forces are off."""
+"""The sets: the conditions, whether each is physically consistent, and the errors of base values and internal
+forces."""
 
 from __future__ import annotations
 

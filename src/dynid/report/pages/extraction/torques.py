@@ -1,4 +1,4 @@
-"""Torques of every set along a new motion, joint by joint: they fall on one line (Simionato, fig. 5.4)."""
+"""Torques of every set on a new motion, joint by joint: they coincide (Simionato, fig. 5.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a fleet: which robots differ, in what, since when, and whose model serves whom."""
+"""Page on a fleet: which robots differ, in which parameters, since when, and which models can be shared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECTIONS: tuple[Section[FleetData], ...] = (
 
 
 def subtitle(data: FleetData) -> str:
-    """How many robots, logs and parameters."""
+    """Number of robots, logs and parameters."""
     return (f"{count(len(data.robots), 'robot')}, {count(len(data.logs), 'log')}, "
             f"{len(data.parameters)} base parameters")
 

@@ -1,4 +1,4 @@
-"""Cross-prediction: the model of one robot on the logs of another, joint by joint, coloured."""
+"""Cross-prediction: a heat map of the error of one robot's model on the logs of another, joint by joint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FleetData: what the page of a fleet is made of."""
+"""Data of the page on a fleet."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dynid.arrays import Array
 class RobotRow:
     """One robot in the table of a fleet.
 
-    It holds the robot's page, logs, seconds, relative error (percent) of its own model, the largest share of a value
-    that comes from the fleet (percent), and in words what differs or changed.
+    It has the robot's page, logs, seconds, relative error (percent) of its own model, the largest share of a value that
+    comes from the fleet (percent), and in words what differs or changed.
     """
 
     name: str
@@ -26,8 +26,8 @@ class RobotRow:
 
 @dataclass(frozen=True, eq=False)
 class ParameterRow:
-    """One parameter: the fleet's mean, deviations beyond noise between robots and between motions of one robot,
-    probabilities of both by chance, and "robots", "motions", "nothing" or "unknown"."""
+    """One parameter: the fleet's mean, standard deviations beyond noise between robots and between motions of one
+    robot, p-values of both, and the source of the variation: "robots", "motions", "nothing" or "unknown"."""
 
     name: str
     unit: str
@@ -41,8 +41,13 @@ class ParameterRow:
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """One motion of several robots: t (points,): s. position, torque (robots, points, dof): commanded and measured.
-    position_difference, torque_difference (dof,): percent of their own deviation."""
+    """One motion of several robots.
+
+    Attributes:
+        t: (points,), s.
+        position, torque: commanded and measured (robots, points, dof).
+        position_difference, torque_difference: (dof,), percent of the signal's standard deviation.
+    """
 
     motion: str
     robots: tuple[str, ...]
@@ -55,11 +60,17 @@ class Signals:
 
 @dataclass(frozen=True, eq=False)
 class FleetData:
-    """What the page shows. sentences: what to know first. cross (robots, robots, dof): percent, of the model of the
-    robot of the first index on the logs of the second; cross_robots, joints: their names. boxes: for each parameter
-    drawn its name, unit, and for each robot its name and the values of its logs. logs: source, robot, date, rows,
-    seconds, hash. failures: source and reason. signals: of a motion that
-    several robots made, None where there is none."""
+    """Data of the page on a fleet.
+
+    Attributes:
+        sentences: main findings.
+        cross: (robots, robots, dof), percent, error of the model of the first robot on the logs of the second.
+        cross_robots, joints: names along the axes of `cross`.
+        boxes: for each parameter shown its name, unit, and for each robot its name and the values of its logs.
+        logs: source, robot, date, rows, seconds, hash.
+        failures: source and reason.
+        signals: a motion that several robots made, or None.
+    """
 
     title: str
     sentences: tuple[str, ...]

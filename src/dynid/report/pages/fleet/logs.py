@@ -1,4 +1,4 @@
-"""Logs: what went in, and what could not be used."""
+"""Logs that were used, and those that could not be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs: the findings in words."""
+"""The findings in words: what differs."""
 
 from __future__ import annotations
 

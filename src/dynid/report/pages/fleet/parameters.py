@@ -1,4 +1,4 @@
-"""Parameters: how they scatter within and between robots, in numbers and as boxes."""
+"""Variation of the parameters within and between robots, in numbers and as box plots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gather(data: FleetData) -> Mapping[str, Any]:
 
 
 def box_figure(name: str, unit: str, robots: Sequence[tuple[str, Sequence[float]]]) -> Figure:
-    """Values of one parameter from each log, a box a robot."""
+    """Return box plots of one parameter's values from each log, one box per robot."""
     traces = [{"type": "box", "name": text(robot), "y": significant(values), "boxpoints": "all", "jitter": 0.3,
                "pointpos": 0, "marker": {"color": SERIES[k % len(SERIES)], "size": 4}, "line": {"width": 1}}
               for k, (robot, values) in enumerate(robots)]

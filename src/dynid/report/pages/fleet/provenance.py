@@ -1,4 +1,4 @@
-"""How it was made: what repeats the comparison."""
+"""How to repeat the comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robots: every one in a row, with a link to its page."""
+"""Table of the robots, with links to their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals: what robots were commanded and what they measured in the same motion, side by side."""
+"""Commanded and measured signals of the robots in the same motion, side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gather(data: FleetData) -> Mapping[str, Any] | None:
 
 
 def signal_figure(shown: Signals, values: Array, joint: int, label: str, name: str) -> Figure:
-    """One signal (robots, points, dof) of one joint, a line a robot."""
+    """Return one signal (robots, points, dof) of one joint, one line per robot."""
     traces = [line(numbers(shown.t), numbers(values[k, :, joint]), text(robot), SERIES[k % len(SERIES)])
               for k, robot in enumerate(shown.robots)]
     layout = {"title": title(label), "xaxis": axis("time, s"), "yaxis": axis(name)}

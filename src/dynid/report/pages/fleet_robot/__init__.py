@@ -1,4 +1,4 @@
-"""The page of one robot of a fleet: what differs, its parameters beside the fleet's, and its history."""
+"""Page on one robot of a fleet: what differs, its parameters next to the fleet's, and its history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECTIONS: tuple[Section[FleetRobotData], ...] = (parameters.SECTION, history.SEC
 
 
 def subtitle(data: FleetRobotData) -> str:
-    """How many logs, and from when to when."""
+    """Number of logs, and the dates of the first and last."""
     dated = [date for date in data.dates if date]
     return count(len(data.sources), "log") + (f", {dated[0]} to {dated[-1]}" if dated else "")
 

@@ -1,4 +1,4 @@
-"""FleetRobotData: what the page of one robot of a fleet is made of."""
+"""Data of the page on one robot of a fleet."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from dynid.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class FleetRobotData:
-    """What the page shows. sentences: what differs or changed. names, units, and (base,) each: values and std with the
-    fleet as a prior, alone and alone_std without it, mean: the fleet's, lean: percent that comes from it. dates: of
-    the logs, in order, days (logs,): since the first, sources: their names; history, history_std (logs, base): their
-    own estimates, nan where a log does not show a parameter. errors (logs, dof): percent,
-    of each log with its own estimate. changed: of each change that was found a parameter, the day, and its date."""
+    """Data of the page on one robot of a fleet.
+
+    Attributes:
+        sentences: what differs or changed.
+        names, units: of the base parameters.
+        values, std: (base,), with the fleet as a prior.
+        alone, alone_std: (base,), without the prior.
+        mean: (base,), of the fleet.
+        lean: (base,), percent of a value that comes from the prior.
+        dates, days, sources: of the logs in order; days since the first (logs,).
+        history, history_std: (logs, base), estimates of single logs, nan where a log does not excite a parameter.
+        errors: (logs, dof), percent, of each log with its own estimate.
+        changed: a parameter, the day and the date of each change.
+    """
 
     title: str
     sentences: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""History of one robot: each parameter from log to log with its band, drawn as small pictures without a script."""
+"""History of one robot: small plots of each parameter from log to log, without a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.report.pages.fleet_robot.data import FleetRobotData
 from dynid.report.section import Section
 from dynid.report.words import file_name
 
-_WIDTH, _HEIGHT, _EDGE = 260, 70, 4  # px
+_WIDTH_PX, _HEIGHT_PX, _MARGIN_PX = 260, 70, 4  # px
 
 
 def gather(data: FleetRobotData) -> Mapping[str, Any]:
@@ -29,34 +29,35 @@ def gather(data: FleetRobotData) -> Mapping[str, Any]:
 
 
 def picture(time: Array, values: Array, std: Array, changes: Sequence[tuple[float, str]] = ()) -> Markup:
-    """A parameter over time as an SVG: its value from log to log, a band of two deviations, and a line at each change
-    (day and date)."""
+    """Return an SVG of a parameter over time with a band of two standard errors, and a line at each change (day and
+    date)."""
     known = np.isfinite(values) & np.isfinite(std)
     if known.sum() < 2:
         return Markup("")
     t, x, reach = time[known], values[known], 2.0 * std[known]
     low, high = float((x - reach).min()), float((x + reach).max())
     span = max(float(np.ptp(t)), 1e-9)
-    across = _EDGE + (t - t[0]) / span * (_WIDTH - 2 * _EDGE)
+    across = _MARGIN_PX + (t - t[0]) / span * (_WIDTH_PX - 2 * _MARGIN_PX)
 
     def down(y: Array) -> Array:
-        return _HEIGHT - _EDGE - (y - low) / max(high - low, 1e-300) * (_HEIGHT - 2 * _EDGE)
+        return _HEIGHT_PX - _MARGIN_PX - (y - low) / max(high - low, 1e-300) * (_HEIGHT_PX - 2 * _MARGIN_PX)
 
     def points(xs: Array, ys: Array) -> str:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
 
     band = points(np.concatenate([across, across[::-1]]), np.concatenate([down(x + reach), down(x - reach)[::-1]]))
     line = points(across, down(x))
-    marks = "".join(_mark(_EDGE + (day - t[0]) / span * (_WIDTH - 2 * _EDGE), date) for day, date in changes)
-    labels = "".join(f'<text x="{_EDGE}" y="{y}" font-size="9" fill="{GREY}">{number:.3g}</text>'
-                     for y, number in ((9, high), (_HEIGHT - 1, low)))
-    return Markup(f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img"><polygon points="{band}" fill="{BLUE}" '
+    marks = "".join(_mark(_MARGIN_PX + (day - t[0]) / span * (_WIDTH_PX - 2 * _MARGIN_PX), date)
+                    for day, date in changes)
+    labels = "".join(f'<text x="{_MARGIN_PX}" y="{y}" font-size="9" fill="{GREY}">{number:.3g}</text>'
+                     for y, number in ((9, high), (_HEIGHT_PX - 1, low)))
+    return Markup(f'<svg width="{_WIDTH_PX}" height="{_HEIGHT_PX}" role="img"><polygon points="{band}" fill="{BLUE}" '
                   f'fill-opacity="0.18"/><polyline points="{line}" fill="none" stroke="{BLUE}"/>{marks}{labels}</svg>')
 
 
 def _mark(at: float, date: str) -> str:
-    anchor = "end" if at > _WIDTH / 2 else "start"
-    return (f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{_HEIGHT}" stroke="{VERMILION}" stroke-dasharray="3 2"/>'
+    anchor = "end" if at > _WIDTH_PX / 2 else "start"
+    return (f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{_HEIGHT_PX}" stroke="{VERMILION}" stroke-dasharray="3 2"/>'
             f'<text x="{at + (-3 if anchor == "end" else 3):.1f}" y="9" font-size="9" fill="{VERMILION}" '
             f'text-anchor="{anchor}">{escape(date)}</text>')
 

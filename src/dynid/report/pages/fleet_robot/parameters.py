@@ -1,4 +1,4 @@
-"""Parameters of one robot beside its fleet's."""
+"""Parameters of one robot next to those of its fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an identification. A new section is a file and a template of the same name, and a line here."""
+"""Page on an identification. A new section is a module and a template of the same name, and a line here."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SECTIONS: tuple[Section[ReportData], ...] = (
 
 
 def subtitle(data: ReportData) -> str:
-    """How many parameters of how many joints, and by which method."""
+    """Number of parameters and joints, and the method."""
     return (f"{len(data.estimate.base)} base parameters of {count(len(data.joints), 'joint')}, "
             f"method {data.estimate.method}")
 
@@ -70,10 +70,11 @@ IDENTIFICATION = Page("identification", subtitle, SECTIONS)
 
 
 def write_report(data: ReportData, path: str | Path, sections: Iterable[Section[ReportData]] | None = None) -> Path:
-    """Write the report to a file, whole or not at all.
+    """Write the report to a file atomically.
 
-    sections: in order; `(*SECTIONS, own)` adds one of your own, and a shorter list leaves some out. Default: SECTIONS,
-    then those of plugins; one of these that fails is replaced by a sentence that states why.
+    Args:
+        sections: sections in order; `(*SECTIONS, own)` adds one. Default: SECTIONS, then those of plugins. A plugin's
+            section that fails is replaced by a sentence with the reason.
     """
     if sections is None:
         names = {section.name for section in SECTIONS}

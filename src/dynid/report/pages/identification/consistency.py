@@ -1,4 +1,4 @@
-"""Can it exist: every link's mass, centre and moments, what holds the fit back, how it falls, forces inside."""
+"""Physical consistency: mass, centre and moments of every link, active constraints, free motion, internal forces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def energy_figure(fall: FreeFall) -> Figure:
-    """Energy of the robot let go, over time."""
+    """Return the energy of the robot in free motion over time."""
     rows = np.unique(np.linspace(0, len(fall.t) - 1, _CURVE_POINTS).astype(np.int64))
     x, least = numbers(fall.t[rows], 5), float(fall.potential.min())
     hover = "%{y:.4~g} J at %{x:.2f} s"
@@ -50,7 +50,7 @@ def energy_figure(fall: FreeFall) -> Figure:
 
 
 def force_figure(found: WrenchComparison, j: int) -> Figure:
-    """Norm of the force through one joint over time, for every set."""
+    """Return the norm of the force at one joint over time, for every set of parameters."""
     rows = np.unique(np.linspace(0, len(found.t) - 1, _CURVE_POINTS).astype(np.int64))
     t = found.t - found.t[0]
     x, hover = numbers(t[rows], 7), "%{y:.4~g} N at %{x:.2f} s"

@@ -1,4 +1,4 @@
-"""Covariance: which parameters are known only together."""
+"""Covariance: parameters with correlated estimates."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def correlation(covariance: Array) -> Array:
-    """Of a covariance (k, k) with a positive diagonal."""
+    """Return the correlation of a covariance (k, k) with a positive diagonal."""
     std = np.sqrt(np.diag(covariance))
     return np.clip(covariance / np.outer(std, std), -1.0, 1.0)
 
 
 def heat_map(rho: Array, names: list[str]) -> Figure:
-    """Correlations as colours."""
+    """Return correlations as a heat map."""
     labels = [text(name) for name in names]
     side = int(np.clip(_PER_NAME * len(names), 260, 1100))
     trace = {"type": "heatmap", "x": labels, "y": labels, "z": np.round(rho, 2).tolist(), "zmin": -1, "zmax": 1,

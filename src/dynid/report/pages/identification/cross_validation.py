@@ -1,4 +1,4 @@
-"""Cross-validation: fit without a stretch of time, test on it."""
+"""Cross-validation: fit without a block of time, test on it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def _short(where: str, name: Callable[[str], str]) -> str:
-    """Logs and spans of a block, the logs by their names."""
+    """Return logs and time spans of a block; logs by their names."""
     return "; ".join(", ".join([name(source), *rest]) for source, *rest in
                      (one.rsplit(", ", 1) for one in where.split("; ")))
 
 
 def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
-    """Relative error on every block that was left out, beside that on the data fitted. name: of a log."""
+    """Return the relative error on every validation block next to that on the fitted data. name: short name of a
+    log."""
     x, where = [str(block + 1) for block in cross.blocks], [text(_short(one, name)) for one in cross.where]
     traces = [{"type": "bar", "x": x, "y": significant(cross.errors), "name": "validation", "marker": {"color": BLUE},
                "text": where, "textposition": "none",
@@ -51,7 +52,7 @@ def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
 
 
 def moves_figure(cross: CrossValidation) -> Figure | None:
-    """Deviations from the spread of the fits against the deviations stated; on the line they agree."""
+    """Return standard deviations between the fits over estimated standard errors; on the diagonal they agree."""
     if cross.stated is None:
         return None
     good = np.isfinite(cross.stated) & (cross.stated > 0) & np.isfinite(cross.jackknife) & (cross.jackknife > 0)

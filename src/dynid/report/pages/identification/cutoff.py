@@ -1,4 +1,4 @@
-"""Cut-off: why this one, and how far parameters move at half and at twice of it."""
+"""Choice of the cut-off, and how the parameters change at half and twice its value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
-    """The parameters that move most in units of their deviations, the first most."""
+    """Return the parameters that change most in standard errors, in descending order."""
     deviations, percent = dependence.deviations, dependence.percent
     known = np.flatnonzero(np.isfinite(dependence.std))
     order = known[np.argsort(-np.abs(deviations[:, known]).max(axis=0))][:MAX_TABLE_ROWS]
@@ -40,7 +40,7 @@ def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
 
 
 def errors_figure(choice: CutoffChoice) -> Figure | None:
-    """Error on blocks left out over the cut-off; filled where it is as good as the best."""
+    """Return the cross-validation error over the cut-off; markers are filled if it is as good as the best."""
     if len(choice.tried) < 2:
         return None
     colors = [BLUE if good else "#ffffff" for good in choice.alike]

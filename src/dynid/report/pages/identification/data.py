@@ -1,4 +1,4 @@
-"""ReportData: what a report is made of."""
+"""Data of the report."""
 
 from __future__ import annotations
 
@@ -36,18 +36,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """Everything the sections show; what is empty or None leaves its section or column out.
+    """Data of the report. Empty values and None omit their section or column.
 
-    estimate: the one the report is about; others: of other methods on the same data. reconstruction: on the data it was
-    identified from; validations: on other logs; simulations: of these, or of its own. physics: the estimate as a robot.
-    cutoff_choice: None where the cut-off was given; cutoff_dependence: how parameters move with it. friction: what was
-    chosen for each joint. essential: what was left out of the model; essential_on_others: the error of all parameters
-    on each of the validations. deflections: of joints whose motor and link were both measured. breakaway: of joints
-    that start from rest. payloads: of the logs that name one. tracking: commanded against sensed, of the logs that hold
-    both; controller_fit: the loops that these show, controller: the law that the run was given.
-    samples: of the identification, default those of the reconstruction. problem: facts worth a row in the last section,
-    by name. notes: what reading the logs said. command: repeats it at the command line; settings: the text of its run
-    file; improve: the command that designs a motion for what is known worst. seconds: it took.
+    Attributes:
+        estimate: the subject of the report.
+        others: estimates of other methods on the same data.
+        reconstruction, validations: torques of the fitted data, and of other logs.
+        simulations: of the validation logs, or of the fitted logs.
+        physics: physical properties of the estimate.
+        cutoff_choice, cutoff_dependence: choice of the cut-off, None if it was given; influence of the cut-off.
+        friction: terms chosen for each joint.
+        essential, essential_on_others: reduced model; relative error of the full model on each validation log.
+        deflections: joints whose motor and link positions were both measured.
+        breakaway: joints that start from rest.
+        payloads: of the logs that name one.
+        tracking: commanded against measured signals, of logs with both.
+        controller_fit, controller: identified control loops; control law given for the run.
+        samples: of the identification; default: those of the reconstruction.
+        problem: facts for the last section, by name.
+        notes: on reading the logs.
+        command, settings, improve: command line and run file of the result; command that designs a better motion.
+        seconds: time of the run.
     """
 
     title: str
@@ -81,11 +90,12 @@ class ReportData:
 
     @property
     def logs(self) -> tuple[Samples, ...]:
-        """What the estimate was identified from."""
+        """Logs used for identification."""
         return self.samples or self.reconstruction.samples
 
     def log_name(self, source: str) -> str:
-        """A log as the report calls it: its file, with as many folders as tell it from the other logs."""
+        """Short name of a log in the report: its file name, with folders if needed to distinguish it from other
+        logs."""
         return short_name(source, [*(one.source for one in self.logs),
                                    *(name for one in self.validations for name in one.sources)])
 
@@ -96,5 +106,5 @@ class ReportData:
 
     @cached_property
     def units(self) -> tuple[JointUnits, ...]:
-        """Of every joint."""
+        """Units of every joint."""
         return joint_units(self.estimate.model, self.robot)

@@ -1,4 +1,4 @@
-"""Essential parameters: what was left out, in which order, and what that costs on data not seen."""
+"""Essential parameters: which were removed, in which order, and the resulting error on unseen data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base expressions: which sums of parameters the motion can tell."""
+"""Base parameters as combinations of standard parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction: what the full parameters of method extract were searched by, and why they can or cannot exist."""
+"""Extraction: how the full parameters of method extract were found, and whether they are physically consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filtered rows: what went through which kernel, and what frequencies it lets pass."""
+"""Filtered equations: the kernel and its frequency response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def response_figure(filter_: RowFilter) -> Figure:
-    """Gain of the rows, and of the motion that enters them, over the frequency."""
+    """Return the gain of the equations, and of the motion that enters them, over the frequency."""
     high = min(filter_.cutoff * 10 ** _SHOWN_DECADES, 0.5 * filter_.rate)
     f = np.geomspace(filter_.cutoff * 10 ** -_SHOWN_DECADES, high, _CURVE_POINTS)
     traces = [{"type": "scatter", "mode": "lines", "x": significant(f), "y": significant(gain), "name": name,

@@ -1,4 +1,4 @@
-"""Flexibility: torque over bend of joints whose motor and link were both measured."""
+"""Joint flexibility: torque over deflection of joints whose motor and link positions were both measured."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def figure(one: Deflection, units: JointUnits) -> Figure:
-    """One joint: its torque while it is bent and while it is let go, and the line of its stiffness."""
+    """Return the torque of one joint at increasing and decreasing deflection, and the line of its stiffness."""
     unit, scale = units.torque, 1e3
     middle = float(np.median(one.bend))
     hover = f"%{{y:.4~g}} {unit} at %{{x:.3~g}} m{units.position}"

@@ -1,4 +1,4 @@
-"""Friction: over velocity, joint by joint, and which friction was chosen."""
+"""Friction over velocity, joint by joint, and the friction terms chosen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def figure(shape: FrictionShape, units: JointUnits) -> Figure:
-    """One joint: medians and quartiles of the data, the curve and its band."""
+    """Return medians and quartiles of one joint's friction data, and the fitted curve with its band."""
     x, unit = numbers(shape.velocity), units.torque
     low, high = (numbers(shape.torque + sign * _BAND_STD * shape.deviation) for sign in (-1.0, 1.0))
     bars = {"type": "data", "symmetric": False, "array": numbers(shape.high - shape.medians),

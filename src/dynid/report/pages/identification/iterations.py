@@ -1,4 +1,4 @@
-"""Iterations: values, torque errors and motion of every step of a method that goes by steps."""
+"""Iterations: values, torque errors and motion at every step of an iterative method."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dynid.report.words import count, number
 PARAMETERS = 12  # drawn, those that moved most in their deviations
 COLUMNS = 8  # steps in the table
 STEPS = 10  # whose motion can be chosen
-_DECADE = 10.0  # times the smallest above which an axis is logarithmic
+_RATIO_FOR_LOG_AXIS = 10.0  # times the smallest above which an axis is logarithmic
 _BAND_STD = 2.0  # deviations of the last step
 
 
@@ -58,14 +58,14 @@ def _times(passes: int) -> str:
 
 
 def _chosen(steps: int, most: int) -> list[int]:
-    """First, second, some between and last."""
+    """Return the first, second, some intermediate and the last step."""
     if steps <= most:
         return list(range(steps))
     return sorted({0, 1, *np.linspace(1, steps - 1, most - 1).round().astype(int).tolist()})
 
 
 def _most_moved(estimate: Estimate) -> list[int]:
-    """Base parameters that are identified, those first that moved most in their deviations."""
+    """Return the identified base parameters, those that changed most in standard errors first."""
     values = np.array([one.values for one in estimate.iterations])
     known = estimate.identified & np.isfinite(estimate.std) & (estimate.std > 0)
     moved = np.where(known, np.ptp(values, axis=0) / np.where(known, estimate.std, 1.0), -1.0)
@@ -79,7 +79,7 @@ def _rows(estimate: Estimate, shown: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def value_figure(estimate: Estimate, parameter: int) -> Figure:
-    """Value of one base parameter at every step, two deviations of the last as a band, and those stated on the way."""
+    """Return the value of one base parameter at every step, with two standard errors of the last step as a band."""
     steps, name = estimate.iterations, estimate.names[parameter]
     x, y = [one.number for one in steps], [float(one.values[parameter]) for one in steps]
     reach, last = _BAND_STD * float(estimate.std[parameter]), y[-1]
@@ -102,7 +102,7 @@ def _ticks(x: Sequence[float]) -> dict[str, Any]:
 
 
 def error_figure(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> Figure:
-    """Torque error of every joint over the steps."""
+    """Return the torque error of every joint over the steps."""
     x = [one.number for one in steps]
     errors = np.array([one.relative_error_per_joint for one in steps])
     traces = [line(numbers(x), significant(np.where(errors[:, j] > 0, errors[:, j], np.nan)), plain_text(name),
@@ -114,14 +114,15 @@ def error_figure(steps: Sequence[Iteration], joints: Sequence[str], passes: bool
 
 
 def _share_axis(words: str, values: Array) -> dict[str, Any]:
-    """From zero where percentages are of one size, logarithmic where they are not."""
+    """Return an axis from zero if percentages are of similar size, else a logarithmic one."""
     good = values[np.isfinite(values) & (values > 0)]
     low, high = (float(good.min()), float(good.max())) if len(good) else (1.0, 1.0)
-    return log_axis(words, low, high) if high > _DECADE * low else axis(words, rangemode="tozero")
+    return log_axis(words, low, high) if high > _RATIO_FOR_LOG_AXIS * low else axis(words, rangemode="tozero")
 
 
 def motion_figures(steps: Sequence[Iteration], joints: Sequence[str], passes: bool) -> list[Figure]:
-    """Errors of position, velocity and acceleration of every joint over the steps, and from the references dashed."""
+    """Return errors of position, velocity and acceleration of every joint over the steps; dashed: errors of the
+    commanded motion."""
     moving = [(one.number, one.motion) for one in steps if one.motion is not None]
     return [_motion_figure(moving, joints, k, passes) for k in range(3)] if len(moving) > 1 else []
 
@@ -147,7 +148,7 @@ def _motion_figure(moving: Sequence[tuple[float, StepMotion]], joints: Sequence[
 
 
 def _panes(steps: Sequence[Iteration], joints: Sequence[str], units: Sequence[JointUnits]) -> list[dict[str, Any]]:
-    """Measured and simulated positions of the steps that can be chosen."""
+    """Return measured and simulated positions of the steps that can be selected."""
     moving = [one for one in steps if one.motion is not None]
     return [{"label": f"step {number(moving[k].number, 3)}", "kind": "last" if k == len(moving) - 1 else "",
              "source": "", "error": motion.tracking_error,
@@ -157,7 +158,7 @@ def _panes(steps: Sequence[Iteration], joints: Sequence[str], units: Sequence[Jo
 
 
 def position_figure(motion: StepMotion, j: int, name: str, units: JointUnits) -> Figure:
-    """Measured position of one joint and that of the simulated robot of one step."""
+    """Return the measured position of one joint and the simulated one at one step."""
     t, hover = numbers(motion.t - motion.t[0], 6), f"%{{y:.5~g}} {units.position} at %{{x:.3f}} s"
     traces = [line(t, numbers(motion.measured[:, j]), "measured", MEASURED, 4, hovertemplate=hover),
               line(t, numbers(motion.q[:, j]), "simulated", BLUE, 1.4, hovertemplate=hover)]

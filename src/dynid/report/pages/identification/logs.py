@@ -1,4 +1,4 @@
-"""Data: what the logs held, what was done to them, and where the cut-off comes from."""
+"""Data: signals of the logs, their preparation, and the origin of the cut-off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def log_facts(data: ReportData, role: str, pieces: Sequence[Samples]) -> dict[str, Any]:
-    """One log, in pieces of which none is empty, in numbers; what was done is said of the first."""
+    """Return facts on one log as sentences; its preparation is described for the first log only."""
     first = pieces[0]
     step = 1 if first.decimation is None else first.decimation.total
     return {"name": data.log_name(first.source), "source": first.source, "role": role, "rows": sum(map(len, pieces)),
@@ -44,7 +44,7 @@ def log_facts(data: ReportData, role: str, pieces: Sequence[Samples]) -> dict[st
 
 
 def ranges(data: ReportData, pieces: Sequence[Samples]) -> list[dict[str, Any]]:
-    """Lowest and highest of each signal of every joint, and how much of its limits a joint used."""
+    """Return the range of each signal of every joint, and the share of its limits that a joint used."""
     low = {name: np.min([getattr(piece, name).min(axis=0) for piece in pieces], axis=0) for name in _SHOWN_SIGNALS}
     high = {name: np.max([getattr(piece, name).max(axis=0) for piece in pieces], axis=0) for name in _SHOWN_SIGNALS}
     used = np.sum([piece.keep.sum(axis=0) for piece in pieces], axis=0) / sum(map(len, pieces))
@@ -55,7 +55,7 @@ def ranges(data: ReportData, pieces: Sequence[Samples]) -> list[dict[str, Any]]:
 
 
 def _bar(data: ReportData, j: int, reached: tuple[float, float]) -> tuple[float, float] | None:
-    """Start and width of the position's range in percent of the joint's limits, where it has any."""
+    """Return start and width of the position range in percent of the joint limits, if it has any."""
     if data.robot is None or j >= data.robot.dof:  # no joint of its own, such as a motor behind a flexible one
         return None
     lower, upper = data.robot.joints[j].lower, data.robot.joints[j].upper
@@ -71,7 +71,7 @@ def _cutoff(samples: Samples) -> float | None:
 
 
 def spectrum_figure(samples: Samples, units: Sequence[JointUnits]) -> Figure | None:
-    """Power density of every joint's position, its noise floor, and the cut-off used."""
+    """Return the power spectral density of every joint's position, its noise floor, and the cut-off."""
     joints = {str(name): one for name, one in samples.spectrum.items()
               if isinstance(one, Mapping) and len(one.get("f", ())) and len(one.get("psd", ()))}
     if not joints:

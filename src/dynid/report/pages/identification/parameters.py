@@ -1,4 +1,4 @@
-"""Parameters: a table to sort and a chart with deviations; other methods beside."""
+"""Parameters: a sortable table and a chart with standard errors, with other methods for comparison."""
 
 from __future__ import annotations
 
@@ -56,21 +56,22 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def hints(estimate: Estimate) -> dict[str, str]:
-    """Meaning and unit of every standard and base parameter by its name, which the page shows on hover."""
+    """Return meaning and unit of every standard and base parameter by its name, for display on hover."""
     standard = {item.name: (item.meaning, item.unit) for item in estimate.model.parameters}
     base = dict(zip(estimate.names, zip(estimate.base.meanings, estimate.base.units, strict=True), strict=True))
     return {name: f"{meaning}, {typeset(unit)}" for name, (meaning, unit) in {**standard, **base}.items()}
 
 
 def nominal_values(estimate: Estimate) -> Array | None:
-    """Base values of the robot's own file, where it gives all."""
+    """Return the base values of the nominal model, or None if it is incomplete."""
     nominal = estimate.model.parameters.nominal
     return None if nominal is None else estimate.base.reduce(nominal)
 
 
 @dataclass(frozen=True, eq=False)
 class MethodValues:
-    """One method's values, deviations and differences to the estimate in deviations (base,), nan where not known."""
+    """Values, standard errors and differences to the estimate in standard errors of one method, (base,), nan if
+    unknown."""
 
     method: str
     values: Array
@@ -79,7 +80,7 @@ class MethodValues:
 
 
 def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
-    """Another estimate carried over to the base parameters of this one."""
+    """Return another estimate in the base parameters of this one."""
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]
@@ -89,7 +90,7 @@ def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
 
 
 def links(estimate: Estimate) -> list[dict[str, Any]]:
-    """The ten numbers of every body, where the method gives them."""
+    """Return the ten inertial parameters of every body, if the method gives them."""
     if estimate.theta is None:
         return []
     return [{"name": body, "values": [float(estimate.theta[c]) for c in columns]}
@@ -97,7 +98,7 @@ def links(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
-    """All other parameters, where the method gives them."""
+    """Return all other parameters, if the method gives them."""
     if estimate.theta is None:
         return []
     return [{"name": item.name, "meaning": item.meaning, "value": float(value), "unit": typeset(item.unit)}
@@ -105,7 +106,8 @@ def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
-    """Shape parameters of friction, where the method found them: {name: value or {value, std}} in the diagnostics."""
+    """Return the shape parameters of friction in the diagnostics, {name: value or {value, std}}, if the method gives
+    them."""
     rows = []
     for name, found in (estimate.diagnostics.get("shape") or {}).items():
         facts = found if isinstance(found, Mapping) else {"value": found}
@@ -114,8 +116,8 @@ def shape_rows(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) -> Figure:
-    """Values with two deviations up and down on an axis that is linear near zero and logarithmic beyond, and below it
-    how large the deviations are. What is not identified is left out."""
+    """Return the values with two standard errors on an axis that is linear near zero and logarithmic beyond, and the
+    relative standard errors below. Parameters that are not identifiable are omitted."""
     shown = np.flatnonzero(estimate.identified)
     names = [text(estimate.names[k]) for k in shown]
     units = [f"{typeset(estimate.base.units[k])}<br>{text(estimate.base.meanings[k])}" for k in shown]
@@ -148,7 +150,8 @@ def chart(estimate: Estimate, others: list[MethodValues], source: Array | None) 
 
 def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], units: list[str],
             linear: float) -> list[dict[str, Any]]:
-    """Markers of one method at places x: values with bars on the symmetric logarithm, relative deviations below."""
+    """Return markers of one method at places x: values with bars on the symmetric logarithm, relative standard
+    errors below."""
     values, std = one.values[shown], one.std[shown]
     at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
     relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))
@@ -166,18 +169,18 @@ def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], 
 
 
 def linear_part(values: Array) -> float:
-    """Below this size the axis is linear: a power of ten that a tenth of the values stay under."""
+    """Return the size below which the axis is linear: a power of ten that exceeds a tenth of the values."""
     size = np.abs(values[values != 0])
     return 10.0 ** np.floor(np.log10(np.quantile(size, 0.1))) if len(size) else 1.0
 
 
 def symmetric_log(values: Array, linear: float) -> Array:
-    """Symmetric logarithm: decades beyond `linear`, straight through zero."""
+    """Return the symmetric logarithm: decades beyond `linear`, linear through zero."""
     return np.arcsinh(np.asarray(values, dtype=float) / (2.0 * linear)) / np.log(10.0)
 
 
 def symmetric_log_ticks(values: Array, linear: float) -> Array:
-    """Zero and powers of ten on both sides as far as the values reach."""
+    """Return ticks at zero and at powers of ten on both sides within the range of the values."""
     ticks, low = [0.0], int(np.round(np.log10(linear))) + 1
     for sign in (1.0, -1.0):
         reach = float(np.max(sign * values, initial=0.0))

@@ -1,4 +1,4 @@
-"""Payloads: what hung on the robot in the logs that name one."""
+"""Payloads of the logs that name one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How it was made: what repeats this result."""
+"""How to repeat the result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def versions() -> list[tuple[str, str]]:
-    """dynid, Python and what they stand on."""
+    """Return the versions of dynid, Python and its libraries."""
     found = [("dynid", __version__), ("Python", platform.python_version())]
     for package in _PACKAGES:
         try:

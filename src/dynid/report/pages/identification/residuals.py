@@ -1,4 +1,4 @@
-"""Residuals: over time, as a histogram, as a spectrum and by their correlation in time, joint by joint."""
+"""Residuals of each joint: over time, histogram, spectrum and autocorrelation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynid.validate import JointTests, Whiteness
 POINTS = 2000
 _HISTOGRAM_BINS = 60  # of the histogram
 MIN_SPECTRUM_ROWS = 32  # rows below which a spectrum says nothing
-_FREQUENCIES = 250
+_MAX_FREQUENCIES = 250
 _WELCH_ROWS = 4096  # rows of Welch's windows at most
 
 
@@ -44,7 +44,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def looks(found: JointTests) -> str:
-    """In a few words."""
+    """Return short descriptions of the residual tests."""
     said = []
     if found.explained_by is not None:
         said.append(found.explained_by.seen)
@@ -56,7 +56,7 @@ def looks(found: JointTests) -> str:
 
 
 def _cutoff(data: ReportData) -> float | None:
-    """Of the torques' filter, Hz."""
+    """Cut-off of the torque filter, Hz."""
     samples = data.logs[0]
     if samples.decimation is not None:
         return 0.5 * samples.decimation.share * samples.rate / samples.decimation.total
@@ -67,7 +67,7 @@ def _cutoff(data: ReportData) -> float | None:
 
 
 def series_figure(part: Residuals, j: int, units: JointUnits) -> Figure:
-    """The residual over time; rows that were not used are lighter."""
+    """Return the residual over time; unused rows are lighter."""
     t, residual, keep = part.t - part.t[0], part.residual[:, j], part.keep[:, j]
     rows = thinned_rows(np.column_stack([residual, np.where(keep, residual, 0.0)]), POINTS)
     time, shown, kept = with_breaks(t, rows, 3.5 / part.rate, residual, np.where(keep, residual, np.nan))
@@ -85,7 +85,7 @@ def series_figure(part: Residuals, j: int, units: JointUnits) -> Figure:
 
 
 def histogram_figure(used: Array, units: JointUnits) -> Figure:
-    """How often each residual occurs, with the normal curve of the same mean and deviation."""
+    """Return the histogram of the residual, with the normal density of the same mean and standard deviation."""
     mean, deviation = float(used.mean()), float(used.std())
     reach = max(4.5 * deviation, 1e-300)
     inside = np.clip(used, mean - reach, mean + reach)  # what lies further out is counted in the last bars
@@ -104,7 +104,8 @@ def histogram_figure(used: Array, units: JointUnits) -> Figure:
 
 
 def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | None) -> Figure:
-    """Power densities of the torque and of its residual; rows that were not used count as zero and are made up for."""
+    """Return power spectral densities of the torque and its residual; unused rows count as zero, with a correction
+    for their share."""
     keep = part.keep[:, j]
     share = float(keep.mean())
     window = int(np.clip(2 ** int(np.log2(max(len(keep) // 8, 1))), min(64, len(keep)), _WELCH_ROWS))
@@ -129,16 +130,16 @@ def spectrum_figure(part: Residuals, j: int, units: JointUnits, cutoff: float | 
 
 
 def _fewer(f: Array, power: Array) -> tuple[Array, Array]:
-    """Means over bins of equal width on a logarithmic axis, where there are more than a plot can show."""
-    if len(f) <= _FREQUENCIES:
+    """Return means over bins of equal width on a logarithmic axis, if there are more points than a plot can show."""
+    if len(f) <= _MAX_FREQUENCIES:
         return f, power
-    edges = np.unique(np.geomspace(1, len(f), _FREQUENCIES).astype(int) - 1)
+    edges = np.unique(np.geomspace(1, len(f), _MAX_FREQUENCIES).astype(int) - 1)
     counts = np.diff(np.append(edges, len(f)))
     return np.add.reduceat(f, edges) / counts, np.add.reduceat(power, edges, axis=0) / counts[:, None]
 
 
 def autocorrelation_figure(white: Whiteness) -> Figure:
-    """Correlation of the residual with itself some time later; 95 % of white noise stays inside the dashed lines."""
+    """Return the autocorrelation of the residual; 95 % of white noise is inside the dashed lines."""
     x, y = numbers(white.lags, 6), numbers(white.autocorrelation, 4)
     traces = [line(x, y, "residual", VERMILION, 1.5, hovertemplate="%{y:.3f} after %{x:.3~g} s<extra></extra>"),
               line([None], [None], "95 % of white noise", GREY, 1, line={"dash": "dash"})]

@@ -1,4 +1,4 @@
-"""Simulation: the log's motion against that of a robot with the identified parameters, joint by joint."""
+"""Simulation: measured motion against that of a simulated robot with the identified parameters, joint by joint."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def words(check: SimulationCheck) -> str:
-    """How it was simulated."""
+    """Return how it was simulated."""
     return "under its own torques" if check.mode == "torque-driven" else "in closed loop"
 
 
@@ -72,7 +72,7 @@ def _pane(check: SimulationCheck, log: ResimulatedLog, label: str, units: tuple[
 
 
 def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
-    """Measured and simulated position, a dot where the simulation starts anew from the measured state."""
+    """Return measured and simulated position, with a dot at each restart from the measured state."""
     measured, simulated, t = log.q[:, j], log.simulated_q[:, j], log.t - log.t[0]
     rows = thinned_rows(np.column_stack([measured, simulated]), points)
     time, shown = with_breaks(t, rows, _gap(t), measured)
@@ -95,7 +95,7 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
 
 
 def torque_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
-    """Measured torque, and what the controller asked for in the simulation."""
+    """Return the measured torque and the controller's torque in the simulation."""
     measured, simulated, t = log.tau[:, j], log.simulated_tau[:, j], log.t - log.t[0]
     rows = thinned_rows(np.column_stack([measured, simulated]), points)
     time, shown, hat = with_breaks(t, rows, _gap(t), measured, simulated)
@@ -108,12 +108,12 @@ def torque_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, poi
 
 
 def _gap(t: Array) -> float:
-    """Seconds between two rows above which a line breaks."""
+    """Return the time between two rows, s, above which a line is interrupted."""
     return 3.5 * float(np.median(np.diff(t))) if len(t) > 1 else 1.0
 
 
 def _range(measured: Array, simulated: Array) -> list[float | None]:
-    """Of the axis: all of what was measured, and of a simulation that runs away only its beginning."""
+    """Return the range of the axis: all measured values, and only the beginning of a simulation that diverges."""
     low, high = float(measured.min()), float(measured.max())
     span = high - low or max(abs(high), 1e-3)
     low = max(min(low, float(simulated.min())), low - _RANGE_MARGIN * span) - 0.05 * span

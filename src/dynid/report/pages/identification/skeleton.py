@@ -1,4 +1,4 @@
-"""The robot in 3-D: joints and links, and what each link weighs, where and how it is spread."""
+"""3-D view of the robot: joints, links, and the mass distribution of each link."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def identified_bodies(data: ReportData) -> Array | None:
-    """Ten numbers of every body (dof, 10), where the method gives all parameters."""
+    """Return ten inertial parameters of every body (dof, 10), if the method gives all parameters."""
     theta, places = data.estimate.theta, data.estimate.model.parameters.bodies
     names = () if data.robot is None else data.robot.body_names
     if theta is None or not names or not all(len(places.get(name, ())) == 10 for name in names):
@@ -44,12 +44,12 @@ def identified_bodies(data: ReportData) -> Array | None:
 
 
 def nominal_bodies(robot: Robot) -> Array | None:
-    """Ten numbers of every body (dof, 10) as the robot's file has them."""
+    """Return ten inertial parameters of every body (dof, 10) of the nominal model."""
     return None if robot.bodies_without_inertia else robot.inertias
 
 
 def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
-    """Mass, centre of mass and principal moments of every body, and why one cannot exist."""
+    """Return mass, centre of mass and principal moments of every body, and why one is not physically consistent."""
     problems = [p for p in inertia_problems(robot.with_inertias(bodies)) if p.kind != "missing"]
     rows = []
     for name, body in zip(robot.body_names, bodies, strict=True):
@@ -62,7 +62,7 @@ def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
 
 
 def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: Array | None) -> Figure:
-    """Links, joint axes, centres of mass and ellipsoids in a posture q (dof,), in the base frame."""
+    """Return links, joint axes, centres of mass and ellipsoids at a posture q (dof,), in the base frame."""
     poses = dynamics.forward_kinematics(robot, q)
     frames = geometry.joint_frames(robot, poses)
     size = geometry.robot_size(frames, poses)
@@ -86,7 +86,7 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
 
 def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.EllipsoidMesh | None], name: str, *,
                 hidden: bool = False) -> list[dict[str, Any]]:
-    """For each body (10,) its ellipsoid and its centre of mass; hidden: grey, and drawn only when asked for."""
+    """Return the ellipsoid and centre of mass of each body (10,); hidden: grey, and invisible until selected."""
     traces: list[dict[str, Any]] = []
     named: set[str] = set()
     for link, body, shape in zip(robot.body_names, bodies, shapes, strict=True):

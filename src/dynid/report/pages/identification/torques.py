@@ -1,4 +1,4 @@
-"""Torques: measured against predicted, joint by joint, on every log."""
+"""Measured and predicted torques, joint by joint, for every log."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 
 def _logs(fit: Reconstruction) -> list[tuple[Residuals, Samples]]:
-    """Each log as regression saw it, and as it was."""
+    """Return each log as used by the regression, and as measured."""
     return list(zip(fit.series, fit.samples, strict=True))
 
 
 def _filtered(samples: Samples) -> bool:
-    """Whether the torques that regression sees are others than those measured."""
+    """Whether the torques of the regression differ from the measured ones."""
     return samples.decimation is not None or samples.raw_tau is not None
 
 
 def torque_figure(part: Residuals, samples: Samples, j: int, name: str, units: JointUnits, points: int) -> Figure:
-    """One joint: measured, low-passed where it is, predicted, and along the bottom the rows that were not used."""
+    """Return measured, low-passed and predicted torque of one joint; the unused rows are marked along the bottom."""
     measured, predicted = part.measured[:, j], part.predicted[:, j]
     t = part.t - part.t[0]
     rows = thinned_rows(np.column_stack([measured, predicted]), points)
@@ -75,7 +75,7 @@ def torque_figure(part: Residuals, samples: Samples, j: int, name: str, units: J
 
 
 def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: str) -> Mapping[str, Any]:
-    """The torque of joint j as measured at the log's own rate, thin, for behind the others; peaks are kept."""
+    """Return the torque of joint j as measured, at the log's own rate, as a thin line; peaks are kept."""
     raw = np.ascontiguousarray(samples.measured_tau[:, j])
     rows = thinned_rows(raw[:, None], points)
     time, shown = with_breaks(samples.t - part.t[0], rows, 3.5 / samples.rate, raw)
@@ -83,7 +83,7 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
 
 
 def _stretches(t: Array, left_out: Bools) -> list[float]:
-    """Starts and ends of the stretches left out, a nan between them; neighbours are joined where they are too many."""
+    """Return starts and ends of unused intervals with nan between them; neighbours are merged if there are too many."""
     stretches = [(float(t[a]), float(t[b - 1])) for a, b in runs(left_out)]
     apart = float(t[-1]) / _MAX_DRAWN_GAPS if len(stretches) > _MAX_DRAWN_GAPS else 0.0
     joined: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""Tracking: commanded against sensed signals over time and against speed, and the loops they show."""
+"""Tracking: commanded against measured signals over time and over velocity, and the identified control loops."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _pane(data: ReportData, log: Tracking) -> dict[str, Any]:
 
 
 def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
-    """Commanded minus sensed position of one joint over time, and its speed times the lag."""
+    """Return the commanded minus the measured position of one joint over time, and its velocity times the lag."""
     t, late = log.t - log.t[0], np.nan_to_num(log.lag[j]) * log.speed[:, j]
     rows = thinned_rows(np.column_stack([log.error[:, j], late]), POINTS)
     hover = f"%{{y:.4~g}} {units.position} at %{{x:.3f}} s"
@@ -59,7 +59,8 @@ def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
 
 
 def speed_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
-    """Commanded minus sensed position of one joint against its commanded speed, and the line of its lag."""
+    """Return the commanded minus the measured position of one joint over its commanded velocity, and the line of its
+    lag."""
     rows = np.unique(np.linspace(0, len(log.t) - 1, CLOUD).round().astype(np.int64))
     speed, error = log.speed[rows, j], log.error[rows, j]
     ends = np.array([speed.min(), speed.max()])
@@ -74,7 +75,7 @@ def speed_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
 
 
 def torque_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
-    """Commanded minus measured torque of one joint over time, and what was taken for torques from outside."""
+    """Return the commanded minus the measured torque of one joint over time, and the estimated external torques."""
     t = log.t - log.t[0]
     signals: Sequence[tuple[str, str, Any]] = [
         (label, color, signal[:, j]) for label, color, signal in (

@@ -1,4 +1,4 @@
-"""Verdict: the result in words, and its key numbers."""
+"""The verdict in words, and key numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOURS: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "po
 
 @dataclass(frozen=True)
 class FindingGroup:
-    """Findings of one kind: how they are headed, their colour, and their sign (of the template)."""
+    """Findings of one kind: their heading, colour, and symbol in the template."""
 
     kind: str
     title: str
@@ -52,7 +52,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class MissingParameters:
-    """Parameters that one motion would help: what to do, and their names by how badly they are known, the worst first:
+    """Parameters that one motion would help to determine: what to do, and their names by status, the worst first:
     code, words, names."""
 
     advice: str
@@ -60,7 +60,7 @@ class MissingParameters:
 
 
 def remedies(data: ReportData) -> list[MissingParameters]:
-    """What the data did not excite, grouped by the motion that would help, the one that helps most parameters first."""
+    """Return poorly excited parameters grouped by the motion that would help, the most effective motion first."""
     groups: dict[str, dict[Status, list[str]]] = {}
     for one in data.verdict.excitation.missing:
         advice = one.remedy.advice.text if one.remedy else "a larger motion of a single joint does not help" if (
@@ -73,12 +73,12 @@ def remedies(data: ReportData) -> list[MissingParameters]:
 
 
 def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Each sentence once."""
+    """Return each sentence once."""
     return list({finding.text: finding for finding in findings}.values())
 
 
 def cards(data: ReportData) -> list[Card]:
-    """The numbers one looks for first."""
+    """Return the key numbers."""
     total, estimate = data.reconstruction.total, data.estimate
     found = [Card("relative error", percent(total.relative_error),
                   f"on the fitted data: {data.reconstruction.counted_text}")]

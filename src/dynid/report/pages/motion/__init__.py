@@ -1,4 +1,4 @@
-"""The page of a designed motion: every joint inside its limits, what it should tell, the search, a preview in 3-D."""
+"""Page on a designed motion: joints and limits, expected standard errors, the search, a 3-D preview."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.report.words import count, seconds
 
 
 def subtitle(data: MotionData) -> str:
-    """How long, of how many joints, for how many parameters."""
+    """Duration, number of joints and number of parameters."""
     found = data.excitation
     return (f"{seconds(found.core.duration)} motion of {count(len(data.joints), 'joint')} for {len(found.base)} base "
             "parameters")
@@ -32,7 +32,7 @@ MOTION = Page("motion", subtitle, SECTIONS)
 
 
 def write_motion(data: MotionData, path: str | Path, sections: Iterable[Section[MotionData]] = SECTIONS) -> Path:
-    """Write the page to a file, whole or not at all; sections as in `dynid.report.write_report`."""
+    """Write the page to a file atomically; sections as in `dynid.report.write_report`."""
     return write_page(replace(MOTION, sections=tuple(sections)), data, path)
 
 

@@ -1,4 +1,4 @@
-"""MotionData: what the page of a designed motion is made of."""
+"""Data of the page on a designed motion."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ _LIMIT_SIGNALS = ("position", "velocity", "acceleration", "jerk", "torque")  # l
 
 @dataclass(frozen=True, eq=False)
 class MotionData:
-    """What the page shows. values (base,): what deviations are relative to, nan where not known. theta (parameters,):
-    to compute torques with, or None; whose: in words, whose parameters these are. before (base,): deviations that
-    earlier logs gave, or None. notes: what to know. command: repeats it at the command line. sizes (base,):
-    what is large of each parameter, which deviations were judged by, or None. unchecked: what the motion was not
-    checked against, in words."""
+    """Data of the page on a designed motion.
+
+    Attributes:
+        values: (base,), values that standard errors are relative to, nan if unknown.
+        theta: (parameters,), for computing torques, or None.
+        whose: origin of these parameters, in words.
+        before: (base,), standard errors from earlier logs, or None.
+        notes: remarks.
+        command: command line that repeats the design.
+        sizes: (base,), reference values of the optimisation criterion, or None.
+        unchecked: what the motion was not checked against, in words.
+    """
 
     title: str
     robot: Robot
@@ -42,32 +49,32 @@ class MotionData:
 
     @cached_property
     def units(self) -> tuple[JointUnits, ...]:
-        """Of every joint."""
+        """Units of every joint."""
         return joint_units(self.excitation.model, self.robot)
 
     @cached_property
     def relative(self) -> Array:
-        """Expected deviations in percent of the values (base,), infinite where there is no value."""
+        """Expected standard errors in percent of the values (base,), infinite without a value."""
         size = np.abs(self.values)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0, 100.0 * self.excitation.deviations / size, np.inf)
 
     @property
     def worst(self) -> list[int]:
-        """Base parameters, those that will be known worst first."""
+        """Indices of the base parameters, those with the largest relative standard error first."""
         judged = self.relative if self.sizes is None else self.excitation.deviations / self.sizes
         return [int(k) for k in np.argsort(-judged, kind="stable")]
 
     @property
     def core(self) -> tuple[float, float]:
-        """Seconds between which the exciting part runs."""
+        """Start and end of the exciting part, s."""
         whole = self.excitation.trajectory
         start = float(whole.starts[1]) if isinstance(whole, Joined) and whole is not self.excitation.core else 0.0
         return start, start + self.excitation.core.duration
 
 
 def used(usage: Usage) -> float | None:
-    """Percent of a limit that is used; None where that says nothing (distances, postures)."""
+    """Percentage of a limit that is used; None if it is not defined (distances, postures)."""
     if usage.kind in _LIMIT_SIGNALS and np.isfinite(usage.excess):
         return max(100.0 * (1.0 + usage.excess), 0.0)
     return None

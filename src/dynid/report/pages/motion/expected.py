@@ -1,4 +1,4 @@
-"""What it should tell: how well a log of the motion should determine each base parameter."""
+"""Expected standard error of each base parameter from a log of the motion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def noise_words(data: MotionData) -> str:
-    """The torque noise with its unit: once where it is the same for all joints, else joint by joint."""
+    """Return the torque noise with its unit: once if it is the same for all joints, else joint by joint."""
     noise = data.excitation.noise
     if np.allclose(noise, noise[0]) and len({units.torque for units in data.units}) == 1:
         return f"{number(float(noise[0]), 3)} {data.units[0].torque}"
@@ -37,7 +37,7 @@ def noise_words(data: MotionData) -> str:
 
 
 def expected_figure(data: MotionData) -> Figure | None:
-    """Bars of relative deviations on a logarithmic axis; before and after where there are earlier logs."""
+    """Return bars of relative standard errors on a logarithmic axis, before and after if there are earlier logs."""
     shown = np.flatnonzero(np.isfinite(data.relative))
     if not len(shown):
         return None

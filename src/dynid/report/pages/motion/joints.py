@@ -1,4 +1,4 @@
-"""Joints: position, velocity, acceleration and torque of each over time, inside its limits."""
+"""Position, velocity, acceleration and torque of each joint over time, with limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PANEL_GAP = 0.05  # between panels, as a share of the figure's height
 
 @dataclass(frozen=True, eq=False)
 class SignalPanel:
-    """One signal (points,) of a joint, its unit, and its limits, infinite where there are none."""
+    """One signal (points,) of a joint, its unit, and its limits, infinite if there are none."""
 
     name: str
     unit: str
@@ -31,12 +31,12 @@ class SignalPanel:
 
     @property
     def drawn_limits(self) -> list[float]:
-        """Limits that the signal comes near, and all those of a position."""
+        """Limits close to the signal, and all position limits."""
         return [limit for limit in self._limits if self._is_near(limit)]
 
     @property
     def far_limits(self) -> list[float]:
-        """Limits that would only press the signal flat; they are said in words."""
+        """Limits too far away to be drawn; they are stated in words."""
         return [limit for limit in self._limits if not self._is_near(limit)]
 
     @property
@@ -68,7 +68,8 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def joint_figure(name: str, t: Array, panels: list[SignalPanel], core: tuple[float, float]) -> Figure:
-    """One joint: its panels below each other over one time, limits dashed, the way from and to home grey."""
+    """Return the signals of one joint over time in separate panels, with dashed limits; the approach from and to
+    home is grey."""
     count = len(panels)
     height = (1.0 - PANEL_GAP * (count - 1)) / count
     x, axes = numbers(t, 6), ["y", *(f"y{k + 1}" for k in range(1, count))]

@@ -1,4 +1,4 @@
-"""Limits: the worst use of each."""
+"""Limits: the largest use of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gather(data: MotionData) -> Mapping[str, Any] | None:
 
 
 def unit_of(usage: Usage, units: JointUnits | None) -> str:
-    """In which a limit is stated; units are those of the joint it belongs to."""
+    """Return the unit of a limit: that of its joint."""
     if units is None:
         return "m" if usage.kind == "space" else ""
     return {"velocity": units.velocity, "acceleration": units.acceleration, "jerk": f"{units.position}/s³",

@@ -1,4 +1,4 @@
-"""Overview: the motion in a headline, its key numbers, and what to know."""
+"""Overview of the motion: a headline, key numbers and remarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def cards(data: MotionData) -> list[Card]:
-    """The numbers one looks for first."""
+    """Return the key numbers."""
     found = data.excitation
     known = np.isfinite(data.relative)
     shown = [Card(found.criterion if found.criterion != "condition" else "condition number", number(found.value, 4),

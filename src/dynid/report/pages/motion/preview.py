@@ -1,4 +1,4 @@
-"""Preview: the robot's skeleton moving in 3-D, with what stands around it."""
+"""Preview: an animated 3-D skeleton of the robot with its surroundings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.report.section import Section
 from dynid.report.words import number
 from dynid.robot import BASE, Robot
 
-_FRAMES = 60
+_ANIMATION_FRAMES = 60
 _PATH_POINTS = 400  # of the last link's way, which is drawn finer than the frames
 _MAX_FRAME_TIME = 200.0  # ms of one frame
 _PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
@@ -25,7 +25,7 @@ _PLANE_REACH = 2.5  # half sizes of the robot beyond which a plane is not drawn
 
 def gather(data: MotionData) -> Mapping[str, Any]:
     robot, whole = data.robot, data.excitation.trajectory
-    t = np.linspace(0.0, whole.duration, _FRAMES)
+    t = np.linspace(0.0, whole.duration, _ANIMATION_FRAMES)
     postures = forward_kinematics(robot, whole.at(t).q)
     fine = forward_kinematics(robot, whole.at(np.linspace(0.0, whole.duration, _PATH_POINTS)).q)
     tip = np.array([geometry.last_point(geometry.link_lines(robot, poses)) for poses in fine])
@@ -41,13 +41,13 @@ def gather(data: MotionData) -> Mapping[str, Any]:
 
 
 def posture_traces(robot: Robot, poses: Array) -> list[dict[str, Any]]:
-    """Links and joints for poses of the bodies (dof, 4, 4)."""
+    """Return links and joints for poses of the bodies (dof, 4, 4)."""
     return [scene.links(geometry.link_lines(robot, poses)),
             scene.joints(geometry.joint_frames(robot, poses), [text(name) for name in robot.joint_names])]
 
 
 def controls(t: Array) -> dict[str, Any]:
-    """Buttons and slider of an animation whose frames stand at times t, as parts of a layout."""
+    """Return buttons and slider of an animation with frames at times t, as parts of a layout."""
     still = {"mode": "immediate", "transition": {"duration": 0}, "frame": {"duration": 0, "redraw": True}}
     pace = min(1000.0 * float(t[-1]) / len(t), _MAX_FRAME_TIME)
     play = {"fromcurrent": True, "transition": {"duration": 0}, "frame": {"duration": pace, "redraw": True}}
@@ -65,9 +65,10 @@ def controls(t: Array) -> dict[str, Any]:
 
 
 def surroundings(space: Workspace | None, low: Array, high: Array) -> tuple[list[dict[str, Any]], list[Array]]:
-    """Traces of what stands around a robot between corners low and high (3,), and points (points, 3) to be in view.
+    """Return traces of the surroundings of a robot between corners low and high (3,), and points (points, 3) to keep in
+    view.
 
-    Obstacles are thick lines, half-spaces squares where they come near the robot.
+    Obstacles are thick lines; half-spaces are squares where they are near the robot.
     """
     traces: list[dict[str, Any]] = []
     points: list[Array] = []

@@ -1,4 +1,4 @@
-"""The search: how the best value came down, and what repeats it."""
+"""The search: the best value over time, and how to repeat it."""
 
 from __future__ import annotations
 

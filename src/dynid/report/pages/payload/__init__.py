@@ -1,4 +1,4 @@
-"""The page of a payload: what it is and how well that is known, its torques, and what to type into controllers."""
+"""Page on a payload: its parameters with standard errors, its torques, and the values for controllers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECTIONS: tuple[Section[PayloadData], ...] = (body.SECTION, torques.SECTION, con
 
 
 def subtitle(data: PayloadData) -> str:
-    """The mass with its deviation, and by which way it was found."""
+    """The mass with its standard error, and the method."""
     found = data.payload
     return f"mass {found.mass_text}, method '{found.way}'"
 

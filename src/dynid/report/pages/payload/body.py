@@ -1,4 +1,4 @@
-"""What hangs there: mass, centre of mass and inertia with deviations, and where these come from."""
+"""Mass, centre of mass and inertia of the payload with standard errors, and the sources of these errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to type into the controller: the payload in each maker's fields, order and units."""
+"""The payload in the fields, order and units of each manufacturer's controller."""
 
 from __future__ import annotations
 

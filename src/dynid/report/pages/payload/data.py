@@ -1,4 +1,4 @@
-"""PayloadData: what the page of a payload is made of."""
+"""Data of the page on a payload."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class PayloadData:
-    """What the page shows. samples: of a loaded log; without, load (samples, dof): torques of the robot that was
-    identified without load, and of the payload alone, along it. entries: what to type in. command: that made it."""
+    """Data of the page on a payload.
+
+    Attributes:
+        samples: of a loaded log.
+        without, load: (samples, dof), torques of the unloaded robot and of the payload alone, for this log.
+        entries: values to enter into controllers.
+        command: command line that made the page.
+    """
 
     title: str
     robot: Robot

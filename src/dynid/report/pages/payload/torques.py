@@ -1,4 +1,4 @@
-"""Torques of the loaded log: measured, of the robot alone, and with the payload, joint by joint."""
+"""Measured torques of the loaded log, and predicted ones without and with the payload, joint by joint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The page of a reproduction: what holds, our figures beside the words for the document's, and ours beside theirs."""
+"""Page on a reproduction: its checks, figures with descriptions of the document's own, and tables next to the
+published ones."""
 
 from __future__ import annotations
 

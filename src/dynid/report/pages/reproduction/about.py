@@ -1,4 +1,4 @@
-"""What the reproduction takes and chooses, and how to repeat it."""
+"""Assumptions and choices of the reproduction, and how to repeat it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must come out, in words, and whether it did."""
+"""The expected conclusions, and whether each holds."""
 
 from __future__ import annotations
 

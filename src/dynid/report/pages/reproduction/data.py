@@ -1,4 +1,4 @@
-"""ReproductionData: what the page of a reproduction is made of."""
+"""Data of the page on a reproduction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from dynid.report.drawing import Drawing
 
 @dataclass(frozen=True, eq=False)
 class ReproductionData:
-    """What the page shows. about: the first line of the reproduction's own text, further: the rest of it. checks:
-    sentence -> whether it holds. rows: the head first, every cell a string. cpu: s. command: that made it."""
+    """Data of the page on a reproduction.
+
+    Attributes:
+        about, further: the first line of the reproduction's description, and the rest of it.
+        checks: whether each conclusion holds.
+        rows: table of strings, the head first.
+        cpu: time, s.
+        command: command line that made the page.
+    """
 
     title: str
     about: str

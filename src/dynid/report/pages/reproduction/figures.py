@@ -1,4 +1,4 @@
-"""Our figures, each beside what the document's own shows."""
+"""Figures, each with a description of the document's own."""
 
 from __future__ import annotations
 

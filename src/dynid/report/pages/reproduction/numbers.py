@@ -1,4 +1,4 @@
-"""Ours beside what is printed."""
+"""Computed values next to the printed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a stream: what happened, parameters over time with their bands, and what was excited when."""
+"""Page on a stream: events, parameters over time with bands, and excitation over time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECTIONS: tuple[Section[StreamData], ...] = (happened.SECTION, over_time.SECTION
 
 
 def subtitle(data: StreamData) -> str:
-    """How long, by which method, and how often it restarted."""
+    """Method, duration, and number of restarts."""
     return (f"{data.method}, {count(data.samples, 'row')} of the regression, {len(data.names)} base parameters, "
             f"{count(len(data.restarts), 'restart')}")
 

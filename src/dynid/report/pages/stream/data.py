@@ -1,4 +1,4 @@
-"""StreamData: what the page of a stream is made of."""
+"""Data of the page on a stream."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dynid.arrays import Array
 
 @dataclass(frozen=True)
 class Shown:
-    """A change as the page shows it: t (s) and row after which it was, its cause in words, and what may explain it:
-    words, log of the evidence, and percent of the new misfit."""
+    """A detected change: time t (s) and row, its cause in words, and possible explanations: words, log of the
+    evidence, and percent of the new residual that each explains."""
 
     t: float
     row: int
@@ -20,9 +20,17 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class StreamData:
-    """What the page shows. t (looks,): s. values, stds (looks, base): the estimate at each look and its deviations,
-    infinite where a parameter was not identified. names, units (base,). restarts: times, s, by the look after them.
-    changes: with what explains each. events: time (s) and sentence. method, samples: of the stream."""
+    """Data of the page on a stream.
+
+    Attributes:
+        t: (looks,), times of the stored estimates, s.
+        values, stds: (looks, base), estimates and standard errors, infinite if a parameter was not identifiable.
+        names, units: (base,).
+        restarts: times, s, each with the next look.
+        changes: with their explanations.
+        events: time (s) and sentence.
+        method, samples: of the stream.
+    """
 
     title: str
     method: str

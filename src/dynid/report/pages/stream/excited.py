@@ -1,4 +1,4 @@
-"""Excited when: how well each parameter was known at each time, against the end."""
+"""Standard error of each parameter over time, relative to its final value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Over time: each parameter with its band of two deviations, and where the stream restarted."""
+"""Each parameter over time with a band of two standard errors, and the restarts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gather(data: StreamData) -> Mapping[str, Any] | None:
 
 
 def parameter_figure(data: StreamData, k: int) -> Figure:
-    """One parameter over time; looks at which it was not identified are left out."""
+    """Return one parameter over time; estimates at which it was not identifiable are omitted."""
     rows = np.flatnonzero(np.isfinite(data.stds[:, k]))
     rows = (
         rows[np.unique(np.linspace(0, len(rows) - 1, min(_DRAWN_LOOKS, len(rows))).astype(int))] if len(rows) else rows
@@ -43,7 +43,7 @@ def parameter_figure(data: StreamData, k: int) -> Figure:
 
 
 def _span(value: Array, reach: Array) -> list[float]:
-    """Limits that show the last half of a line whole, whatever it did at the start."""
+    """Return axis limits that show the last half of a line completely."""
     half = slice(len(value) // 2, None)
     if not len(value[half]):
         return [-1.0, 1.0]

@@ -1,4 +1,4 @@
-"""The page of a Monte Carlo study: who is biased, whose intervals hold, what noise does to each method."""
+"""Page on a Monte Carlo study: bias, coverage of intervals, and the influence of noise on each method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTIONS: tuple[Section[StudyData], ...] = (
 
 
 def subtitle(data: StudyData) -> str:
-    """How many logs, noise levels and parameters, and the seed."""
+    """Number of logs, noise levels and parameters, and the seed."""
     return (f"{count(data.repetitions, 'simulated log')} at each of {count(len(data.factors), 'noise level')}, "
             f"{len(data.names)} base parameters, seed {data.seed}")
 

@@ -1,4 +1,4 @@
-"""StudyData: what the page of a Monte Carlo study is made of."""
+"""Data of the page on a Monte Carlo study."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from dynid.arrays import Array, Bools
 class MethodScore:
     """One method at one noise level.
 
-    factor: on the noise. logs: how many gave an estimate. torque_error: percent, median over the logs, None without
-    any. bias, spread, stated (base,): mean error, deviation over the logs, deviation stated, in each parameter's unit.
-    coverage (base,): share of the logs whose stated 95 % interval holds the truth. known (base,): where these four mean
-    anything. group_coverage: mean share by group of parameters, None where none is known. failures: why a log gave no
-    estimate, a sentence each.
+    Attributes:
+        factor: on the noise.
+        logs: number of logs with an estimate.
+        torque_error: percent, median over the logs, or None.
+        bias, spread, stated: (base,), mean error, standard deviation over the logs, and mean stated standard error.
+        coverage: (base,), share of the logs whose 95 % interval contains the true value.
+        known: (base,), whether these four are defined.
+        group_coverage: mean coverage by group of parameters, None if undefined.
+        failures: one sentence for each log without an estimate.
     """
 
     label: str
@@ -34,12 +38,17 @@ class MethodScore:
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """What the page shows. names, units, truth, inertial (base,): the parameters; inertial ones stand first.
+    """Data of the page on a Monte Carlo study.
 
-    factors: on the noise. scores: every method at every factor. tables: rows of cells, the head first. unbiased,
-    biased: mean error in spreads below which none is seen, above which it is most of the error. unbiased_by_chance:
-    share of the parameters of a method without bias that so many logs show as such. settings: the text of the study's
-    file. command: repeats it at the command line.
+    Attributes:
+        names, units, truth, inertial: (base,), the parameters, inertial ones first.
+        factors: on the noise.
+        scores: every method at every factor.
+        tables: rows of cells, the head first.
+        unbiased, biased: ratios of mean error and spread below which no bias is detected, and above which it dominates.
+        unbiased_by_chance: expected share of parameters below `unbiased` for an unbiased method.
+        settings: text of the study's file.
+        command: command line that repeats the study.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Noise: what more of it does to each method."""
+"""Influence of the noise level on each method."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _coverage(group: str) -> Callable[[MethodScore], float | None]:
 
 def level_figure(data: StudyData, title: str, value: Callable[[MethodScore], float | None], *,
                  coverage: bool = False) -> Figure | None:
-    """A value over the factor on the noise, one line a method; None where no method has any.
+    """Return a value over the noise factor, one line per method, or None if no method has any.
 
-    coverage: percent, on a linear axis with the 95 % wanted; else on a logarithmic one.
+    coverage: percent, on a linear axis with the nominal 95 %; otherwise the axis is logarithmic.
     """
     traces: list[dict[str, Any]] = []
     every: list[float] = []

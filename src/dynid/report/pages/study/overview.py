@@ -1,4 +1,4 @@
-"""Methods: the tables of scores, and why some logs gave no estimate."""
+"""Tables of scores of the methods, and why some logs gave no estimate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from dynid.report.pages.study.data import StudyData
 from dynid.report.section import Section
 
-_SENTENCES = 5  # reasons shown for one method
+_MAX_FAILURE_REASONS = 5  # reasons shown for one method
 _TEXT_COLUMNS = ("method", "parameters")  # columns that hold no numbers
 
 
@@ -17,7 +17,7 @@ def gather(data: StudyData) -> Mapping[str, Any]:
     for score in data.scores:
         different = list(dict.fromkeys(score.failures))
         if different:
-            shown = [(sentence, score.failures.count(sentence)) for sentence in different[:_SENTENCES]]
+            shown = [(sentence, score.failures.count(sentence)) for sentence in different[:_MAX_FAILURE_REASONS]]
             reasons.append({"label": score.label, "factor": score.factor, "count": len(score.failures),
                             "sentences": shown, "more": len(different) - len(shown)})
     return {"tables": data.tables, "words": _TEXT_COLUMNS, "reasons": reasons, "unbiased": data.unbiased,

@@ -1,4 +1,4 @@
-"""Parameters: bias and coverage of every one, one pane a noise level."""
+"""Bias and coverage of every parameter, one panel per noise level."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gather(data: StudyData) -> Mapping[str, Any]:
 
 
 def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
-    """|bias| in spreads, inertial parameters first."""
+    """Return |bias| relative to the spread, inertial parameters first."""
     values = [np.maximum(np.abs(score.bias) / np.maximum(score.spread, 1e-300), _MIN_DRAWN_RATIO) for score in scores]
     every = np.array([data.unbiased, data.biased, *(x for score, y in zip(scores, values, strict=True)
                                                     for x in y[score.known])])
@@ -44,7 +44,7 @@ def bias_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
 
 
 def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
-    """How often the stated intervals hold the truth."""
+    """Return how often the stated intervals contain the true value."""
     layout = {"yaxis": axis("coverage of the 95 % intervals, %", range=[-3, 103]),
               "shapes": [level(COVERED[0], GREY, "dot"), level(95.0), level(COVERED[1], GREY, "dot")]}
     return _dots(data, scores, [100.0 * score.coverage for score in scores], layout,
@@ -54,7 +54,7 @@ def coverage_figure(data: StudyData, scores: Sequence[MethodScore]) -> Figure:
 
 def _dots(data: StudyData, scores: Sequence[MethodScore], values: Sequence[Array], layout: dict[str, Any],
           label: str) -> Figure:
-    """A mark for every method and parameter known; values (base,) of every score."""
+    """Return a marker for every method and known parameter; values (base,) of every score."""
     order = np.concatenate([np.flatnonzero(data.inertial), np.flatnonzero(~data.inertial)])
     traces = []
     for k, (score, y) in enumerate(zip(scores, values, strict=True)):

@@ -1,4 +1,4 @@
-"""How it was made: what repeats the study."""
+"""How to repeat the study."""
 
 from __future__ import annotations
 

@@ -1,0 +1,142 @@
+"""Couplings between neighbouring joints as candidates for the model of a machine.
+
+A motor can turn with two joints, as in many wrists and parallel drives (`CoupledWrist`). Robot files seldom state it.
+Its inertia and friction then act on both joints, which no term of one joint can represent. A coupling is a property of
+the mechanism, either present or absent, so it is selected and not shrunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.estimate.choice import student_quantile
+from dynid.model import CoupledWrist, Model, Sign, chosen, joint_parameter, joint_unit
+from dynid.model.parameters import Parameter
+from dynid.model.term import Entries
+from dynid.robot import Robot
+
+# Of all tests for couplings together: the quantile is that of Student's t at 1 - 0.05 / candidates (Bonferroni).
+FALSE_COUPLINGS = 0.05
+# Share of the squared error of the two joints that must go on a typical block: a mechanism that is left out dominates
+# their errors. On machines without a coupling no candidate took a significant third of them.
+LEAST_COUPLING_GAIN = 0.5
+SYMBOLS = ("Iam", "Fvm", "Fcm", "Fcn")  # the last is dry friction where the joints count in opposite directions
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A motor of joint b that also turns with joint a, counted from 0: with dq_b + ratio dq_a, where ratio is 1 or -1.
+    """
+
+    a: int
+    b: int
+    ratio: float
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Names of inertia, viscous and dry friction among the parameters of `NeighbourCouplings`."""
+        return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
+
+    def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
+        """Return the term as run files have it; joints: names of all, sign: with a width for each."""
+        return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
+                "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
+
+    def is_passive(self, values: Mapping[str, float]) -> bool:
+        """Return whether friction of motors can have these values by name; zero where there is none.
+
+        It takes energy at all speeds of both joints. Torques of two joints that are exchanged look like a coupling, but
+        one that gives energy.
+        """
+        _, viscous, dry = (values.get(name, 0.0) for name in self.names)
+        own = [values.get(f"Fv{j + 1}", 0.0) for j in (self.a, self.b)]
+        return dry >= 0.0 and viscous * self.ratio >= 0.0 and min(own) >= 0.0 and own[0] * own[1] >= viscous ** 2
+
+
+@dataclass(frozen=True)
+class NeighbourCouplings:
+    """Columns of every pair of neighbouring joints that one motor may turn, for both directions.
+
+    Attributes:
+        sign: of a velocity, with a width for each joint.
+        exceptions: joints, counted from 0, whose motors are known.
+    """
+
+    kind = "neighbour-couplings"
+    sign: Sign
+    exceptions: tuple[int, ...] = ()
+
+    @staticmethod
+    def beside(model: Model, sign: Sign) -> NeighbourCouplings:
+        """Return those of joints whose motors no term of a model describes yet."""
+        known: set[int] = set()
+        for term in model.terms:
+            if isinstance(term, CoupledWrist):
+                known |= {*chosen(model.robot, term.joints)}
+            elif getattr(term, "kind", "") == "motor-side":
+                known |= {*range(model.dof)}
+        return NeighbourCouplings(sign, tuple(sorted(known)))
+
+    def pairs(self, robot: Robot) -> tuple[tuple[int, int], ...]:
+        """Return joints and the neighbours after them in the chain that move in the same way."""
+        joints = robot.joints
+        return tuple((one.parent, b) for b, one in enumerate(joints) if one.parent >= 0
+                     and one.prismatic == joints[one.parent].prismatic and not {one.parent, b} & {*self.exceptions})
+
+    def candidates(self, robot: Robot) -> tuple[Coupling, ...]:
+        return tuple(Coupling(a, b, ratio) for a, b in self.pairs(robot) for ratio in (1.0, -1.0))
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        units = (("kg m^2", "kg"), ("N m s/rad", "N s/m"), ("N m", "N"), ("N m", "N"))
+        return tuple(joint_parameter(robot, symbol, b, joint_unit(robot, b, *unit))
+                     for _, b in self.pairs(robot) for symbol, unit in zip(SYMBOLS, units, strict=True))
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        for k, (a, b) in enumerate(self.pairs(robot)):
+            sign = _narrower(self.sign, a, b)
+            same, opposite = (sign(dq[:, b] + ratio * dq[:, a]) for ratio in (1.0, -1.0))
+            for here, other, side in ((a, b, -1.0), (b, a, 1.0)):
+                yield from ((here, 4 * k, ddq[:, other]), (here, 4 * k + 1, dq[:, other]), (here, 4 * k + 2, same),
+                            (here, 4 * k + 3, side * opposite))
+
+
+def _narrower(sign: Sign, a: int, b: int) -> Sign:
+    """Return the sign with the smaller width of two joints."""
+    return min(sign.of_joint(a), sign.of_joint(b), key=lambda one: one.one_width)
+
+
+def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[Coupling]], Array],
+                     exact: Array) -> tuple[Coupling, ...]:
+    """Return the couplings that clearly reduce the errors of their joints on blocks that are left out.
+
+    Args:
+        candidates: to choose from.
+        losses: squared errors (blocks, dof) on blocks that are left out, with some couplings.
+        exact: (dof,), squared error of a block below which errors are rounding.
+    """
+    found: tuple[Coupling, ...] = ()
+    while True:
+        free = [one for one in candidates if not any({one.a, one.b} & {other.a, other.b} for other in found)]
+        tested = [(_gain(one, losses(found), losses((*found, one)), exact, len(candidates)), k, one)
+                  for k, one in enumerate(free)]
+        gain, _, best = max(tested, default=(0.0, 0, None))
+        if best is None or not gain > 0.0:
+            return found
+        found = (*found, best)
+
+
+def _gain(one: Coupling, before: Array, after: Array, exact: Array, tried: int) -> float:
+    """Return the mean logarithm by which the squared error of both joints falls; zero if it is not significant."""
+    own = [one.a, one.b]
+    gains = np.log(before[:, own].sum(axis=1) + exact[own].sum()) - np.log(after[:, own].sum(axis=1) + exact[own].sum())
+    n = len(gains)
+    # Fits share most of their data (Nadeau and Bengio, 2003).
+    error = float(gains.std(ddof=1)) * np.sqrt(1.0 / n + 1.0 / (n - 1))
+    needed = max(student_quantile(n - 1, 1.0 - FALSE_COUPLINGS / tried) * error, -np.log1p(-LEAST_COUPLING_GAIN))
+    return float(gains.mean()) if gains.mean() > needed else 0.0
+

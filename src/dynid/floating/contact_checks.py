@@ -1,0 +1,160 @@
+"""Checks of standing contacts by kinematics alone: feet that slip, schedules that are late, a base that drifts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Array, Bools
+from dynid.findings import Finding
+from dynid.floating.contacts import Contact, contact_jacobian
+from dynid.floating.preparation import WholeBody
+from dynid.recording import Samples
+
+SLIP_SPEED = 0.03  # m/s: a foot that stands is slower, apart from noise
+SLIP_NOISE = 6.0  # times the noise of a foot's speed above which it moves
+SLIP_DISTANCE = 0.004  # m by which a foot has to be displaced to count as slipping
+SLIP_BORDER = 0.1  # s at both ends of a contact in which a foot may still move
+DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose of the base drifts
+MAX_SHIFT = 0.06  # s by which schedules are shifted
+MIN_SHIFT = 0.012  # s of a shift that is stated
+MIN_SHIFT_GAIN = 0.1  # relative gain of the separation between standing and lifted feet, below which a shift is noise
+MIN_EVENTS = 4  # changes of contacts without which no shift is looked for
+
+
+@dataclass(frozen=True, eq=False)
+class FootSpeeds:
+    """Velocities of the contact points (samples, feet, 3) relative to the ground in the axes of the root, m/s, and when
+    the feet stand (samples, feet) at the samples' times."""
+
+    velocity: Array
+    standing: Bools
+    is_absolute: bool  # whether the velocity of the base is measured; else it is the median over the standing feet
+
+
+def foot_speeds(whole: WholeBody, samples: Samples) -> FootSpeeds | None:
+    """Return velocities of the contact points; None without contacts, or where they do not determine them."""
+    log = whole.log
+    if log.standing is None or not log.contacts or not np.any(log.standing):
+        return None
+    nearest = np.clip(np.searchsorted(0.5 * (log.t[1:] + log.t[:-1]), samples.t), 0, len(log.t) - 1)
+    standing = np.asarray(log.standing)[nearest]
+    down = -samples.ddq[:, :3] / np.maximum(np.linalg.norm(samples.ddq[:, :3], axis=1, keepdims=True), 1e-9)
+    is_absolute = whole.log.base_motion != "imu"
+    if not is_absolute and np.mean(standing.sum(axis=1) >= 2) < 0.5:
+        return None
+    points = [Contact(one.frame, "point", one.radius) for one in log.contacts]
+    velocity = np.stack([np.einsum("sij,sj->si", contact_jacobian(whole.robot, one, samples.q, down), samples.dq)
+                         for one in points], axis=1)
+    if not is_absolute:
+        hidden = np.where(standing[:, :, None], velocity, np.nan)
+        with np.errstate(all="ignore"):
+            middle = np.nanmedian(hidden, axis=1)
+        velocity = velocity - np.where(np.isfinite(middle), middle, 0.0)[:, None]
+        standing = standing & (standing.sum(axis=1) >= 2)[:, None]
+    return FootSpeeds(velocity, standing, is_absolute)
+
+
+def contact_findings(whole: WholeBody, samples: Samples) -> list[Finding]:
+    """Return findings on slipping feet, late schedules and a drifting base of one log."""
+    speeds = foot_speeds(whole, samples)
+    if speeds is None:
+        return []
+    return [*_slips(whole, samples, speeds), *_late(whole, samples, speeds), *_drift(whole, samples, speeds)]
+
+
+def _runs(flags: Bools) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
+    """Feet that move while they are said to stand, away from the ends of their contact."""
+    found, border = [], round(SLIP_BORDER * samples.rate)
+    size = np.linalg.norm(speeds.velocity, axis=2)
+    inner = np.zeros_like(speeds.standing)
+    for k in range(size.shape[1]):
+        for start, stop in _runs(speeds.standing[:, k]):
+            inner[start + (border if start else 0):max(start, stop - (border if stop < len(size) else 0)), k] = True
+    if not np.any(inner):
+        return []
+    limit = max(SLIP_SPEED, SLIP_NOISE * float(np.median(size[inner])))
+    distances: dict[int, tuple[float, float, float]] = {}
+    for k in range(size.shape[1]):
+        for start, stop in _runs(inner[:, k] & (size[:, k] > limit)):
+            moved = float(np.linalg.norm(speeds.velocity[start:stop, k].sum(axis=0))) / samples.rate
+            if moved > max(SLIP_DISTANCE, distances.get(k, (0.0,))[0]):
+                distances[k] = (moved, float(samples.t[start]), float(samples.t[stop - 1]))
+    for k, (moved, start, stop) in distances.items():
+        if any(other[0] > 2.0 * moved and start < other[2] and other[1] < stop for other in distances.values()):
+            continue  # moved only against the foot that slips
+        name = whole.log.contacts[k].frame
+        found.append(Finding(
+            "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {start:.3g} "
+            f"and {stop:.3g} s of {samples.source}, although it stands in the contact schedule: it is consistent with "
+            "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
+            "not.", f"foot slips ({name})", logs=(samples.source,),
+            evidence={"distance": moved, "start": start, "stop": stop}))
+    return found
+
+
+def _late(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
+    """A contact schedule that fits the motion of the feet better when it is shifted."""
+    standing = speeds.standing if speeds.is_absolute else _at_samples(whole, samples)
+    if np.sum(standing[1:] != standing[:-1]) < MIN_EVENTS:
+        return []
+    size = np.linalg.norm(speeds.velocity, axis=2)
+    most = round(MAX_SHIFT * samples.rate)
+    inner = slice(most, len(size) - most)
+
+    def separation(shift: int) -> float:
+        """Mean logarithm of the speed of lifted feet over that of standing ones, with the schedule moved by rows."""
+        moved = np.roll(standing, shift, axis=0)[inner]
+        logs = np.log(np.maximum(size[inner], 1e-4))
+        return float(logs[~moved].mean() - logs[moved].mean())
+
+    shifts = list(range(-most, most + 1))
+    values = np.array([separation(one) for one in shifts])
+    best = int(np.argmax(values))
+    shift, gain = shifts[best] / samples.rate, (values[best] - values[most]) / max(abs(values[most]), 1e-9)
+    if abs(shift) < MIN_SHIFT or gain < MIN_SHIFT_GAIN * abs(shift) / 0.02:
+        return []
+    way = "early" if shift > 0 else "late"
+    return [Finding("contact-schedule", "suspicious", "warning",
+                    f"The contact schedule of {samples.source} is {way} by about {1e3 * abs(shift):.0f} ms: the feet "
+                    "move and stand as if all changes were that much " + ("later" if shift > 0 else "earlier") +
+                    f". Projected equations tolerate {1e3 * whole.guard:.0f} ms; add --set floating.guard="
+                    f"{abs(shift) + 0.02:.2f} to be safe.", "contact schedule", logs=(samples.source,),
+                    evidence={"shift": shift, "gain": gain})]
+
+
+def _at_samples(whole: WholeBody, samples: Samples) -> Bools:
+    log = whole.log
+    nearest = np.clip(np.searchsorted(0.5 * (log.t[1:] + log.t[:-1]), samples.t), 0, len(log.t) - 1)
+    return np.asarray(np.asarray(log.standing)[nearest])
+
+
+def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
+    """A pose of the base that moves away from feet that stand."""
+    if not speeds.is_absolute or whole.log.orientation is None:
+        return []
+    from dynid import dynamics
+    nearest = np.clip(np.searchsorted(whole.log.t, samples.t), 0, len(whole.log.t) - 1)
+    turns = dynamics.rotations(whole.log.orientation)[nearest]
+    world = np.einsum("sij,skj->ski", turns, speeds.velocity)
+    each = np.array([np.median(world[speeds.standing[:, k], k], axis=0) for k in range(world.shape[1])
+                     if np.sum(speeds.standing[:, k]) > samples.rate])
+    if len(each) < 1:
+        return []
+    common = np.median(each, axis=0)
+    if np.linalg.norm(common) < DRIFT_SPEED:
+        return []
+    x, y, z = common
+    return [Finding("base-drifts", "suspicious", "warning",
+                    f"The base of {samples.source} drifts by ({1e3 * x:.1f}, {1e3 * y:.1f}, {1e3 * z:.1f}) mm/s "
+                    "against all standing feet. A constant drift leaves accelerations as they are; a growing one does "
+                    "not: use "
+                    "an IMU with --set floating.base_motion=imu, or motion capture.", "base drifts",
+                    logs=(samples.source,), evidence={"speed": float(np.linalg.norm(common)), "x": float(x),
+                                                      "y": float(y), "z": float(z)})]

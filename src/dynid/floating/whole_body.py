@@ -1,0 +1,263 @@
+"""From a recording of a robot with a free base to the equations that its signals allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.dynamics.root_frame import quaternions
+from dynid.errors import RecordingError
+from dynid.floating.contacts import Contact
+from dynid.floating.feet import assign_feet, find_feet, standing_from_loads
+from dynid.floating.floating_log import BaseMotion, FloatingLog, FootWrench, Imu
+from dynid.floating.identifiable import floating_base_parameters
+from dynid.floating.imu_bias import GRAVITY_RANGE, specific_force_ratio, with_bias
+from dynid.floating.preparation import DEFAULT_GUARD, FloatingEquations, WholeBody, expanded
+from dynid.model import LinearModel, Model
+from dynid.recording import Recording
+from dynid.recording.mapping import Mapping
+from dynid.recording.whole_body import ALWAYS, NEVER, words_of
+from dynid.regression import BaseParameters
+from dynid.robot import FREE_COORDINATES as SIX
+from dynid.robot import Robot
+
+_UNIT_TOLERANCE = 0.05  # of the norm of a quaternion: a rounded one is normalised, another is none
+_WHY = {"wrenches": "all rows, because forces on the feet and joint torques are measured",
+        "base": "rows of the base alone, because forces on the feet are measured and joint torques are not",
+        "projected": "rows without contact forces, because contacts are known and their forces are not measured",
+        "flight": "rows without contacts, because nothing but the given sensor touches the robot"}
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingRules:
+    """Choices of the equations of a robot with a free base.
+
+    Attributes:
+        equations: kind of the equations; None chooses it from the signals of each log.
+        motion: source of the motion of the base; None chooses it.
+        guard: time before and after a contact in which it is taken as standing, s.
+        noise: standard deviations of the equations (6 + n,), by which projected rows are whitened, or None.
+    """
+
+    equations: FloatingEquations | None = None
+    motion: BaseMotion | None = None
+    guard: float = DEFAULT_GUARD
+    noise: tuple[float, ...] | None = None
+
+
+def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, rules: FloatingRules) -> Recording:
+    """Return a recording of joints and base as one whose samples are equations of the whole robot.
+
+    Args:
+        recording: as it was read, with the signals of the base in `base_signals`.
+        robot: the robot with a free base.
+        mapping: how it was read: frames of feet and IMU, axes and order of the columns.
+        rules: choices of the equations.
+    """
+    log, notes = floating_log(recording, robot, mapping)
+    log = replace(log, motion=rules.motion)
+    if log.base_motion == "imu" and log.imu is not None and log.imu.bias is None:
+        log, said = with_bias(robot, log)
+        notes.append(said)
+    kind = rules.equations or chosen_equations(log, mapping)
+    stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_WHY[kind]}"
+    notes += [f"motion of the base from {_source_of(log)}", f"equations {stated}"]
+    noise = None if rules.noise is None else np.array(rules.noise)
+    found = expanded(robot, log, kind, noise=noise, guard=rules.guard, notes=(*recording.notes, *notes))
+    return replace(found, base_signals=recording.base_signals, base_columns=recording.base_columns,
+                   dropped=recording.dropped, dropped_rows=recording.dropped_rows)
+
+
+def _source_of(log: FloatingLog) -> str:
+    if log.base_motion == "imu":
+        assert log.imu is not None
+        return f"the imu at frame '{log.imu.frame}'"
+    return {"pose": "its position and orientation", "velocity": "its velocity and orientation"}[log.base_motion]
+
+
+def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[FloatingLog, list[str]]:
+    """Return what a recording holds of a robot with a free base, and notes on what was assumed."""
+    signals, source, notes = recording.base_signals, recording.source, list[str]()
+    orientation = None
+    if "base_orientation" in signals:
+        orientation = _orientation(recording, mapping, notes)
+    velocity = signals.get("base_velocity")
+    if velocity is not None and mapping.base_velocity_axes == "base":
+        velocity = None if orientation is None else np.einsum(
+            "sij,sj->si", dynamics.rotations(orientation), np.asarray(velocity))
+    imu = _imu(recording, robot, mapping, notes)
+    contacts, standing, wrenches = _contacts(recording, robot, mapping, notes)
+    if recording.wrench is not None:
+        frame = mapping.wrench_frame or robot.bodies[SIX - 1].name
+        notes.append(f"the wrench acts on frame '{frame}'" + ("" if mapping.wrench_frame else
+                                                              "; state another with --set log.wrench_frame=..."))
+        robot.frame(frame)
+        wrenches = (*wrenches, FootWrench(frame, np.asarray(recording.wrench)))
+    tau = None if recording.is_torque_free else recording.tau
+    found = FloatingLog(recording.t, recording.q, tau, signals.get("base_position"), orientation, imu, wrenches,
+                        contacts, standing, source, velocity)
+    return found, notes
+
+
+def chosen_equations(log: FloatingLog, mapping: Mapping) -> FloatingEquations:
+    """Return the kind of equations that the signals of a log allow."""
+    complete = bool(log.wrenches) and all(_is_complete(log, one) for one in log.wrenches)
+    if mapping.contact == NEVER:
+        return "flight"
+    if complete:
+        return "base" if log.tau is None else "wrenches"
+    if log.tau is not None and log.standing is not None:
+        return "projected"
+    lacks = "joint torques" if log.tau is None else "contacts"
+    raise RecordingError(f"{log.source}: has neither complete forces on the feet nor {lacks}, so no equation is free "
+                         "of unknown forces", "map the forces with --set 'log.foot_force=[...]' or contacts with --set "
+                         "'log.contact=[...]'; if all feet stand throughout, --set log.contact=always, and if nothing "
+                         "touches the robot, --set log.contact=never", code="log-lacks-signal")
+
+
+def _is_complete(log: FloatingLog, wrench: FootWrench) -> bool:
+    """Whether a sensor measures all that acts at its foot: a point transmits no moment."""
+    kinds = {contact.frame: contact.kind for contact in log.contacts}
+    return np.shape(wrench.values)[1] == SIX or kinds.get(wrench.frame, "point") == "point"
+
+
+def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Array:
+    """Unit quaternions x y z w (samples, 4) of the log."""
+    given = np.asarray(recording.base_signals["base_orientation"], dtype=float)
+    norm = np.linalg.norm(given, axis=1)
+    wrong = np.flatnonzero(np.abs(norm - 1.0) > _UNIT_TOLERANCE)
+    if len(wrong):
+        raise RecordingError(f"{recording.source}: the orientation of the base has the norm {norm[wrong[0]]:.3g} in "
+                             f"sample {wrong[0]}; a unit quaternion has the norm 1", "map its four columns with --set "
+                             "'log.base_orientation=[...]'", code="not-unit-quaternion")
+    given = given / norm[:, None]
+    letters = [words_of(name)[-1][-1:] for name in recording.base_columns.get("base_orientation", ())]
+    order = mapping.quaternion
+    if order is None and sorted(letters) == ["w", "x", "y", "z"]:
+        return np.ascontiguousarray(given[:, [letters.index(axis) for axis in "xyzw"]])
+    if order is None:
+        order, why = _quaternion_order(recording, given)
+        notes.append(f"the quaternion of the base is read in the order {order}, {why}; state it with --set "
+                     "log.quaternion=xyzw or wxyz")
+    return given if order == "xyzw" else np.ascontiguousarray(given[:, [1, 2, 3, 0]])
+
+
+def _quaternion_order(recording: Recording, given: Array) -> tuple[str, str]:
+    """The order in which the angular rates of an IMU fit best; without one, that in which the base is more upright."""
+    rate = recording.base_signals.get("imu_angular_rate", recording.base_signals.get("base_angular_velocity"))
+    choices = {"wxyz": given[:, [1, 2, 3, 0]], "xyzw": given}
+    if rate is not None and float(np.std(rate)) > 0.0:
+        step = np.diff(recording.t)[:, None]
+        errors = {}
+        for order, one in choices.items():
+            turns = dynamics.rotations(quaternions(dynamics.rotations(one)))
+            between = turns[:-1].transpose(0, 2, 1) @ turns[1:]
+            found = 0.5 * np.stack([between[:, i, j] - between[:, j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=1)
+            errors[order] = float(np.sum((np.cumsum(found - rate[:-1] * step, axis=0)) ** 2))
+        return min(errors, key=lambda name: errors[name]), "because it fits the angular rates"
+    upright = {order: float(np.mean(dynamics.rotations(one)[:, 2, 2])) for order, one in choices.items()}
+    return max(upright, key=lambda name: upright[name]), "in which the base is more upright"
+
+
+def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]) -> Imu | None:
+    signals = recording.base_signals
+    force = signals.get("imu_specific_force")
+    rate = signals.get("imu_angular_rate", signals.get("base_angular_velocity"))
+    if force is None or rate is None:
+        return None
+    ratio = specific_force_ratio(robot, np.asarray(force))
+    if not GRAVITY_RANGE[0] <= ratio <= GRAVITY_RANGE[1]:
+        notes.append(f"the imu is not used: its specific force is {ratio:.3g} times gravity on average, so it is "
+                     "probably in another unit or without gravity")
+        return None
+    root = robot.bodies[SIX - 1].name
+    named = [frame.name for frame in robot.frames if frame.body == SIX - 1 and "imu" in words_of(frame.name)]
+    frame = mapping.imu_frame or (named[0] if named else root)
+    if mapping.imu_frame is None:
+        notes.append(f"the imu is taken to be at frame '{frame}', in its axes; state another with --set "
+                     "log.imu_frame=...")
+    robot.frame(frame)
+    return Imu(frame, np.asarray(rate), np.asarray(force))
+
+
+def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]
+              ) -> tuple[tuple[Contact, ...], Array | None, tuple[FootWrench, ...]]:
+    """Contacts, when they stand, and measured forces of the feet."""
+    signals, columns, source = recording.base_signals, recording.base_columns, recording.source
+    wrenches: tuple[FootWrench, ...] = ()
+    loads: dict[str, Array] = {}
+    if "foot_force" in signals:
+        values = np.asarray(signals["foot_force"])
+        found = assign_feet(robot, columns.get("foot_force", ()), mapping.feet, "foot_force", source, values.shape[1])
+        notes += [found.note] if found.note else []
+        parts = values.reshape(len(values), len(found.frames), found.width)
+        loads = {name: np.linalg.norm(parts[:, k, :3], axis=1) if found.width > 1 else parts[:, k, 0]
+                 for k, name in enumerate(found.frames)}
+        if found.width == 1:
+            notes.append("each foot has one force column, which is used to find when it stands, not as a force")
+        else:
+            axes = mapping.foot_force_axes
+            wrenches = tuple(FootWrench(name, np.ascontiguousarray(parts[:, k]), axes, mapping.foot_radius)
+                             for k, name in enumerate(found.frames))
+            notes.append(f"forces on the feet are read in the axes of {'the world' if axes == 'world' else 'each foot'}"
+                         "; state others with --set log.foot_force_axes=world or frame")
+    feet = tuple(mapping.feet or loads or find_feet(robot))
+    if mapping.contact in (ALWAYS, NEVER):
+        if mapping.contact == ALWAYS and not feet:
+            raise RecordingError(f"{source}: all feet stand, but no frame of robot '{robot.name}' is named like a foot",
+                                 "name the frames with --set 'log.feet=[\"...\"]'", code="unknown-feet")
+        contacts = _as_contacts(feet, mapping)
+        return contacts, np.full((len(recording), len(feet)), mapping.contact == ALWAYS), wrenches
+    if "contact" in signals:
+        flags = np.asarray(signals["contact"])
+        found = assign_feet(robot, columns.get("contact", ()), mapping.feet, "contact", source, flags.shape[1])
+        notes += [found.note] if found.note else []
+        if len(np.unique(flags[:: max(1, len(flags) // 1000)])) <= 2:
+            standing = flags > 0.5 * max(1.0, float(flags.max()))
+        else:
+            standing, _ = standing_from_loads(flags, mapping.contact_threshold)
+        return _as_contacts(found.frames, mapping), standing, wrenches
+    if loads:
+        standing, limits = standing_from_loads(np.stack(list(loads.values()), axis=1), mapping.contact_threshold)
+        notes.append("contacts from the forces: " + ", ".join(
+            f"{name} {'throughout' if limit == -np.inf else f'above {limit:.3g}'}"
+            for name, limit in zip(loads, limits, strict=True)))
+        return _as_contacts(tuple(loads), mapping), standing, wrenches
+    return (), None, wrenches
+
+
+def _as_contacts(frames: Sequence[str], mapping: Mapping) -> tuple[Contact, ...]:
+    return tuple(Contact(name, mapping.foot_kind, mapping.foot_radius) for name in frames)
+
+
+def whole_bodies(recordings: Sequence[Recording]) -> tuple[WholeBody, ...]:
+    """Return the transformations of recordings of a robot with a free base; empty for other recordings."""
+    return tuple(one.to_samples for one in recordings if isinstance(one.to_samples, WholeBody))
+
+
+def identifiable_parameters(model: LinearModel, recordings: Sequence[Recording]) -> BaseParameters | None:
+    """Return the base parameters that the equations of recordings can identify; None for a fixed base."""
+    found = whole_bodies(recordings)
+    if not found or not isinstance(model, Model):
+        return None
+    if any(one.equations == "wrenches" or (one.equations == "flight" and one.log.tau is not None and one.log.wrenches)
+           for one in found):
+        return floating_base_parameters(model, "wrenches")
+    if all(one.equations == "flight" and not one.log.wrenches for one in found):
+        return floating_base_parameters(model, "flight")
+    projected = [one for one in found if one.equations == "projected"]
+    if not projected:
+        return floating_base_parameters(model, "base")
+    schedules = sorted({tuple(map(bool, row)) for one in projected for row in np.unique(one.log.standing, axis=0)})
+    return floating_base_parameters(model, "projected", contacts=projected[0].log.contacts, schedules=schedules)
+
+
+def with_noise(recording: Recording | None, noise: Sequence[float]) -> Recording | None:
+    """Return a recording whose projected rows are whitened by the noise of their equations (6 + n,)."""
+    if recording is None or not isinstance(recording.to_samples, WholeBody):
+        return recording
+    return replace(recording, to_samples=replace(recording.to_samples, noise=np.array(noise)))

@@ -1,0 +1,183 @@
+"""Signals of a robot with a free base in a log, and the guess of their columns: base, IMU, foot forces and contacts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+WHOLE_BODY_SIGNALS = ("base_position", "base_orientation", "base_velocity", "base_angular_velocity",
+                      "imu_angular_rate", "imu_specific_force", "foot_force", "contact")
+WITHOUT_JOINTS = ("time", "wrench", *WHOLE_BODY_SIGNALS)  # signals whose columns do not belong to joints
+WIDTHS = {"base_position": 3, "base_orientation": 4, "base_velocity": 3, "base_angular_velocity": 3,
+          "imu_angular_rate": 3, "imu_specific_force": 3}
+ALWAYS, NEVER = "always", "never"  # as contact: all feet stand, or none touches, throughout the log
+
+_BASE = set("base trunk torso pelvis body root floating fb".split())
+_POSITION = set("pos position positions translation xyz p".split())
+_VELOCITY = set("vel velocity velocities v speed twist".split())
+_ANGULAR = set("ang angular omega rot rotational w gyro".split())
+_QUATERNION = set("quat quaternion orientation ori q rotation".split())
+_GYRO = set("gyro gyroscope gyr g rate".split())
+_ACCELERATION = set("acc accel acceleration accelerometer a specific".split())
+_CONTACT = set("contact contacts touch stance touching".split())
+_FORCE = set("force forces grf wrench ft fts".split())
+_MOMENT = set("torque moment torques moments m t tau n".split())
+_FOOT = set("foot feet toe toes sole ankle ground hand end effector leg".split())
+_OTHER = set("target targets ref reference cmd command commanded des desired setpoint goal joint motor error std cov "
+             "covariance threshold limit".split())
+_AXES = {"x": 0, "y": 1, "z": 2, "w": 3}
+_JOINED = re.compile(r"(q|a|g|w|v|p|f|m|t|acc|gyro|quat|pos|vel|omega|force|torque)([xyzw])")
+_LEGS = {"fl": ("front", "left"), "lf": ("front", "left"), "fr": ("front", "right"), "rf": ("front", "right"),
+         "rl": ("rear", "left"), "hl": ("rear", "left"), "lh": ("rear", "left"), "bl": ("rear", "left"),
+         "rr": ("rear", "right"), "hr": ("rear", "right"), "rh": ("rear", "right"), "br": ("rear", "right")}
+_ENDS = {"front": "front", "fore": "front", "rear": "rear", "hind": "rear", "back": "rear"}
+_SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
+
+
+@dataclass(frozen=True)
+class ColumnMeaning:
+    """Interpretation of a column: its signal, the words of its name without axis and number, which leg (front or rear,
+    left or right; empty where not stated), which number, and which component (from 0; 3 to 5 are moments)."""
+
+    signal: str
+    stem: tuple[str, ...]
+    leg: tuple[str, ...] = ()
+    number: int | None = None
+    component: int | None = None
+
+
+def words_of(name: str) -> list[str]:
+    """Words and numbers of a name in lower case."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+
+
+def leg_of(name: str) -> tuple[str, ...]:
+    """Return which leg a name belongs to: (front or rear, left or right), or one of them; empty where none is."""
+    words = words_of(name)
+    found = next((_LEGS[word] for word in words if word in _LEGS), None)
+    if found is not None:
+        return found
+    end = [_ENDS[word] for word in words if word in _ENDS][:1]
+    side = [_SIDES[word] for word in words if word in _SIDES][:1]
+    return (*end, *side)
+
+
+def meaning_of(name: str) -> ColumnMeaning | None:
+    """Return the meaning of a column by its name; None where it is not a signal of a free base."""
+    words = [word for word in words_of(name) if word not in ("m", "s", "rad", "nm") or word == words_of(name)[-1]]
+    component = None
+    if len(words) > 1 and words[-1] in _AXES:
+        component = _AXES[words.pop()]
+    elif words and (joined := _JOINED.fullmatch(words[-1])):
+        words[-1], component = joined[1], _AXES[joined[2]]
+    numbers = [int(word) for word in words if word.isdigit()]
+    plain = tuple(word for word in words if not word.isdigit())
+    known, number = set(plain), numbers[-1] if numbers else None
+    if not known or known & _OTHER:
+        return None
+    leg = leg_of(name)
+    if known & _CONTACT and not known & _FORCE:
+        return ColumnMeaning("contact", plain, leg, number)
+    if known & _FORCE or (leg and plain[-1] in ("f", "m", "t") and component is not None):
+        if not (leg or known & _FOOT or number is not None or "grf" in known):
+            return None
+        moment = plain[-1] in _MOMENT
+        stem = tuple(word for word in plain if word not in _MOMENT | {"f", "force", "forces"})
+        return ColumnMeaning("foot_force", stem, leg, number,
+                             None if component is None else component + 3 * moment)
+    signal = _vector_signal(known, plain)
+    if signal is None or (leg and not known & (_BASE | {"imu"})):
+        return None
+    if component is None and numbers and WIDTHS.get(signal):
+        component, number = numbers[-1], None
+    return ColumnMeaning(signal, plain, (), None, component)
+
+
+def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
+    """The signal of base or IMU that some words mean."""
+    bare = len(words) == 1
+    if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
+            and not known & (_VELOCITY | _GYRO):
+        return "base_orientation"
+    if known & _ACCELERATION and not known & {"ang", "angular"} and (bare or known & ({"imu", "linear", "lin",
+                                                                                       "accelerometer"} | _BASE)):
+        return "imu_specific_force"
+    if known & (_GYRO - {"g", "rate"}) or (bare and words[0] in ("g", "w")) or (
+            "imu" in known and known & (_ANGULAR | {"rate"})):
+        return "imu_angular_rate"
+    if not known & _BASE and not (bare and words[0] in ("v", "p")):
+        return None
+    if known & _ANGULAR:
+        return "base_angular_velocity"
+    if known & _VELOCITY:
+        return "base_velocity"
+    return "base_position" if known & _POSITION or not known - _BASE else None
+
+
+@dataclass(frozen=True)
+class WholeBodyColumns:
+    """Columns of the signals of a free base: signal -> columns in order, and notes on the guess."""
+
+    signals: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+
+
+def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = ()) -> WholeBodyColumns:
+    """Find the columns of base, IMU, feet and contacts by their names.
+
+    Args:
+        fields: names and shapes of the fields, as `Source.fields` gives them.
+        joints: names of the robot's joints, whose columns are no others.
+    """
+    groups: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int | None, int | None], str]]] = {}
+    for name, shape in fields.items():
+        several = len(shape) == 2 and min(shape) != 1
+        if shape == () or any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", name) for one in joints):
+            continue
+        meaning = meaning_of(name)
+        if meaning is None or (several and meaning.signal in WIDTHS and WIDTHS[meaning.signal] not in shape):
+            continue
+        stem = (*meaning.stem, "array") if several else tuple(
+            word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
+        groups.setdefault(meaning.signal, {}).setdefault(stem, {})[meaning.leg, meaning.number,
+                                                                   None if several else meaning.component] = name
+    found: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    for signal in WHOLE_BODY_SIGNALS:
+        whole = [columns for stem, group in groups.get(signal, {}).items()
+                 if (columns := _complete(signal, stem, group)) is not None]
+        if len(whole) > 1 and signal.startswith("base"):
+            whole = [one for one in whole if set(words_of(one[0])) & _BASE] or whole
+        if len(whole) == 1:
+            found[signal] = whole[0]
+            notes.append(f"guessed from their names: {signal} = {', '.join(whole[0][:8])}"
+                         + (", ..." if len(whole[0]) > 8 else ""))
+        elif whole:
+            names = " or ".join(one[0] for one in whole[:4])
+            notes.append(f"several groups of columns could be the {signal} ({names}, ...), so none was taken; choose "
+                         f"with --set 'log.{signal}=[...]'")
+    return WholeBodyColumns(found, tuple(notes))
+
+
+def _complete(signal: str, stem: tuple[str, ...], group: Mapping[tuple[tuple[str, ...], int | None, int | None], str]
+              ) -> tuple[str, ...] | None:
+    """Columns of one signal in order, None where some are missing."""
+    if stem[-1:] == ("array",):
+        return tuple(group.values()) if len(group) == 1 or signal in ("foot_force", "contact") else None
+    if signal not in WIDTHS:
+        feet: dict[tuple[tuple[str, ...], int | None], dict[int, str]] = {}
+        for (leg, number, component), name in group.items():
+            feet.setdefault((leg, number), {})[component or 0] = name
+        shapes = {tuple(sorted(one)) for one in feet.values()}
+        if len(shapes) != 1 or shapes.pop() not in ((0,), (2,), (0, 1, 2), (0, 1, 2, 3, 4, 5)):
+            return None
+        return tuple(one[k] for one in feet.values() for k in sorted(one))
+    by_component = {component: name for (_, _, component), name in group.items()}
+    width = WIDTHS[signal]
+    first = 0 if 0 in by_component else 1
+    if signal == "base_orientation" and {0, 1, 2, 3} == set(by_component) and any(
+            name.lower().endswith("w") for name in by_component.values()):
+        return tuple(by_component[k] for k in range(4))  # x, y, z, w by their letters
+    wanted = range(first, first + width)
+    return tuple(by_component[k] for k in wanted) if set(by_component) == set(wanted) else None

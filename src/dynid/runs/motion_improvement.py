@@ -1,0 +1,54 @@
+"""Parameters that a designed motion improves over an earlier result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.report.pages.motion import MotionData
+
+# Factor by which a standard error must decrease: a second log of the same kind would give the square root of two.
+_MIN_STD_RATIO = 1.5
+_MAX_NAMED_PARAMETERS = 6  # parameters in a sentence
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Effect of a motion on one parameter: standard error before (None if it was not identified) and after."""
+
+    name: str
+    unit: str
+    before: float | None
+    after: float
+
+    @property
+    def times(self) -> float | None:
+        """Factor by which the standard error decreases; None if there was none before."""
+        return None if self.before is None else self.before / self.after
+
+
+def improvements(data: MotionData) -> list[Improvement]:
+    """Return the parameters that a motion should improve, those not identified before first, then by the
+    improvement; parameters that gain less than from a second log of the same kind are omitted."""
+    if data.before is None:
+        return []
+    found = data.excitation
+    known = np.isfinite(data.values) & np.isfinite(data.before)
+    each = [Improvement(name, unit, float(before) if yes else None, float(after)) for name, unit, before, after, yes in
+            zip(found.base.names, found.base.units, data.before, found.deviations, known, strict=True)
+            if np.isfinite(after)]
+    return sorted((one for one in each if one.times is None or one.times > _MIN_STD_RATIO),
+                  key=lambda one: -np.inf if one.times is None else -one.times)
+
+
+def improvement_sentence(data: MotionData) -> str:
+    """Which parameters a motion improves most, in words."""
+    found = improvements(data)
+    if not found:
+        return ("the earlier logs determine as much as this motion can: no standard error would decrease by more than "
+                "a third")
+    words = [f"{one.name} to {one.after:.2g} {one.unit}" + (" (not identified before)" if one.times is None else
+             f" ({one.times:.2g} times less)") for one in found[:_MAX_NAMED_PARAMETERS]]
+    more = f" and {len(found) - _MAX_NAMED_PARAMETERS} more" if len(found) > _MAX_NAMED_PARAMETERS else ""
+    return f"together with the earlier logs it reduces the standard error of {', '.join(words)}{more}"

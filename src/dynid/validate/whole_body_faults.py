@@ -1,0 +1,274 @@
+"""Faults of the sensors of a robot with a free base, each estimated beside the parameters.
+
+A fault is a small number of unknowns of the log: the gain of a foot sensor, its offset, the place of a foot's frame, or
+the mounting of an IMU. Residuals are linear in them near zero. Their derivatives are found by preparing the log with
+the fault in it, and what the parameters of the robot explain is removed from these and from the residuals. The fault
+that explains most of the rest is named where it is significant and material.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid import dynamics
+from dynid.arrays import Array
+from dynid.errors import DynidError
+from dynid.estimate import Estimate, Problem
+from dynid.findings import Finding
+from dynid.floating.contact_checks import contact_findings
+from dynid.floating.floating_log import FloatingLog, FootWrench, Imu
+from dynid.floating.preparation import WholeBody, expanded
+from dynid.floating.whole_body import whole_bodies
+from dynid.model import Model
+from dynid.recording import Samples
+from dynid.recording.sample_preparation import prepare
+from dynid.robot import Robot
+
+FAULT_ROWS = 1500  # samples of a log at which faults are compared: enough for a few unknowns
+FAULT_BLOCKS = 12  # intervals of time whose scores give standard errors in spite of autocorrelation
+SIGNIFICANT_FAULT = 5.0  # standard errors of the largest component of a fault
+MIN_EXPLAINED = 0.08  # share of the squared residuals that a fault has to explain
+MAX_FAULTS = 3  # named one after the other
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """A fault with a few unknowns.
+
+    Attributes:
+        code: of the finding.
+        where: frame that it concerns.
+        unit: of the unknowns.
+        step: of each unknown, by which derivatives are found.
+        material: size that matters, in `unit`.
+        count: number of unknowns.
+        apply: the log as it would be without the fault of this size (count,).
+        sentence: words for the sizes.
+    """
+
+    code: str
+    where: str
+    unit: str
+    step: float
+    material: float
+    count: int
+    apply: Callable[[FloatingLog, Array], FloatingLog]
+    sentence: str
+
+
+def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
+    """Return findings on contacts and sensors of the logs of a robot with a free base."""
+    found: list[Finding] = []
+    bodies = whole_bodies(problem.recordings)
+    if len(bodies) != len(problem.data) or not isinstance(problem.model, Model):
+        return found
+    for whole, samples in zip(bodies, problem.data, strict=True):
+        found += contact_findings(whole, samples)
+        found += sensor_findings(whole, samples, problem.model, estimate)
+    return found
+
+
+def sensor_findings(whole: WholeBody, samples: Samples, model: Model, estimate: Estimate) -> list[Finding]:
+    """Return findings on foot sensors, foot frames and the IMU of one log."""
+    rows = np.linspace(0, len(samples) - 1, min(FAULT_ROWS, len(samples))).astype(int)
+    theta = estimate.full
+    residual, noise, keep = _residuals(whole, samples, model, theta, rows)
+    weight = np.where(keep, 1.0 / noise, 0.0)
+    place = np.broadcast_to(samples.t[rows, None], keep.shape)[keep]
+    regressor = _mixed(samples, rows, model.regressor(*(getattr(samples, name)[rows] for name in ("q", "dq", "ddq"))))
+    columns = (regressor[:, :, estimate.base.independent] * weight[:, :, None])[keep]
+    known, _ = np.linalg.qr(columns)
+    r = (residual * weight)[keep]
+    r -= known @ (known.T @ r)
+    found: list[Finding] = []
+    derivatives: dict[int, Array] = {}
+    faults = list(_faults(whole))
+    for number, fault in enumerate(faults):
+        try:
+            derivatives[number] = _derivative(whole, samples, model, theta, rows, fault, residual, weight, keep)
+        except DynidError:
+            continue
+    for _ in range(MAX_FAULTS):
+        tried = [one for one in (_tested(fault, derivatives[number], known, r, place)
+                                 for number, fault in enumerate(faults) if number in derivatives) if one is not None]
+        best = max(tried, key=lambda one: one.explained, default=None)
+        if best is None or best.explained < MIN_EXPLAINED or best.significance < SIGNIFICANT_FAULT or \
+                np.abs(best.values).max() < best.fault.material:
+            break
+        found.append(_finding(best, samples.source))
+        number = faults.index(best.fault)
+        extra = derivatives.pop(number)
+        known, _ = np.linalg.qr(np.column_stack([known, extra - known @ (known.T @ extra)]))
+        r = r - known @ (known.T @ r)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """A fault beside the data: sizes, their standard errors, the share of the residuals that it explains."""
+
+    fault: Fault
+    values: Array
+    std: Array
+    explained: float
+
+    @property
+    def significance(self) -> float:
+        return float(np.max(np.abs(self.values) / self.std))
+
+
+def _mixed(samples: Samples, rows: Array, values: Array) -> Array:
+    """Rows of the equations: values (rows, joints, ...) multiplied by the mixing of the samples."""
+    if samples.mixing is None:
+        return values
+    flat = values.reshape(len(rows), values.shape[1], -1)
+    return np.asarray((samples.mixing[rows] @ flat).reshape(values.shape))
+
+
+def _residuals(whole: WholeBody, samples: Samples, model: Model, theta: Array, rows: Array
+               ) -> tuple[Array, Array, Array]:
+    """Residuals (rows, 6 + n), their standard deviations (6 + n,), and which count."""
+    motion = (getattr(samples, name)[rows] for name in ("q", "dq", "ddq"))
+    left = _mixed(samples, rows, (samples.tau[rows] - model.inverse_dynamics(theta, *motion))[:, :, None])[:, :, 0]
+    keep = samples.keep[rows]
+    noise = np.array([np.sqrt(np.mean(left[keep[:, j], j] ** 2)) if np.any(keep[:, j]) else 1.0
+                      for j in range(left.shape[1])])
+    return left, np.maximum(noise, 1e-9 * max(1.0, float(noise.max()))), keep
+
+
+def _derivative(whole: WholeBody, samples: Samples, model: Model, theta: Array, rows: Array, fault: Fault,
+                residual: Array, weight: Array, keep: Array) -> Array:
+    """Change of the weighted residuals (equations, count) for each unknown of a fault."""
+    columns = []
+    for k in range(fault.count):
+        size = np.zeros(fault.count)
+        size[k] = fault.step
+        log = fault.apply(whole.log, size)
+        recording = expanded(_robot_with(whole.robot, fault, size), log, whole.equations, noise=whole.noise,
+                             guard=whole.guard)
+        changed = prepare(recording, samples.preparation)
+        left, _, _ = _residuals(whole, changed, model, theta, rows)
+        columns.append(((left - residual) * weight)[keep] / fault.step)
+    return np.column_stack(columns)
+
+
+def _robot_with(robot: Robot, fault: Fault, size: Array) -> Robot:
+    """The robot with the frame of a fault moved, for faults of frames."""
+    if fault.code not in ("foot-frame", "imu-mounting", "imu-place"):
+        return robot
+    named = robot.frame(fault.where)
+    pose = named.pose.copy()
+    if fault.code == "imu-mounting":
+        pose[:3, :3] = pose[:3, :3] @ _small_turn(size)
+    else:
+        pose[:3, 3] = pose[:3, 3] + pose[:3, :3] @ size
+    moved = replace(named, pose=pose)
+    others = tuple(one for one in robot.frames if one.name != named.name)
+    return replace(robot, frames=(moved, *others))
+
+
+def _small_turn(vector: Array) -> Array:
+    x, y, z = 0.5 * vector
+    return np.asarray(dynamics.rotations(np.array([[x, y, z, np.sqrt(1.0 - x * x - y * y - z * z)]]))[0])
+
+
+def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Array) -> _Tested | None:
+    """Return the estimate of a fault beside the robot's parameters; None where these imitate it."""
+    own = derivative - known @ (known.T @ derivative)
+    size = np.linalg.norm(derivative, axis=0)
+    if np.any(size == 0.0) or np.linalg.cond(own / size) > 1e6:
+        return None
+    inverse = np.linalg.inv(own.T @ own)
+    values = -inverse @ (own.T @ r)
+    left = r + own @ values
+    edges = np.linspace(place.min(), place.max() + 1e-9, FAULT_BLOCKS + 1)
+    which = np.searchsorted(edges, place, side="right") - 1
+    scores = np.array([own[which == k].T @ left[which == k] for k in range(FAULT_BLOCKS)])
+    covariance = inverse @ (scores.T @ scores) @ inverse * FAULT_BLOCKS / (FAULT_BLOCKS - 1)
+    total = float(r @ r)
+    explained = 1.0 - float(left @ left) / total if total > 0.0 else 0.0
+    return _Tested(fault, values, np.sqrt(np.maximum(np.diag(covariance), 1e-300)), explained)
+
+
+def _faults(whole: WholeBody) -> Iterator[Fault]:
+    """The faults that the log of a robot may have."""
+    log = whole.log
+    if whole.equations in ("wrenches", "base", "flight"):
+        feet = {contact.frame for contact in log.contacts}
+        for k, wrench in enumerate(log.wrenches):
+            mean = float(np.mean(np.linalg.norm(np.asarray(wrench.values)[:, :3], axis=1))) or 1.0
+            if len(log.wrenches) > 1 or log.tau is not None:
+                yield Fault("foot-gain", wrench.frame, "", 0.01, 0.03, 1, _scaled(k), "a gain of {gain:.3f}")
+            yield Fault("foot-offset", wrench.frame, "N", 0.01 * mean, 0.03 * mean, 3, _offset(k),
+                        "an offset of the force of ({values}) N")
+            if wrench.frame in feet or len(log.wrenches) > 1:
+                yield Fault("foot-frame", wrench.frame, "m", 1e-3, 0.005, 3, _same,
+                            "a place that is ({values}) m away from the frame")
+    else:
+        for contact in log.contacts:
+            yield Fault("foot-frame", contact.frame, "m", 1e-3, 0.005, 3, _same,
+                        "a place that is ({values}) m away from the frame")
+    frames = {one.name for one in whole.robot.frames}
+    if log.base_motion == "imu" and log.imu is not None and log.imu.frame in frames:
+        yield Fault("imu-mounting", log.imu.frame, "rad", 1e-3, 0.015, 3, _same,
+                    "axes that are turned by ({values}) rad from the frame")
+        yield Fault("imu-place", log.imu.frame, "m", 1e-3, 0.02, 3, _same,
+                    "a place that is ({values}) m away from the frame")
+        yield Fault("imu-bias", log.imu.frame, "m/s^2", 1e-2, 0.1, 3, _accelerometer_bias,
+                    "a constant error of the specific force of ({values}) m/s^2")
+
+
+def _same(log: FloatingLog, size: Array) -> FloatingLog:
+    return log
+
+
+def _with_wrench(log: FloatingLog, k: int, values: Array) -> FloatingLog:
+    changed: Sequence[FootWrench] = [replace(one, values=values) if i == k else one
+                                     for i, one in enumerate(log.wrenches)]
+    return replace(log, wrenches=tuple(changed))
+
+
+def _scaled(k: int) -> Callable[[FloatingLog, Array], FloatingLog]:
+    """Without an excess gain: forces of sensor k divided by one plus the size."""
+    return lambda log, size: _with_wrench(log, k, np.asarray(log.wrenches[k].values) * (1.0 - size[0]))
+
+
+def _offset(k: int) -> Callable[[FloatingLog, Array], FloatingLog]:
+    """Without an offset of the force of sensor k."""
+    def without(log: FloatingLog, size: Array) -> FloatingLog:
+        values = np.array(log.wrenches[k].values, dtype=float)
+        values[:, :3] -= size
+        return _with_wrench(log, k, values)
+    return without
+
+
+def _accelerometer_bias(log: FloatingLog, size: Array) -> FloatingLog:
+    assert log.imu is not None
+    unit: Imu = log.imu
+    before = np.zeros(6) if unit.bias is None else np.asarray(unit.bias)
+    return replace(log, imu=replace(unit, bias=before + np.concatenate([np.zeros(3), size])))
+
+
+_TITLES = {"foot-gain": "gain of a foot sensor", "foot-offset": "offset of a foot sensor", "foot-frame": "foot frame",
+           "imu-mounting": "IMU mounting", "imu-place": "IMU place", "imu-bias": "IMU bias"}
+_REMEDIES = {"foot-gain": "calibrate the sensor with a known load, or scale its columns",
+             "foot-offset": "zero the sensor while the foot is in the air",
+             "foot-frame": "correct the frame of the foot, or name another with --set 'log.feet=[...]'",
+             "imu-mounting": "correct the axes of the frame of the IMU, or name another with --set log.imu_frame=...",
+             "imu-place": "correct the place of the frame of the IMU, or name another with --set log.imu_frame=...",
+             "imu-bias": "log the orientation of the base too, from which the bias is estimated"}
+
+
+def _finding(best: _Tested, source: str) -> Finding:
+    fault = best.fault
+    values = ", ".join(f"{value:.3g}" for value in best.values)
+    words = fault.sentence.format(values=values, gain=1.0 + float(best.values[0]))
+    text = (f"The data of {source} are consistent with {words} at '{fault.where}' (standard error "
+            f"{', '.join(f'{value:.2g}' for value in best.std)}{' ' + fault.unit if fault.unit else ''}), which "
+            f"explains {100 * best.explained:.0f} % of the squared residuals: {_REMEDIES[fault.code]}.")
+    return Finding(fault.code, "suspicious", "warning", text, f"{_TITLES[fault.code]} ({fault.where})", logs=(source,),
+                   evidence={"values": tuple(map(float, best.values)), "std": tuple(map(float, best.std)),
+                             "explained": best.explained})
