@@ -28,11 +28,11 @@ def walk() -> WorldLog:
     return world_log(quadruped_walker(), 11, duration=6.0)
 
 
-def identified(folder: Path, log: WorldLog, *leave_out: str, robot: str = "", **settings) -> Run:
+def identified(folder: Path, world: WorldLog, *leave_out: str, robot: str = "", **settings) -> Run:
     file = folder / "robot.xml"
-    file.write_text(robot or log.walker.text)
+    file.write_text(robot or world.walker.text)
     rules = {"foot_radius": 0.022} | settings.pop("log", {})
-    return dynid.identify(file, log.write(folder / "log.csv", *leave_out), log=rules,
+    return dynid.identify(file, world.write(folder / "log.csv", *leave_out), log=rules,
                           model={"rotor": True, "friction": ["viscous"]}, **{**SETTINGS, **settings})
 
 
