@@ -9,7 +9,7 @@ import pytest
 from walkers import quadruped
 
 
-@pytest.mark.parametrize("arguments", [["identify", "{}", "log.csv"], ["excite", "{}", "-o", "out.csv"],
+@pytest.mark.parametrize("arguments", [["compare", "{}", "log.csv"], ["excite", "{}", "-o", "out.csv"],
                                        ["generate", "{}", "-o", "out"]])
 def test_commands_without_support_say_so(dynid, tmp_path: Path, arguments: list[str]) -> None:
     file = tmp_path / "walker.xml"
