@@ -7,8 +7,8 @@ filtered as torques are. The four kinds of equations differ in the right-hand si
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;
 - "projected": rows of the null space of the standing contacts' Jacobian, no contact forces;
-- "flight": all rows without contact, while the robot is suspended from a sensor whose force is given; the rows of the joints
-  alone while it flies or hangs without one.
+- "flight": all rows without contact, while the robot is suspended from a sensor whose force is given; the
+  rows of the joints alone while it flies or hangs without one.
 """
 
 from __future__ import annotations
