@@ -10,6 +10,7 @@ import pytest
 from refusals import refused
 
 from dynid.actuators.bam_files import BamParameters, bam_log, read_bam_parameters, write_bam_parameters
+from dynid.actuators.chains import PENDULUM_THICKNESS
 from dynid.errors import ModelError, RecordingError
 from dynid.recording.bam_logs import PendulumBench, write_bam
 from dynid.recording.recording import Recording
@@ -56,7 +57,8 @@ def test_a_log_brings_its_bench(tmp_path: Path) -> None:
     assert found.gains == {"kp": 16.0, "vin": 7.4, "gain": 0.166, "limit": 0.97}
     assert found.robot is not None
     ten = found.robot.inertias[0]
-    assert ten[9] == pytest.approx(0.56) and ten[0] == pytest.approx((0.5 + 0.02) * 0.04)
+    assert ten[9] == pytest.approx(0.56)
+    assert ten[0] == pytest.approx((0.5 + 0.02) * 0.04 * (1 + PENDULUM_THICKNESS ** 2))
 
 
 def test_only_one_actuator_of_the_voltage_law(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import dynid
 from dynid.errors import RecordingError
 from dynid.estimate.export import write_mjcf
 from dynid.robot import Robot
+from dynid.robot.write_urdf import urdf_with_inertias
 from dynid.runs.identification import Run
 
 SETTINGS = {"method": "wls", "friction": "viscous", "prepare": {"cutoff": 14.0}, "simulation": {"run": False}}
@@ -28,11 +29,11 @@ def walk() -> WorldLog:
     return world_log(quadruped_walker(), 11, duration=6.0)
 
 
-def identified(folder: Path, log: WorldLog, *leave_out: str, robot: str = "", **settings) -> Run:
+def identified(folder: Path, world: WorldLog, *leave_out: str, robot: str = "", **settings) -> Run:
     file = folder / "robot.xml"
-    file.write_text(robot or log.walker.text)
+    file.write_text(robot or world.walker.text)
     rules = {"foot_radius": 0.022} | settings.pop("log", {})
-    return dynid.identify(file, log.write(folder / "log.csv", *leave_out), log=rules,
+    return dynid.identify(file, world.write(folder / "log.csv", *leave_out), log=rules,
                           model={"rotor": True, "friction": ["viscous"]}, **{**SETTINGS, **settings})
 
 
@@ -101,6 +102,20 @@ def test_exports_keep_the_free_joint(tmp_path):
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml")).nv == 18
     index = run.estimate.model.parameters.index("M6")
     assert abs(again.inertias[5, 9] - run.estimate.full[index]) < 1e-6
+
+
+def test_a_urdf_keeps_its_floating_joint():
+    body = ('<inertial><origin xyz="0.01 0 0.02"/><mass value="{}"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" '
+            'ixz="0" iyz="0"/></inertial>')
+    text = (f'<robot name="two"><link name="world"/><joint name="float" type="floating"><parent link="world"/>'
+            f'<child link="trunk"/></joint><link name="trunk">{body.format(3)}</link><link name="leg">{body.format(1)}'
+            '</link><joint name="hip" type="continuous"><parent link="trunk"/><child link="leg"/><axis xyz="0 1 0"/>'
+            '</joint></robot>')
+    robot = Robot.load(text)
+    changed = robot.inertias * np.array([[1.0]] * 5 + [[1.1], [1.2]])
+    again = Robot.load(urdf_with_inertias(text, robot, changed))
+    assert again.has_free_base and 'type="floating"' in text
+    np.testing.assert_allclose(again.inertias, changed, atol=1e-9)
 
 
 @pytest.mark.slow

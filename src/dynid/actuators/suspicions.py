@@ -20,6 +20,7 @@ from dynid.findings import Finding
 _SUSPICIOUS = 4.0  # standard errors by which a released value must differ from the given one
 _MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no practical weight
 _MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
+_EQUAL_DECREASE = 0.01  # of the squared error: causes that differ by less explain the motion equally well
 _LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
 _LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
 _LEG_CHANGE = 0.2  # relative difference between equal joints
@@ -81,8 +82,9 @@ def given_values(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     found = [one for name in names if (one := released(problem, fit, name)) is not None]
     if not found:
         return []
-    best = max(found, key=lambda one: one.decrease)
-    return [_contradiction(problem, best)]
+    most = max(one.decrease for one in found)
+    # Causes that explain the motion equally well: the scale of all torques comes first, as it names gains and masses.
+    return [_contradiction(problem, next(one for one in found if one.decrease > most - _EQUAL_DECREASE))]
 
 
 def _contradiction(problem: ChainProblem, found: Released) -> Finding:

@@ -34,6 +34,7 @@ from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
+from dynid.estimate.passive_friction import passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
     FrictionCurve,
@@ -70,10 +71,6 @@ SIGN_SHARE = 0.005
 # Share of a column's squares: a joint that hardly ever turns back shows only the sum of Coulomb friction and offset,
 # and the offset is then the smaller one. Where it turns back often, this takes a ten-thousandth of the offset.
 OFFSET_RIDGE = 1e-4
-# Shares of a joint's top speed at which its friction must take energy; the last ones are for what lies beyond.
-SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
-                           for sign in (1.0, -1.0)])
-FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of friction that depends on speed alone
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 _ABSENT = np.inf  # ridge of a kind that is left out
@@ -180,8 +177,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
-    passive = _passive_joints(wide, base, search.fitted(regression, ridges, dropped),
-                              SPEEDS_CHECKED * top_speeds(logs)[:, None])
+    passive = passive_joints(wide, base, search.fitted(regression, ridges, dropped), top_speeds(logs))
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _ABSENT and (kind, j) not in dropped) for kind in GROUPS}
     names = model.robot.joint_names
@@ -215,23 +211,6 @@ def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence
     items, base = regression.base.parameters.items, regression.base.independent
     values = dict(zip([items[c].name for c in base], search.fitted(regression, _with(found)), strict=True))
     return tuple(one for one in found if one.is_passive(values))
-
-
-def _passive_joints(model: Model, base: BaseParameters, values: Array, speeds: Array) -> tuple[int, ...]:
-    """Return the joints, counted from 0, whose friction dissipates energy at all of their speeds (dof, k).
-
-    values: (base,), of the base parameters.
-    """
-    found, rest = [], np.zeros((speeds.shape[1], model.dof))
-    for j in range(model.dof):
-        velocity = rest.copy()
-        velocity[:, j] = speeds[j]
-        columns = [k for k, c in enumerate(base.independent) if (one := model.parameters.items[c]).owner == j
-                   and one.symbol.rstrip("0123456789_") in FRICTION_OF_SPEED]
-        entries = model.regressor(rest, velocity, rest)[:, j, base.independent[columns]]
-        if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
-            found.append(j)
-    return tuple(found)
 
 
 def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,

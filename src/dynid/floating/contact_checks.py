@@ -86,16 +86,16 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
             moved = float(np.linalg.norm(speeds.velocity[start:stop, k].sum(axis=0))) / samples.rate
             if moved > max(SLIP_DISTANCE, distances.get(k, (0.0,))[0]):
                 distances[k] = (moved, float(samples.t[start]), float(samples.t[stop - 1]))
-    for k, (moved, start, stop) in distances.items():
-        if any(other[0] > 2.0 * moved and start < other[2] and other[1] < stop for other in distances.values()):
+    for k, (moved, begin, end) in distances.items():
+        if any(other[0] > 2.0 * moved and begin < other[2] and other[1] < end for other in distances.values()):
             continue  # moved only against the foot that slips
         name = whole.log.contacts[k].frame
         found.append(Finding(
-            "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {start:.3g} "
-            f"and {stop:.3g} s of {samples.source}, although the contact schedule has it in contact: consistent with "
+            "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {begin:.3g} "
+            f"and {end:.3g} s of {samples.source}, although the contact schedule has it in contact: consistent with "
             "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
             "not.", f"foot slips ({name})", logs=(samples.source,),
-            evidence={"distance": moved, "start": start, "stop": stop}))
+            evidence={"distance": moved, "start": begin, "stop": end}))
     return found
 
 

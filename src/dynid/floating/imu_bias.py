@@ -86,7 +86,7 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
 def _solved(matrices: Array, values: Array) -> tuple[Array, Array]:
     """Solution (3,) of stacked equations (windows, 3, 3) x = values (windows, 3), and its standard errors."""
     stacked, right = matrices.reshape(-1, 3), values.ravel()
-    found = np.linalg.lstsq(stacked, right, rcond=None)[0]
+    found: Array = np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0], dtype=float)
     left = right - stacked @ found
     variance = float(left @ left) / max(1, len(left) - 3)
     return found, np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * variance)

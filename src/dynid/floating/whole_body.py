@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.dynamics.root_frame import quaternions
 from dynid.errors import RecordingError
 from dynid.floating.contacts import Contact
@@ -146,13 +147,13 @@ def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Ar
     return given if order == "xyzw" else np.ascontiguousarray(given[:, [1, 2, 3, 0]])
 
 
-def _quaternion_order(recording: Recording, given: Array) -> tuple[str, str]:
+def _quaternion_order(recording: Recording, given: Array) -> tuple[Literal["xyzw", "wxyz"], str]:
     """The order in which the angular rates of an IMU fit best; without one, that in which the base is more upright."""
     rate = recording.base_signals.get("imu_angular_rate", recording.base_signals.get("base_angular_velocity"))
-    choices = {"wxyz": given[:, [1, 2, 3, 0]], "xyzw": given}
+    choices: dict[Literal["xyzw", "wxyz"], Array] = {"wxyz": given[:, [1, 2, 3, 0]], "xyzw": given}
     if rate is not None and float(np.std(rate)) > 0.0:
         step = np.diff(recording.t)[:, None]
-        errors = {}
+        errors: dict[Literal["xyzw", "wxyz"], float] = {}
         for order, one in choices.items():
             turns = dynamics.rotations(quaternions(dynamics.rotations(one)))
             between = turns[:-1].transpose(0, 2, 1) @ turns[1:]
@@ -185,7 +186,7 @@ def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str])
 
 
 def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]
-              ) -> tuple[tuple[Contact, ...], Array | None, tuple[FootWrench, ...]]:
+              ) -> tuple[tuple[Contact, ...], Bools | None, tuple[FootWrench, ...]]:
     """Contacts, when they stand, and measured forces of the feet."""
     signals, columns, source = recording.base_signals, recording.base_columns, recording.source
     wrenches: tuple[FootWrench, ...] = ()
@@ -252,7 +253,8 @@ def identifiable_parameters(model: LinearModel, recordings: Sequence[Recording])
     projected = [one for one in found if one.equations == "projected"]
     if not projected:
         return floating_base_parameters(model, "base")
-    schedules = sorted({tuple(map(bool, row)) for one in projected for row in np.unique(one.log.standing, axis=0)})
+    schedules = sorted({tuple(map(bool, row)) for one in projected
+                        for row in np.unique(np.asarray(one.log.standing), axis=0)})
     return floating_base_parameters(model, "projected", contacts=projected[0].log.contacts, schedules=schedules)
 
 

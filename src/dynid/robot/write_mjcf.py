@@ -13,10 +13,9 @@ from dynid.escape import xml_attribute
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
-from dynid.robot.free_base import refuse_free_base
 from dynid.robot.loops import Closure
 from dynid.robot.pose import inverse
-from dynid.robot.robot import BASE, Frame, Joint, JointFields, Robot, joint_fields
+from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
 
 _MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # of a robot's own `values`
 MUJOCO_INFINITY = 1e10  # MuJoCo's own largest number: the other end of a range that has one end
@@ -35,7 +34,6 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
         unchecked: also write bodies that are not physically consistent.
         tell: called with a sentence for each note to a reader of the file.
     """
-    refuse_free_base(robot, "the writer of MJCF files")
     values = robot.values if values is None else values
     places = joint_fields(robot.dof, _MJCF_ATTRIBUTES) if fields is None else fields
     follow, closures = [*_equalities(robot), *_driven(robot, actuators or {})], _closures(robot)
@@ -66,7 +64,10 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             yield (f'{indent}<body name={xml_attribute(body.name)} pos="{_text(frame[:3, 3])}" '
                    f'xyaxes="{_text(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
             yield f"{indent}  {_inertial(numbers[i], body.name)}"
-            for k, at in (*before, (i, np.eye(4))):
+            is_root = robot.has_free_base and i == FREE_COORDINATES - 1
+            if is_root:
+                yield f"{indent}  <freejoint/>"
+            for k, at in () if is_root else (*before, (i, np.eye(4))):
                 own = _joint_values(k, robot.joints[k].name, values, places, tell)
                 yield f"{indent}  {_joint(robot.joints[k], at, own)}"
             yield from _sites(closures, i, indent + "  ")

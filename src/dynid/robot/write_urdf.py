@@ -21,7 +21,6 @@ from dynid.errors import RobotError
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
-from dynid.robot.free_base import refuse_free_base
 from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
 from dynid.robot.robot import Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
@@ -50,7 +49,6 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         unchecked: also write bodies that are not physically consistent.
         tell: called with a sentence for each note to a reader of the file.
     """
-    refuse_free_base(robot, "the writer of URDF files")
     wanted = _placed(values or {}, joint_fields(robot.dof, _URDF_ATTRIBUTES) if fields is None else fields)
     if isinstance(text, bytes):
         encoding = encoding_of(text)
@@ -82,6 +80,8 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     at = max(text.find("<"), 0)  # only white space or a byte order mark stands before it
     before, text = text[:at], text[at:]
     whole = read_urdf(text)  # refuses DTDs and entities, so that plain expat is safe below
+    if robot.has_free_base:
+        whole = whole.with_free_base()
     own = whole.lock(robot.locked)
     _same_robot(own, robot)
     tree, rows = whole_tree(own, inertias)
@@ -92,14 +92,16 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
     joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
     edits: list[Edit] = []
-    for joint, body, row in zip(tree.joints, tree.bodies, numbers, strict=True):
+    for i, (joint, body, row) in enumerate(zip(tree.joints, tree.bodies, numbers, strict=True)):
+        if i < tree.free_coordinates - 1:
+            continue  # a virtual body of the free joint
         edits += page.inertial(links[body.name], *_central(row, body.name))
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         edits += [(one.start, one.end, b"") for link in merged for one in links[link].all("inertial")]
         if merged:
             tell(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to '{body.name}', "
                  f"is part of that link now")
-        if joint.name in own.joint_names:
+        if joint.name in own.joint_names and i >= tree.free_coordinates:
             edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, tell))
     every = whole_tree(whole, np.zeros((whole.dof, 10)))[0]
     for name, position in robot.locked.items():

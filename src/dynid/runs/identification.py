@@ -134,7 +134,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
     started, tell = time.perf_counter(), Progress.of(tell)
     tell("reading the robot", 0.0)
     settings, earlier = from_prior(settings)
-    robot = make_robot(settings)
+    robot = make_robot(settings, allows_free_base=True)
     loaded = load_problem(settings, robot, tell.part(0.02, 0.5), workers=workers, store=store)
     weight = None
     settings, robot = loaded.settings, loaded.robot

@@ -30,10 +30,12 @@ _DEFAULT_FRICTION_NOTE = (
 )
 
 
-def make_robot(settings: RunSettings) -> Robot:
+def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robot:
     """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
-    estimated."""
+    estimated. allows_free_base: whether the caller supports robots with a free base."""
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
+    if not allows_free_base:
+        refuse_free_base(robot, "this part of dynid")
     if robot.has_free_base and settings.gravity == "estimate":
         raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of "
                          "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")
@@ -55,7 +57,7 @@ def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Rob
 
 def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel:
     """Return the model of a run: a robot and terms, or that of the user's own file."""
-    robot = make_robot(settings) if robot is None else robot
+    robot = make_robot(settings, allows_free_base=True) if robot is None else robot
     wanted = settings.model
     if wanted.python is not None:
         if not settings.trust:

@@ -1,0 +1,36 @@
+"""Friction that takes energy at every speed of a joint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Array
+from dynid.model import Model
+from dynid.regression import BaseParameters
+
+# Shares of a joint's top speed at which its friction must take energy; the last ones are for what lies beyond.
+SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
+                           for sign in (1.0, -1.0)])
+FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of friction that depends on speed alone
+
+
+def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose friction takes energy at every speed.
+
+    Args:
+        model: with the friction.
+        base: its base parameters.
+        values: (base,), of these.
+        top: (dof,), top speed of each joint, rad/s or m/s.
+    """
+    speeds = SPEEDS_CHECKED * top[:, None]
+    found, rest = [], np.zeros((speeds.shape[1], model.dof))
+    for j in range(model.dof):
+        velocity = rest.copy()
+        velocity[:, j] = speeds[j]
+        columns = [k for k, c in enumerate(base.independent) if (one := model.parameters.items[c]).owner == j
+                   and one.symbol.rstrip("0123456789_") in FRICTION_OF_SPEED]
+        entries = model.regressor(rest, velocity, rest)[:, j, base.independent[columns]]
+        if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
+            found.append(j)
+    return tuple(found)
