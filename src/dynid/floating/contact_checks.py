@@ -92,7 +92,7 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
         name = whole.log.contacts[k].frame
         found.append(Finding(
             "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {begin:.3g} "
-            f"and {end:.3g} s of {samples.source}, although it stands in the contact schedule: it is consistent with "
+            f"and {end:.3g} s of {samples.source}, although the contact schedule has it in contact: consistent with "
             "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
             "not.", f"foot slips ({name})", logs=(samples.source,),
             evidence={"distance": moved, "start": begin, "stop": end}))
