@@ -95,7 +95,7 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
             f"and {end:.3g} s of {samples.source}, although the contact schedule has it in contact: consistent with "
             "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
             "not.", f"foot slips ({name})", logs=(samples.source,),
-            evidence={"distance": moved, "start": begin, "stop": end}))
+            evidence={"frame": name, "distance": moved, "start": begin, "stop": end}))
     return found
 
 
@@ -111,12 +111,16 @@ def _late(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findin
     def separation(shift: int) -> float:
         """Mean logarithm of the speed of lifted feet over that of standing ones, with the schedule moved by rows."""
         moved = np.roll(standing, shift, axis=0)[inner]
+        if moved.all() or not moved.any():
+            return -np.inf
         logs = np.log(np.maximum(size[inner], 1e-4))
         return float(logs[~moved].mean() - logs[moved].mean())
 
     shifts = list(range(-most, most + 1))
     values = np.array([separation(one) for one in shifts])
     best = int(np.argmax(values))
+    if not np.isfinite(values[most]):
+        return []
     shift, gain = shifts[best] / samples.rate, (values[best] - values[most]) / max(abs(values[most]), 1e-9)
     if abs(shift) < MIN_SHIFT or gain < MIN_SHIFT_GAIN * abs(shift) / 0.02:
         return []
