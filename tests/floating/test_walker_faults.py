@@ -74,6 +74,15 @@ def test_an_imu_with_turned_axes(tmp_path, axis, leave_out):
     np.testing.assert_allclose(found.evidence["values"], 0.1 * np.eye(3)[axis], atol=0.01)
 
 
+@pytest.mark.slow
+def test_a_bias_of_the_imu_without_an_orientation(tmp_path):
+    bias = np.array([0.2, -0.25, 0.1])
+    world = changed(accelerometer=walk().signals["accelerometer"] + bias)
+    found = the_finding(identified(tmp_path, world, "pose", "orientation"), "imu-bias")
+    own = (0.03, -0.02)  # of the simulated sensor
+    np.testing.assert_allclose(np.subtract(found.evidence["values"][:2], own), bias[:2], atol=0.05)
+
+
 def test_an_offset_of_a_foot_sensor_without_joint_torques(tmp_path):
     wrench = walk().signals["wrench"].copy()
     wrench[:, 1, 2] -= 5.0
