@@ -45,7 +45,7 @@ def test_a_foot_that_slips_for_a_fifth_of_a_second(tmp_path):
         model.geom_priority[geoms], model.geom_friction[geoms, 0] = 0, usual
     run = identified(tmp_path, world, "wrench")
     [found] = [one for one in run.verdict.findings if one.code == "foot-slips"]
-    assert found.evidence["frame"] == "RR_toe" and found.evidence["distance"] > 0.004
+    assert "RR_toe" in found.title and found.evidence["distance"] > 0.004
     assert 2.9 < found.evidence["start"] < found.evidence["stop"] < 3.3
 
 
@@ -55,7 +55,7 @@ def test_a_wrong_foot_frame(tmp_path, leave_out):
     text = walk().walker.text.replace('name="RL_toe" pos="0 0 -0.213"', 'name="RL_toe" pos="0 0 -0.193"')
     assert text != walk().walker.text
     found = the_finding(identified(tmp_path, walk(), *leave_out, robot=text), "foot-frame")
-    assert found.evidence["frame"] == "RL_toe"
+    assert "RL_toe" in found.title
     np.testing.assert_allclose(found.evidence["values"], [0.0, 0.0, -0.02], atol=0.005)
 
 
@@ -87,7 +87,7 @@ def test_an_offset_of_a_foot_sensor_without_joint_torques(tmp_path):
     wrench = walk().signals["wrench"].copy()
     wrench[:, 1, 2] -= 5.0
     found = the_finding(identified(tmp_path, changed(wrench=wrench), "torque"), "foot-offset")
-    assert found.evidence["frame"] == "FR_toe"
+    assert "FR_toe" in found.title
     np.testing.assert_allclose(found.evidence["values"], [0.0, 0.0, -5.0], atol=1.0)
 
 

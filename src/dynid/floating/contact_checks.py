@@ -91,7 +91,7 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
             f"and {end:.3g} s of {samples.source}, although the contact schedule has it in contact: consistent with "
             "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
             "not.", f"foot slips ({name})", logs=(samples.source,),
-            evidence={"frame": name, "distance": moved, "start": begin, "stop": end}))
+            evidence={"distance": moved, "start": begin, "stop": end}))
     return found
 
 

@@ -70,8 +70,9 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
         return found
     for whole, samples in zip(bodies, problem.data, strict=True):
         faults = [*_turned_imu(whole, samples.source), *sensor_findings(whole, samples, problem.model, estimate)]
-        misplaced = {one.evidence["frame"] for one in faults if one.code == "foot-frame"}  # it seems to slip, too
-        found += [one for one in contact_findings(whole, samples) if one.evidence.get("frame") not in misplaced]
+        # A foot whose frame is misplaced seems to slip, too.
+        misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
+        found += [one for one in contact_findings(whole, samples) if one.title not in misplaced]
         found += faults
     return found
 
@@ -296,5 +297,5 @@ def _finding(best: _Tested, source: str) -> Finding:
             f"{', '.join(f'{value:.2g}' for value in best.std)}{' ' + fault.unit if fault.unit else ''}), which "
             f"explains {100 * best.explained:.0f} % of the squared residuals: {_REMEDIES[fault.code]}.")
     return Finding(fault.code, "suspicious", "warning", text, f"{_TITLES[fault.code]} ({fault.where})", logs=(source,),
-                   evidence={"frame": fault.where, "values": tuple(map(float, best.values)),
-                             "std": tuple(map(float, best.std)), "explained": best.explained})
+                   evidence={"values": tuple(map(float, best.values)), "std": tuple(map(float, best.std)),
+                             "explained": best.explained})
