@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chains import FINAL_STEPS, Chain, chains_of
+from dynid.actuators.chains import STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
 from dynid.actuators.identifiability import identifiability
-from dynid.actuators.input_checks import GAP_INTERVALS, check_log
+from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, check_log, still_joints
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
@@ -21,9 +21,10 @@ from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError, RecordingError
 from dynid.findings import Finding, Note
+from dynid.progress import Tell, prefixed
 from dynid.recording import Recording
 from dynid.regression.correlation import autocovariance
 from dynid.robot import Robot
@@ -32,6 +33,7 @@ Gain = float | Sequence[float] | Mapping[str, float]
 _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
+_MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
 _RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
 _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
 _DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
@@ -54,7 +56,7 @@ class _Stage:
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
                        law: str | DriveLaw = "pd", gains: Mapping[str, Gain] | None = None, friction: str = "auto",
                        delay: float | None = None, also: Sequence[str] = (), diagnose: bool = True,
-                       tell: Callable[[str], None] = lambda sentence: None) -> ActuatorEstimate:
+                       tell: Tell = lambda sentence: None) -> ActuatorEstimate:
     """Identify armature, friction, delay and drive parameters of every joint from positions and commands.
 
     Args:
@@ -87,9 +89,21 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         for table in known:
             table.pop(name, None)
     restart = _OPEN_LOOP_RESTART if chosen_law.name == "current" else None
-    tell("first stage: least squares")
-    stages = [_first_stage(robot, k, entries, chosen_law, known, also, delay, restart) for k in
-              range(len(chains_of(robot)))]
+    still = still_joints([entry.recording for entry in entries])
+    moving = [k for k, chain in enumerate(chains_of(robot)) if not np.isin(chain.joints, still).all()]
+    if len(still):
+        remarks.append(f"{', '.join(robot.joint_names[j] for j in still)}: does not move in any log (by less than "
+                       f"{MIN_MOTION:g} rad), so it is fixed at its position and its values are not estimated.")
+    stages = []
+    for k, chain in enumerate(moving, 1):
+        tell(f"first stage: least squares, chain {k} of {len(moving)}")
+        stages.append(_first_stage(robot, chain, entries, chosen_law, known, also, delay, restart, still))
+
+    def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
+        return [refine(problem, start, finish=False,
+                       tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+                for k, (problem, start) in enumerate(zip(problems, starts, strict=True), 1)]
+
     comparison: tuple[FrictionTrial, ...] = ()
     plain: list[Refinement] | None = None
 
@@ -101,15 +115,16 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     if friction == "auto":
         problems, starts = make("m1")
-        tell("second stage: closed-loop simulation")
-        plain = [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
+        plain = refined(problems, starts)
+        stages = [replace(stage, problem=_quick_enough(stage.problem, fit.x)) for stage, fit in
+                  zip(stages, plain, strict=True)]
         friction, comparison = choose_friction(make, restart, tell)
     problems, starts = make(friction)
-    tell("second stage: closed-loop simulation")
-    coarse = plain if friction == "m1" and plain is not None else \
-        [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
-    problems = [_fine_enough(problem, fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.x, share=fit.share) for problem, fit in zip(problems, coarse, strict=True)]
+    coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
+    problems = [_fine_enough(_quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
+    fits = [refine(problem, fit.x, share=fit.share,
+                   tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+            for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
 
 
@@ -119,7 +134,7 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
     standard deviation of independent residuals.
     """
-    for step in FINAL_STEPS:
+    for step in STEPS:
         own, finer = (replace(problem, step=one).residuals(fit.x) for one in (step, 0.5 * step))
         if own is None or finer is None:
             continue
@@ -127,7 +142,19 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
         error = _RICHARDSON ** 2 * float(np.mean((own - finer) ** 2, axis=0) @ weight)
         if error < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
-    return replace(problem, step=FINAL_STEPS[-1])
+    return replace(problem, step=STEPS[-1])
+
+
+def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
+    """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
+    for step in STEPS:
+        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * step))
+        if own is None or finer is None:
+            continue
+        error, size = (np.sqrt(np.mean(one ** 2, axis=0)) for one in (_RICHARDSON * (own - finer), finer))
+        if np.all(error <= _MAX_STEP_SHARE * size):
+            break
+    return replace(problem, step=step, slope_step=step)
 
 
 def _independent_rows(residual: Array) -> float:
@@ -203,7 +230,7 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 
 def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
                  known: Sequence[Mapping[str, float]], also: Sequence[str], delay: float | None,
-                 restart: float | None) -> _Stage:
+                 restart: float | None, still: Ints) -> _Stage:
     """The problem of chain k with its first stage, at the delay with which it simulates best."""
     logs = []
     chain = chains_of(robot)[k]
@@ -217,7 +244,8 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
     names = tuple(robot.joint_names[j] for j in chain.joints)
     fixed = {} if delay is None else {"delay": delay}
     tables = tuple({**known[j], **fixed} for j in chain.joints)
-    problem = ChainProblem(law, names, tuple(logs), tables, ())
+    problem = ChainProblem(law, names, tuple(logs), tables, (),
+                           still=tuple(np.flatnonzero(np.isin(chain.joints, still)).tolist()))
     problem = _with_friction(problem, "m1", also, delay)
     filtered = filtered_logs(problem)
     interval = float(np.median(np.diff(logs[0].signals.t)))
@@ -231,7 +259,7 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
             if best is None or cost < best[0]:
                 best = cost, found, start
     assert best is not None
-    return _Stage(problem, best[1], best[2])
+    return _Stage(_quick_enough(problem, problem.start(best[2])), best[1], best[2])
 
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
@@ -299,14 +327,14 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
 
 def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[_Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
-              remarks: Sequence[str], diagnose: bool, tell: Callable[[str], None]) -> ActuatorEstimate:
+              remarks: Sequence[str], diagnose: bool, tell: Tell) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
     notes = [Note("log", remark) for remark in remarks]
     findings: list[Finding] = []
     determined: list[Bools] = []
-    simulated = [np.zeros_like(entry.recording.q) for entry in entries]
+    simulated = [np.tile(np.median(entry.recording.q, axis=0), (len(entry.recording), 1)) for entry in entries]
     first, count = 0.0, 0
-    for stage, problem, fit in zip(stages, problems, fits, strict=True):
+    for number, (stage, problem, fit) in enumerate(zip(stages, problems, fits, strict=True), 1):
         seen = identifiability(problem, fit)
         determined.append(seen.identified)
         notes += seen.notes
@@ -318,7 +346,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
         if start is not None:
             first, count = first + float(np.sum(np.abs(start))), count + start.size
         if diagnose:
-            tell("testing the given values")
+            tell(f"testing the given values, chain {number} of {len(problems)}")
             limits = saturation(problem, fit)
             findings += limits or given_values(problem, fit)
     findings += unequal_joints(parameters)
@@ -339,7 +367,7 @@ def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _S
     found = []
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):
-            if one.joint in (-1, j):
+            if one.joint == j or (one.joint < 0 and j not in problem.still):
                 linear = stage.linear[j].values.get(one.name, float("nan"))
                 found.append(ActuatorValue(joint, one.name, one.item.unit, float(fit.x[k]),
                                            float(fit.std[k]) if identified[k] else float("nan"), bool(identified[k]),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dynid.actuators.laws import DriveLaw
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.errors import RecordingError
 from dynid.recording import Recording
 from dynid.robot import Robot
 
 _MIN_ROWS = 50  # of a log
-_MIN_MOTION = 5e-3  # rad: a motion below a few counts of an encoder of 12 bits identifies nothing
+MIN_MOTION = 5e-3  # rad: a motion below a few counts of an encoder of 12 bits identifies nothing
 _MIN_ERROR = 1e-6  # rad: commands as near as this to the positions are copies of them
 _MAX_TURNS = 4.0 * np.pi  # rad: positions beyond are hardly those of an arm or a leg
 _NORMALISED_REACH = 100.0  # of positions that a recorder has normalised
@@ -32,9 +34,9 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
         raise RecordingError(f"{source}: has no commanded positions, which drive law '{law.name}' needs",
                              "map them with --set 'log.reference=[...]'", "no-command")
     _check_units(log, robot)
-    still = np.ptp(log.q, axis=0) < _MIN_MOTION
+    still = np.ptp(log.q, axis=0) < MIN_MOTION
     if still.all():
-        raise RecordingError(f"{source}: no joint moves by more than {_MIN_MOTION:g} rad, so nothing can be identified",
+        raise RecordingError(f"{source}: no joint moves by more than {MIN_MOTION:g} rad, so nothing can be identified",
                              "record a motion, for example by `dynid excite`", "log-at-rest")
     if log.reference is not None and law.name != "current":
         same = np.max(np.abs(log.reference - log.q), axis=0) < _MIN_ERROR
@@ -43,9 +45,12 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
             raise RecordingError(f"{source}: the commanded position of {joint} equals its position in all rows",
                                  "record the command that is sent to the drive, not the position that it reports; "
                                  "map it with --set 'log.reference=[...]'", "command-is-position")
-    return _missing_rows(log) + [
-        f"{source}: {_name(log, int(j))} moves by less than {_MIN_MOTION:g} rad; its values are not determined"
-        for j in np.flatnonzero(still)]
+    return _missing_rows(log)
+
+
+def still_joints(logs: Sequence[Recording]) -> Ints:
+    """Return the numbers of the joints that move in no log."""
+    return np.flatnonzero(np.all([np.ptp(log.q, axis=0) < MIN_MOTION for log in logs], axis=0))
 
 
 def _check_units(log: Recording, robot: Robot) -> None:
