@@ -13,7 +13,7 @@ from dynid.actuators.chains import STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
 from dynid.actuators.identifiability import identifiability
-from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, check_log, still_joints
+from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
@@ -22,7 +22,7 @@ from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
 from dynid.arrays import Array, Bools, Ints
-from dynid.errors import ModelError, RecordingError
+from dynid.errors import ModelError
 from dynid.findings import Finding, Note
 from dynid.progress import Tell, prefixed
 from dynid.recording import Recording
@@ -39,8 +39,6 @@ _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
 _DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-MAX_SIMULATED_TIME = 240.0  # s of all logs together, times joints: the second stage of an arm takes minutes beyond it
-_GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -75,7 +73,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     Returns:
         The estimate, with intervals for the parameters that the data determine, and statements on the others.
     """
-    chosen_law, entries = drive_law(law), _entries(logs)
+    chosen_law, entries = drive_law(law), log_entries(logs)
     if friction not in ("auto", *FRICTION_MODELS):
         raise ModelError(f"there is no friction model '{friction}'; there are auto, {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
@@ -83,7 +81,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if wrong:
         raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(ALSO)}",
                          code="unknown-parameter")
-    entries, remarks = _usable(entries, robot, chosen_law)
+    entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
     for name in also:
         for table in known:
@@ -161,37 +159,6 @@ def _independent_rows(residual: Array) -> float:
     """Number of independent rows with the information of the autocorrelated residuals (rows,) of a joint."""
     shape = autocovariance(residual, np.ones(len(residual), dtype=bool))
     return float(np.clip(len(residual) * shape[0] / max(2.0 * shape.sum() - shape[0], 1e-300), 1.0, len(residual)))
-
-
-def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
-    given = [logs] if isinstance(logs, Recording | ActuatorLog) else list(logs)
-    if not given:
-        raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
-    return [one if isinstance(one, ActuatorLog) else ActuatorLog(one) for one in given]
-
-
-def _usable(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
-    """The logs that can be used, and remarks on all; an error where none can."""
-    usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
-    for log in entries:
-        try:
-            remarks += check_log(log.recording, log.robot or robot, law)
-            usable.append(log)
-        except RecordingError as problem:
-            problems.append(problem)
-            remarks.append(f"Left out: {problem.reason}")
-    if not usable:
-        raise problems[0]
-    seconds = [float(log.recording.t[-1] - log.recording.t[0]) for log in usable]
-    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in chains_of(robot))
-    if len(usable) > 1 and sum(seconds) > limit:
-        order = np.argsort((np.arange(len(usable)) * _GOLDEN) % 1.0)
-        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(np.array(seconds)[order]), limit)), 1)])
-        remarks.append(f"{len(kept)} of {len(usable)} logs are used, spread over all of them: {limit:.0f} s of "
-                       "motion determine the parameters, and simulating more takes long. Give fewer logs to choose "
-                       "others.")
-        usable = [usable[k] for k in kept]
-    return usable, remarks
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -297,7 +297,7 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
         absorbed[:, at] = basis[:, j, :].T
         absorbed = np.fft.irfft(np.sum(np.abs(np.fft.rfft(absorbed)) ** 2, axis=0))[:rows]  # what the fit took
         middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep, absorbed))
-    size = np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    size = np.sqrt(np.maximum(np.diag(normal), 1e-60 * max(float(np.diag(normal).max(initial=0.0)), 1e-240)))
     inverse = np.linalg.pinv(normal / np.outer(size, size), hermitian=True, rcond=_NULL_SHARE ** 2)
     inverse /= np.outer(size, size)
     return np.asarray(inverse @ middle @ inverse)
@@ -332,7 +332,12 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         change = (other * weights * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
-        singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
+        is_noise = np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular
+        if is_noise.any() and problem.coarse is not problem:  # it may be the noise of the longer step
+            fine = replace(problem, slope_step=problem.step)
+            again = replace(found, slopes=jacobian(fine, x, scale, share))
+            return _finished(fine, again, iterations, count, share)
+        singular = np.where(is_noise, 0.0, singular)
     covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
                       iterations, error, share)
