@@ -36,6 +36,7 @@ _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation ma
 _MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
 _RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
 _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
+_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
 _DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
@@ -232,10 +233,15 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
     """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
 
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges.
+    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
+    whose gains are not given may also get zero for these, and then does not follow its commands; it gets a share of the
+    gains of the other joints.
     """
     found = []
-    for known, own in zip(problem.known, values, strict=True):
+    usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
+             if all(name in own for own in values)}
+    for known, first in zip(problem.known, values, strict=True):
+        own = {**first, **{name: max(first[name], _MIN_GAIN_SHARE * value) for name, value in usual.items()}}
         numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
         stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
         armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
