@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,27 +133,28 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
     standard deviation of independent residuals.
     """
-    for step in STEPS:
-        own, finer = (replace(problem, step=one).residuals(fit.x) for one in (step, 0.5 * step))
-        if own is None or finer is None:
-            continue
+    for step, error, finer in _step_errors(problem, fit.x):
         weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
-        error = _RICHARDSON ** 2 * float(np.mean((own - finer) ** 2, axis=0) @ weight)
-        if error < _MAX_STEP_SIGMAS ** 2:
+        if float(np.mean(error ** 2, axis=0) @ weight) < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=STEPS[-1])
 
 
 def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
     """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
-    for step in STEPS:
-        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * step))
-        if own is None or finer is None:
-            continue
-        error, size = (np.sqrt(np.mean(one ** 2, axis=0)) for one in (_RICHARDSON * (own - finer), finer))
-        if np.all(error <= _MAX_STEP_SHARE * size):
-            break
-    return replace(problem, step=step, slope_step=step)
+    for step, error, finer in _step_errors(problem, x):
+        if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
+            return replace(problem, step=step, slope_step=step)
+    return replace(problem, step=STEPS[-1], slope_step=STEPS[-1])
+
+
+def _step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
+    """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
+    interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
+    for step in STEPS:  # no step is longer than the interval between two rows
+        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
+        if own is not None and finer is not None:
+            yield step, _RICHARDSON * (own - finer), finer
 
 
 def _independent_rows(residual: Array) -> float:

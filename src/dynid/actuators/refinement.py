@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.actuators.chains import LARGEST_STEP
 from dynid.actuators.encoder import rounding_errors
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
@@ -333,8 +334,9 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
         is_noise = np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular
-        if is_noise.any() and problem.coarse is not problem:  # it may be the noise of the longer step
-            fine = replace(problem, slope_step=problem.step)
+        step = min(problem.step, LARGEST_STEP)
+        if is_noise.any() and problem.slope_step > step:  # it may be the noise of a long step
+            fine = replace(problem, slope_step=step)
             again = replace(found, slopes=jacobian(fine, x, scale, share))
             return _finished(fine, again, iterations, count, share)
         singular = np.where(is_noise, 0.0, singular)
