@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chains import STEPS, Chain, chains_of
+from dynid.actuators.chains import LARGEST_STEP, STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
 from dynid.actuators.identifiability import identifiability
@@ -135,7 +135,7 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     """
     for step, error, finer in _step_errors(problem, fit.x):
         weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
-        if float(np.mean(error ** 2, axis=0) @ weight) < _MAX_STEP_SIGMAS ** 2:
+        if step <= LARGEST_STEP and float(np.mean(error ** 2, axis=0) @ weight) < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=STEPS[-1])
 
