@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -154,6 +155,7 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
         push: function of model, data and time, called before every step, for faults such as a slippery floor.
         settle: s before the log starts.
         suspended: whether the base hangs on a crane with a force sensor, away from the ground, and is moved by it.
+            Links then do not collide with each other: the motion is not planned around the robot's own feet.
         motion: options of `standing_motion` instead of the walker's own.
     """
     model, noise = _compiled(walker.name), sensors or Sensors()
@@ -170,6 +172,8 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
     mass = float(model.body_subtreemass[1])
     if suspended:
         data.qpos[2] += 2.0
+        model = copy(model)
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     height = float(data.qpos[2])
     owners = {int(model.site_bodyid[site]): k for k, site in enumerate(sites)}
     rows: dict[str, list[Any]] = {name: [] for name in ("q", "tau", "wrench", "position", "orientation", "gyro",

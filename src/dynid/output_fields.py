@@ -66,7 +66,7 @@ def record(name: str, /, *bases: Any, optional: Iterable[str] = (), **types_: An
     """Return a type for an object inside an output that no class writes. name: of its definition in the schema."""
     @output_fields(*bases, optional=optional, **types_)
     def to_dict(self: Any) -> dict[str, Any]:
-        raise NotImplementedError
+        return dict(vars(self))
     return type(name, (), {"to_dict": to_dict})
 
 
@@ -130,11 +130,11 @@ def _nullable(kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (list, tuple):
         inner = [_nullable(one) for one in arguments if one is not Ellipsis]
-        return list[_union(inner)]  # type: ignore[misc]
+        return array_of(_union(inner))
     if origin in (Union, types.UnionType):
         return _union([_nullable(one) for one in arguments])
     if origin in (dict, Mapping):
-        return dict[str, _nullable(arguments[1])]  # type: ignore[misc]
+        return map_of(_nullable(arguments[1]))
     return kind
 
 

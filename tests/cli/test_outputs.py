@@ -62,7 +62,7 @@ def test_folders_are_looked_at_before_the_work(dynid, tmp_path, command, file):
     (tmp_path / file).write_text("mine")
     logs = () if command == "extract" else ("log.csv",)
     shown = dynid(command, tmp_path / "missing", *logs, "-o", tmp_path)
-    assert shown.code == 2 and f"{tmp_path / file} is there already" in shown.err
+    assert shown.code == 2 and f"{tmp_path / file} exists already" in shown.err
     assert (tmp_path / file).read_text() == "mine"
 
 

@@ -55,8 +55,10 @@ def servo(names):
 
 
 def walker(names):
-    assert 0.85 < names["inside"] <= 1.0
-    assert np.median(names["weighed"].estimate.std / names["run"].estimate.std) < 0.95
+    assert 0.95 <= names["inside"] <= 1.0
+    assert 0.45 < np.median(names["weighed"].estimate.std / names["run"].estimate.std) < 0.65
+    assert "33 of 106 base parameters" in names["run"].verdict.headline
+    assert "39 of 106 base parameters" in names["weighed"].verdict.headline
 
 
 def quadruped(names):

@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
-import walkers  # noqa: F401 - puts the reproductions on the path
 from _walking_truth import compared, floating_log, truth_of
-from _walking_world import WorldLog, humanoid_walker, quadruped_walker, world_log
+from _walking_world import humanoid_walker, world_log
 from refusals import refused
+from walking_runs import codes, identified, walk
 
-import dynid
 from dynid.errors import RecordingError
 from dynid.estimate.export import write_mjcf
 from dynid.robot import Robot
 from dynid.robot.write_urdf import urdf_with_inertias
-from dynid.runs.identification import Run
-
-SETTINGS = {"method": "wls", "friction": "viscous", "prepare": {"cutoff": 14.0}, "simulation": {"run": False}}
-
-
-@cache
-def walk() -> WorldLog:
-    return world_log(quadruped_walker(), 11, duration=6.0)
-
-
-def identified(folder: Path, world: WorldLog, *leave_out: str, robot: str = "", **settings) -> Run:
-    file = folder / "robot.xml"
-    file.write_text(robot or world.walker.text)
-    rules = {"foot_radius": 0.022} | settings.pop("log", {})
-    return dynid.identify(file, world.write(folder / "log.csv", *leave_out), log=rules,
-                          model={"rotor": True, "friction": ["viscous"]}, **{**SETTINGS, **settings})
-
-
-def codes(run: Run) -> set[str]:
-    return {finding.code for finding in run.verdict.of("suspicious")}
 
 
 @pytest.mark.parametrize(("leave_out", "kind", "count"), [

@@ -9,7 +9,7 @@ from walkers import humanoid, quadruped
 
 from dynid.errors import RecordingError
 from dynid.floating.feet import assign_feet, find_feet, standing_from_loads
-from dynid.recording.whole_body import find_columns, leg_of
+from dynid.recording.whole_body import check_motor_order, find_columns, leg_of
 from dynid.robot import Robot
 
 XYZ = ("x", "y", "z")
@@ -59,8 +59,10 @@ def test_feet_of_robots_are_found_by_name():
     assert find_feet(dog) == ("FL_toe", "FR_toe", "RL_toe", "RR_toe")
     assert find_feet(man) == ("left_sole", "right_sole")
     assert leg_of("hind_left_foot") == ("rear", "left") == leg_of("LH_FOOT")
-    by_name = assign_feet(dog, ["RR_contact", "FL_contact"], None, "contact", "log", 2)
-    assert by_name.frames == ("RR_toe", "FL_toe") and by_name.width == 1
+    by_name = assign_feet(dog, [f"{leg}_contact" for leg in ("RR", "FL", "RL", "FR")], None, "contact", "log", 4)
+    assert by_name.frames == ("RR_toe", "FL_toe", "RL_toe", "FR_toe") and by_name.width == 1
+    with refused(RecordingError, "unknown-feet", "FR_toe, RL_toe"):
+        assign_feet(dog, ["RR_contact", "FL_contact"], None, "contact", "log", 2)
     numbered = assign_feet(dog, [f"foot_force_{k}" for k in range(4)], None, "foot_force", "log", 4)
     assert numbered.frames == ("FR_toe", "FL_toe", "RR_toe", "RL_toe") and "Unitree" in numbered.note
     with refused(RecordingError, "unknown-feet", "columns"):
@@ -73,3 +75,20 @@ def test_contacts_from_loads():
     standing, limits = standing_from_loads(np.column_stack([lifted, 30.0 + 5.0 * np.sin(np.arange(1000))]), None)
     assert np.array_equal(standing[:, 0], lifted > 0) and standing[:, 1].all()
     assert 0 < limits[0] < 40 and limits[1] == -np.inf
+
+
+def test_a_lightly_loaded_foot_stands():
+    """A foot with an eighth of the usual load is in contact, and the noise of a lifted one is not."""
+    rng, rows = np.random.default_rng(0), np.arange(2000)
+    loads = np.where(rows % 500 < 100, 0.0, np.where(rows % 500 < 200, 8.0, 64.0)) + 0.5 * rng.normal(size=2000)
+    standing, _ = standing_from_loads(loads[:, None], None)
+    assert np.array_equal(standing[:, 0], rows % 500 >= 100)
+
+
+def test_numbered_motors_in_another_order_of_legs_are_asked_for():
+    columns = [f"motor_state_{k}_q" for k in range(12)]
+    joints = [f"{leg}_{part}" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
+    with refused(RecordingError, "motor-order", 'log.joints=["FR_hip", "FR_thigh", "FR_calf", "FL_hip"'):
+        check_motor_order(columns, joints, "log.csv")
+    check_motor_order(columns, [*joints[3:6], *joints[:3], *joints[9:], *joints[6:9]], "log.csv")
+    check_motor_order(["q", "tau"], joints, "log.npz")

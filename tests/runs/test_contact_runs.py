@@ -58,7 +58,7 @@ def test_a_push_on_an_earlier_result(desk, tmp_path, capfd):
     assert all(f'id="{name}"' in page for name in ("touched", "forces", "arrow"))
     assert "scatter3d" in page and "http://" not in page.split("<script")[0]
     code, _, err = called(capfd, "contact", desk / "out", desk / "pushed.csv", "-o", tmp_path / "c")
-    assert code == 2 and "is there already" in err
+    assert code == 2 and "exists already" in err
     code, out, _ = called(capfd, "contact", desk / "out", desk / "pushed.csv", "--way", "inverse", "--window", "0.05")
     assert code == 0 and "link6" in out and "a push" in out
 

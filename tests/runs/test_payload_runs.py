@@ -61,7 +61,7 @@ def test_a_payload_on_an_earlier_result(desk, tmp_path):
     page = Path(written["report"]).read_text()
     assert "Values for controllers" in page
     assert "set_target_payload(" in page
-    with pytest.raises(DynidError, match="there already"):
+    with pytest.raises(DynidError, match="exists already"):
         save_payload(found, tmp_path / "p")
 
 

@@ -142,6 +142,8 @@ def _left_out(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     missing = result.verdict.excitation.missing
     if not missing:
         return []
+    if result.robot.has_free_base:  # no motion is designed for it
+        return [f"{len(missing)} parameters need more excitation (listed {_more(written)})."]
     folder = Path(written["parameters"]).parent if written else Path("RESULT")
     return [f"Design a motion for the {len(missing)} parameters that need more excitation (listed {_more(written)}):",
             Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
@@ -166,8 +168,9 @@ def print_validation(found: ValidatedResult) -> None:
         {short_name(fit.source, names): fit for fit in found.fits}))
     for fit in found.fits:
         console().print(f"{short_name(fit.source, names)}: {fit.counted.text}", markup=False)
-    console().print("moving and raw: all rows in which a joint moves, with low-passed and with measured "
-                    "torques", markup=False)
+    if any(fit.moving.total.rows for fit in found.fits):
+        console().print("moving and raw: all rows in which a joint moves, with low-passed and with measured "
+                        "torques", markup=False)
     print_simulations(found.simulations)
     print_dropped(found.logs)
     for finding in found.findings:
@@ -190,10 +193,12 @@ def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> 
         joints = sorted(sorted(joints, key=lambda j: -(first.joints[j].relative_error or 0.0))[:most])
     head, cells = ["relative error, %"], [["all", *(first.joints[j].name for j in joints)]]
     for name, one in fits.items():
-        head += [name, "moving", "raw"]
+        head.append(name)
+        cells.append([_percent(one.total.relative_error, 2), *(_percent(one.joints[j].relative_error) for j in joints)])
         moving = [one.moving.total, *(one.moving.joints[j] for j in joints)]
-        cells += [[_percent(one.total.relative_error, 2), *(_percent(one.joints[j].relative_error) for j in joints)],
-                  [_percent(fit.low_passed) for fit in moving], [_percent(fit.raw) for fit in moving]]
+        if one.moving.total.rows:  # equations without contact forces have no other errors
+            head += ["moving", "raw"]
+            cells += [[_percent(fit.low_passed) for fit in moving], [_percent(fit.raw) for fit in moving]]
     rows = list(zip(*cells, strict=True))
     if len(joints) < len(first.joints):
         rows.append((f"and {len(first.joints) - len(joints)} more", *[""] * (len(head) - 1)))

@@ -56,6 +56,10 @@ def _from_bias(estimate: Estimate, problem: Problem, bodies: Sequence[WholeBody]
             effects.append(share * x.T @ (weight[:, None] * d) * np.asarray(imu.bias_std)[3:])
     if not effects:
         return np.zeros_like(normal)
+    prior = problem.regression.prior
+    if prior is not None:  # total mass and symmetry limit the effect of a bias as they limit that of noise
+        rows = prior.strength * prior.matrix[:, known]
+        normal += rows.T @ rows
     scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
     inverse = np.linalg.pinv(normal / np.outer(scale, scale), rcond=1e-12, hermitian=True)
     moved = (inverse @ (np.hstack(effects) / scale[:, None])) / scale[:, None]

@@ -1,4 +1,4 @@
-"""Checks of standing contacts by kinematics alone: feet that slip, schedules that are late, a base that drifts."""
+"""Checks of standing contacts by kinematics alone: feet that slip, a base that drifts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ SLIP_NOISE = 6.0  # times the noise of a foot's speed above which it moves
 SLIP_DISTANCE = 0.004  # m by which a foot has to be displaced to count as slipping
 SLIP_BORDER = 0.1  # s at both ends of a contact in which a foot may still move
 DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose of the base drifts
-MAX_SHIFT = 0.06  # s by which schedules are shifted
-MIN_SHIFT = 0.012  # s of a shift that is stated
-MIN_SHIFT_GAIN = 0.1  # relative gain of the separation between standing and lifted feet, below which a shift is noise
-MIN_EVENTS = 4  # changes of contacts without which no shift is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +53,11 @@ def foot_speeds(whole: WholeBody, samples: Samples) -> FootSpeeds | None:
 
 
 def contact_findings(whole: WholeBody, samples: Samples) -> list[Finding]:
-    """Return findings on slipping feet, late schedules and a drifting base of one log."""
+    """Return findings on slipping feet and a drifting base of one log."""
     speeds = foot_speeds(whole, samples)
     if speeds is None:
         return []
-    return [*_slips(whole, samples, speeds), *_late(whole, samples, speeds), *_drift(whole, samples, speeds)]
+    return [*_slips(whole, samples, speeds), *_drift(whole, samples, speeds)]
 
 
 def _runs(flags: Bools) -> list[tuple[int, int]]:
@@ -97,42 +93,6 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
             "not.", f"foot slips ({name})", logs=(samples.source,),
             evidence={"distance": moved, "start": begin, "stop": end}))
     return found
-
-
-def _late(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
-    """A contact schedule that fits the motion of the feet better when it is shifted."""
-    standing = speeds.standing if speeds.is_absolute else _at_samples(whole, samples)
-    if np.sum(standing[1:] != standing[:-1]) < MIN_EVENTS:
-        return []
-    size = np.linalg.norm(speeds.velocity, axis=2)
-    most = round(MAX_SHIFT * samples.rate)
-    inner = slice(most, len(size) - most)
-
-    def separation(shift: int) -> float:
-        """Mean logarithm of the speed of lifted feet over that of standing ones, with the schedule moved by rows."""
-        moved = np.roll(standing, shift, axis=0)[inner]
-        logs = np.log(np.maximum(size[inner], 1e-4))
-        return float(logs[~moved].mean() - logs[moved].mean())
-
-    shifts = list(range(-most, most + 1))
-    values = np.array([separation(one) for one in shifts])
-    best = int(np.argmax(values))
-    shift, gain = shifts[best] / samples.rate, (values[best] - values[most]) / max(abs(values[most]), 1e-9)
-    if abs(shift) < MIN_SHIFT or gain < MIN_SHIFT_GAIN * abs(shift) / 0.02:
-        return []
-    way = "early" if shift > 0 else "late"
-    return [Finding("contact-schedule", "suspicious", "warning",
-                    f"The contact schedule of {samples.source} is {way} by about {1e3 * abs(shift):.0f} ms: the feet "
-                    "move and stand as if all changes were that much " + ("later" if shift > 0 else "earlier") +
-                    f". Projected equations tolerate {1e3 * whole.guard:.0f} ms; add --set floating.guard="
-                    f"{abs(shift) + 0.02:.2f} to be safe.", "contact schedule", logs=(samples.source,),
-                    evidence={"shift": shift, "gain": gain})]
-
-
-def _at_samples(whole: WholeBody, samples: Samples) -> Bools:
-    log = whole.log
-    nearest = np.clip(np.searchsorted(0.5 * (log.t[1:] + log.t[:-1]), samples.t), 0, len(log.t) - 1)
-    return np.asarray(np.asarray(log.standing)[nearest])
 
 
 def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:

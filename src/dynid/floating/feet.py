@@ -9,13 +9,15 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import RecordingError
-from dynid.recording.whole_body import leg_of, meaning_of, words_of
+from dynid.recording.whole_body import UNITREE_ORDER, leg_of, meaning_of, words_of
 from dynid.robot import Robot
 
 _FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle", "calf", "shank")  # the best name of a foot first
-UNITREE_ORDER = (("front", "right"), ("front", "left"), ("rear", "right"), ("rear", "left"))
 LIFTED_SHARE = 0.3  # of the 95th percentile of a foot's force: a foot whose 5th percentile is higher never lifts
-THRESHOLD_SHARE = 0.25  # of the way from the 5th to the 95th percentile: a loaded foot is above, noise below
+# Of the range from the 5th to the 95th percentile. A loaded foot that counts as lifted spoils the equations, and a
+# lifted one that counts as standing only removes rows, so the threshold is close to the noise of an unloaded sensor.
+THRESHOLD_SHARES = (0.05, 0.25)
+THRESHOLD_NOISE = 5.0  # standard deviations of a sensor's noise above an unloaded foot
 
 
 def find_feet(robot: Robot) -> tuple[str, ...]:
@@ -75,6 +77,12 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
         if missing:
             raise RecordingError(f"{source}: {signal} has columns of the {' '.join(missing[0])} foot, but the feet of "
                                  f"the robot are {', '.join(feet)}", hint, code="unknown-feet")
+        lacking = [name for leg, name in own.items() if leg not in legs]
+        if lacking:
+            raise RecordingError(f"{source}: {signal} has columns of {len(legs)} feet, and none of "
+                                 f"{', '.join(lacking)}; forces there would be unknown", f"map all with --set "
+                                 f"'log.{signal}=[...]', or name the feet that touch the ground in the order of the "
+                                 "columns with --set 'log.feet=[...]'", code="unknown-feet")
         feet = tuple(own[leg] for leg in legs)
     note = ""
     if not given and not legs:
@@ -95,12 +103,14 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
 def standing_from_loads(loads: Array, threshold: float | None) -> tuple[Bools, tuple[float, ...]]:
     """Return when feet stand (samples, feet) from their loads (samples, feet), and the threshold of each.
 
-    Without a given threshold it is between the loads of a lifted and of a standing foot; a foot whose load never
-    becomes small stands throughout.
+    Without a given threshold it is above the noise of a lifted foot; a foot whose load never becomes small stands
+    throughout.
     """
     if threshold is not None:
         return loads > threshold, (threshold,) * loads.shape[1]
     low, high = np.percentile(loads, [5.0, 95.0], axis=0)
     lifts = low < LIFTED_SHARE * high
-    limits = np.where(lifts, low + THRESHOLD_SHARE * (high - low), -np.inf)
+    noise = 1.4826 * np.median(np.abs(np.diff(loads, axis=0)), axis=0) / np.sqrt(2.0)
+    smallest, largest = (share * (high - low) for share in THRESHOLD_SHARES)
+    limits = np.where(lifts, low + np.clip(THRESHOLD_NOISE * noise, smallest, largest), -np.inf)
     return loads > limits, tuple(float(x) for x in limits)

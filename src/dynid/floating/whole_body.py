@@ -91,6 +91,9 @@ def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[
         velocity = None if orientation is None else np.einsum(
             "sij,sj->si", dynamics.rotations(orientation), np.asarray(velocity))
     imu = _imu(recording, robot, mapping, notes)
+    if imu is None and "imu_specific_force" in signals and (orientation is None or (
+            velocity is None and "base_position" not in signals)):
+        _refuse_imu(recording, robot)
     contacts, standing, wrenches = _contacts(recording, robot, mapping, notes)
     if recording.wrench is not None:
         frame = mapping.wrench_frame or robot.bodies[SIX - 1].name
@@ -185,6 +188,20 @@ def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str])
     return Imu(frame, np.asarray(rate), np.asarray(force))
 
 
+def _refuse_imu(recording: Recording, robot: Robot) -> None:
+    """Raise for an IMU that cannot be used, where the log has no other motion of the base."""
+    signals, source = recording.base_signals, recording.source
+    if "imu_angular_rate" not in signals and "base_angular_velocity" not in signals:
+        raise RecordingError(f"{source}: the log has the specific force of the imu, but not its angular rate, so the "
+                             "motion of the base is unknown", "map it with --set 'log.imu_angular_rate=[...]'",
+                             code="no-base-motion")
+    ratio = specific_force_ratio(robot, np.asarray(signals["imu_specific_force"]))
+    raise RecordingError(f"{source}: the specific force of the imu is {ratio:.3g} times gravity on average, so it is "
+                         "probably in another unit or without gravity, and the log has no other motion of the base",
+                         "log it in m/s^2 with gravity, or map the pose with --set 'log.base_position=[...]' and --set "
+                         "'log.base_orientation=[...]'", code="no-base-motion")
+
+
 def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]
               ) -> tuple[tuple[Contact, ...], Bools | None, tuple[FootWrench, ...]]:
     """Contacts, when they stand, and measured forces of the feet."""
@@ -221,6 +238,11 @@ def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[
             standing = flags > 0.5 * max(1.0, float(flags.max()))
         else:
             standing, _ = standing_from_loads(flags, mapping.contact_threshold)
+        if not np.any(standing):
+            raise RecordingError(f"{source}: no foot is ever in contact according to {', '.join(columns['contact'])}",
+                                 "if nothing touches the robot, add --set log.contact=never; otherwise map other "
+                                 "columns with --set 'log.contact=[...]' or forces with --set 'log.foot_force=[...]'",
+                                 code="never-in-contact")
         return _as_contacts(found.frames, mapping), standing, wrenches
     if loads:
         standing, limits = standing_from_loads(np.stack(list(loads.values()), axis=1), mapping.contact_threshold)

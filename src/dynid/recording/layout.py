@@ -21,7 +21,14 @@ from dynid.recording.partly_logged import fewer, filled, guessed, with_torque
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
 from dynid.recording.source import Fault, Source, check_fields, open_source, reading
-from dynid.recording.whole_body import ALWAYS, NEVER, WHOLE_BODY_SIGNALS, WITHOUT_JOINTS, find_columns
+from dynid.recording.whole_body import (
+    ALWAYS,
+    NEVER,
+    WHOLE_BODY_SIGNALS,
+    WITHOUT_JOINTS,
+    check_motor_order,
+    find_columns,
+)
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
@@ -309,6 +316,8 @@ def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes:
                   ) -> dict[str, tuple[int, Match]]:
     """Return the signals of a free base that the mapping omits, guessed from the names of the columns."""
     index = files.get(SignalPlace())
+    if mapping.position is None and mapping.joints is None:
+        check_motor_order(files.sources[index].fields, joints, str(files.path))
     found = find_columns(files.sources[index].fields, joints)
     own = {signal: columns for signal, columns in found.signals.items() if getattr(mapping, signal) is None}
     notes += [note for note in found.notes if any(f" {signal} " in note for signal in WHOLE_BODY_SIGNALS

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from dynid.errors import RecordingError
 
 WHOLE_BODY_SIGNALS = ("base_position", "base_orientation", "base_velocity", "base_angular_velocity",
                       "imu_angular_rate", "imu_specific_force", "foot_force", "contact")
@@ -32,6 +34,7 @@ _LEGS = {"fl": ("front", "left"), "lf": ("front", "left"), "fr": ("front", "righ
          "rl": ("rear", "left"), "hl": ("rear", "left"), "lh": ("rear", "left"), "bl": ("rear", "left"),
          "rr": ("rear", "right"), "hr": ("rear", "right"), "rh": ("rear", "right"), "br": ("rear", "right")}
 _ENDS = {"front": "front", "fore": "front", "rear": "rear", "hind": "rear", "back": "rear"}
+UNITREE_ORDER = (("front", "right"), ("front", "left"), ("rear", "right"), ("rear", "left"))
 _SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
 
 
@@ -158,6 +161,21 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
             notes.append(f"several groups of columns could be the {signal} ({names}, ...), so none was taken; choose "
                          f"with --set 'log.{signal}=[...]'")
     return WholeBodyColumns(found, tuple(notes))
+
+
+def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str) -> None:
+    """Raise for columns with numbers of motors, as of Unitree, on a quadruped whose legs have another order."""
+    numbered = [name for name in fields if "motor" in words_of(name) and words_of(name)[-1] in ("q", "pos", "position")
+                and any(word.isdigit() for word in words_of(name)) and not leg_of(name)]
+    legs = list(dict.fromkeys(leg_of(name) for name in joints))
+    if len(numbered) != len(joints) or set(legs) != set(UNITREE_ORDER) or tuple(legs) == UNITREE_ORDER:
+        return
+    ordered = sorted(joints, key=lambda name: UNITREE_ORDER.index(leg_of(name)))
+    names = ", ".join(f'"{name}"' for name in ordered)
+    raise RecordingError(f"{source}: columns such as {numbered[0]} number the motors, which Unitree orders by legs as "
+                         "front right, front left, rear right, rear left, and the robot file has the legs in another "
+                         "order", f"state the joints in the order of the columns with --set 'log.joints=[{names}]', if "
+                         "this is the order", code="motor-order")
 
 
 def _complete(signal: str, stem: tuple[str, ...], group: Mapping[tuple[tuple[str, ...], int | None, int | None], str]

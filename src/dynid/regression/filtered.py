@@ -33,7 +33,7 @@ from dynid.regression.equations import (
 )
 from dynid.regression.memory import memory_of
 from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
-from dynid.regression.projected import ProjectedEquations
+from dynid.regression.projected import torque_equations
 from dynid.regression.strided import add_strided
 
 WHOLE_ROBOT = "all joints"  # name of the one equation of a robot's power or energy
@@ -51,8 +51,7 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
         raise ModelError(f"these logs were prepared for different equations; prepare {logs[0].source} and the others "
                          "with the same options", code="different-equations")
     if kinds <= {None}:
-        kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
-        return kind.of(model, logs, base)
+        return torque_equations(model, logs, base)
     plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
                                if base is None else base)
     whole = not kinds <= {"kernel", "products"}

@@ -7,13 +7,16 @@ count is `Samples.keep`, since their number changes with the contacts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.model import LinearModel
 from dynid.recording import Samples
+from dynid.regression.base import BaseParameters
 from dynid.regression.equations import Layout, TorqueEquations
 
 _ROWS_AT_ONCE = 1024  # samples whose dense rows are held at a time
@@ -52,3 +55,10 @@ class ProjectedEquations(TorqueEquations):
                 if known:
                     out[self.layout.rows + j, part] = dense[j, b + 1]
         return out
+
+
+def torque_equations(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None
+                     ) -> TorqueEquations:
+    """Return the torque equations of some logs, multiplied by `Samples.mixing` where a log has it."""
+    kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
+    return kind.of(model, logs, base)

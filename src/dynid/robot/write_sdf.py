@@ -32,6 +32,9 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
     if robot.followers is not None:
         raise RobotError(f"robot '{robot.name}' has mimic joints or closed chains, which are not written as SDFormat",
                          "write MJCF with --for mjcf", code="closed-chain")
+    if robot.has_free_base:
+        raise RobotError(f"robot '{robot.name}' has a free base, which is not written as SDFormat",
+                         "write MJCF with --for mjcf", code="free-base-unsupported")
     numbers = possible_inertias(robot, np.asarray(robot.inertias if inertias is None else inertias),
                                 unchecked=unchecked)
     is_drake = any("armature" in one for one in (values or {}).values())

@@ -35,7 +35,7 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robo
     estimated. allows_free_base: whether the caller supports robots with a free base."""
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
     if not allows_free_base:
-        refuse_free_base(robot, "this part of dynid")
+        refuse_free_base(robot, "this command")
     if robot.has_free_base and settings.gravity == "estimate":
         raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of "
                          "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")

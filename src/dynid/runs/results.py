@@ -180,7 +180,7 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         if report:
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT
-            improve = improve_command(run.settings.robot, folder)
+            improve = "" if run.robot.has_free_base else improve_command(run.settings.robot, folder)
             write_report(replace(report_data(run, command, text), improve=improve), new / REPORT)
     return {what: str(folder / name) for what, name in written.items()}
 

@@ -63,7 +63,7 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     tell("reading the result")
     estimate, settings = load(folder, trust=trust)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
-    robot = make_robot(settings)
+    robot = make_robot(settings, allows_free_base=True)
     chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
     resting: list[Resting] = []
     for recording, samples in prepared(logs, settings, robot, chosen, tell, resting):
@@ -72,6 +72,7 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     if not fits:
         raise resting[0].problem
     own = [(fit.samples, recording) for fit, recording in zip(fits, recordings, strict=True)]
-    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulated(estimate, settings, own, tell),
+    simulations = () if robot.has_free_base else simulated(estimate, settings, own, tell)  # contacts are not simulated
+    return ValidatedResult(str(folder), estimate, robot, tuple(fits), simulations,
                            tuple(LogFacts.from_recording(one, "validation") for one in recordings),
                            tuple(one.finding for one in resting))

@@ -15,7 +15,8 @@ from dynid.recording import Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.recording.excerpt import stretches
 from dynid.regression.correlation import autocovariance
-from dynid.regression.equations import Equations, Piece, TorqueEquations
+from dynid.regression.equations import Equations, Piece
+from dynid.regression.projected import torque_equations
 from dynid.regression.residuals import PIECE, Residuals, pieces_within
 from dynid.validate.hypotheses.backlash import lag_of_link, position_cutoff
 
@@ -106,7 +107,7 @@ class RowChoice:
     @staticmethod
     def of(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
         """Return the choice of rows for these logs. equations: of these logs and the estimate's model, if available."""
-        equations = TorqueEquations.of(estimate.model, logs, estimate.base) if equations is None else equations
+        equations = torque_equations(estimate.model, logs, estimate.base) if equations is None else equations
         pieces = equations.pieces(unit=PIECE)
         chosen = stretches(logs, max(EXCERPT_ROWS, ROWS * max(log.decimated_by for log in logs)))
         some = pieces if chosen is None else pieces_within(pieces, chosen)

@@ -185,12 +185,13 @@ def _mjcf(request: _Request) -> tuple[Path, ...]:
 
 def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
     """MJCF: the user's own file with values in place, or a new one where the robot does not come from MJCF."""
-    made = {joint.name: mujoco_actuator(joint) for joint in request.joints} if with_actuators else {}
+    free = request.robot.free_coordinates  # a free joint has no values and no actuator
+    made = {joint.name: mujoco_actuator(joint) for joint in request.joints[free:]} if with_actuators else {}
     actuators = {name: element for name, element in made.items() if element is not None}
     source = request.source or _mjcf_file(request.robot)
     if source is not None:
-        values = joint_attributes([joint.name for joint in request.joints],
-                                  **{name: request.column(name) for name in _MJCF_NAMES})
+        values = joint_attributes([joint.name for joint in request.joints[free:]],
+                                  **{name: request.column(name)[free:] for name in _MJCF_NAMES})
         if not request.has_identified_links:
             return mjcf_with_joints(_text_of(source), values, actuators=actuators, tell=request.notes.append)
         try:

@@ -40,6 +40,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     total = {"own": data.reconstruction.total, "unit": "" if mixed else data.units[0].torque,
              "errors": [(one.total.relative_error, one.moving.total) for one in every]}
     return {"panes": panes, "fits": fits, "total": total, "points": points, "counted": data.reconstruction.counted.text,
+            "has_moving": any(one.moving.total.rows for one in every),
             "others": [(", ".join(map(data.log_name, one.sources)), one.counted.text) for one in data.validations]}
 
 

@@ -1,0 +1,99 @@
+"""Faults of walkers' logs in MuJoCo's world are named, and healthy logs of other seeds have none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from _walking_world import WorldLog, _compiled, quadruped_walker, world_log
+from walking_runs import codes, identified, walk
+
+
+def changed(**signals: np.ndarray) -> WorldLog:
+    return replace(walk(), signals={**walk().signals, **signals})
+
+
+def turned(axis: int, angle: float) -> WorldLog:
+    """The log of an IMU whose axes are turned about one of them."""
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    turn = np.eye(3)
+    turn[i, i] = turn[j, j] = np.cos(angle)
+    turn[j, i], turn[i, j] = np.sin(angle), -np.sin(angle)
+    return changed(gyro=walk().signals["gyro"] @ turn, accelerometer=walk().signals["accelerometer"] @ turn)
+
+
+def the_finding(run, code):
+    assert codes(run) == {code}
+    [found] = [one for one in run.verdict.findings if one.code == code]
+    return found
+
+
+def test_a_foot_that_slips_for_a_fifth_of_a_second(tmp_path):
+    """The ground under one foot is slippery for 0.2 s."""
+    model = _compiled("quadruped")
+    geoms = np.flatnonzero(model.geom_bodyid == model.site_bodyid[model.site("RR_toe").id])
+    usual = model.geom_friction[geoms, 0].copy()
+
+    def slippery(model, data, time):
+        model.geom_friction[geoms, 0] = 0.02 if 3.0 <= time < 3.2 else usual
+
+    model.geom_priority[geoms] = 1
+    try:
+        world = world_log(quadruped_walker(), 21, duration=4.0, push=slippery)
+    finally:
+        model.geom_priority[geoms], model.geom_friction[geoms, 0] = 0, usual
+    run = identified(tmp_path, world, "wrench")
+    [found] = [one for one in run.verdict.findings if one.code == "foot-slips"]
+    assert "RR_toe" in found.title and found.evidence["distance"] > 0.004
+    assert 2.9 < found.evidence["start"] < found.evidence["stop"] < 3.3
+
+
+@pytest.mark.parametrize("leave_out", [pytest.param((), marks=pytest.mark.slow), ("wrench",)])
+def test_a_wrong_foot_frame(tmp_path, leave_out):
+    """The foot seems to slip, too; the frame is the cause."""
+    text = walk().walker.text.replace('name="RL_toe" pos="0 0 -0.213"', 'name="RL_toe" pos="0 0 -0.193"')
+    assert text != walk().walker.text
+    found = the_finding(identified(tmp_path, walk(), *leave_out, robot=text), "foot-frame")
+    assert "RL_toe" in found.title
+    np.testing.assert_allclose(found.evidence["values"], [0.0, 0.0, -0.02], atol=0.005)
+
+
+def test_a_wrong_place_of_the_imu(tmp_path):
+    text = walk().walker.text.replace('name="imu" pos="0.03 0.01 0.02"', 'name="imu" pos="0.08 -0.03 0.02"')
+    assert text != walk().walker.text
+    found = the_finding(identified(tmp_path, walk(), "wrench", robot=text), "imu-place")
+    np.testing.assert_allclose(found.evidence["values"], [-0.05, 0.04, 0.0], atol=0.008)
+
+
+@pytest.mark.parametrize(("axis", "leave_out"), [
+    (0, ("wrench", "pose")), pytest.param(2, ("wrench",), marks=pytest.mark.slow)])
+def test_an_imu_with_turned_axes(tmp_path, axis, leave_out):
+    """About a horizontal axis gravity shows it as a bias, about the vertical axis only the motion shows it."""
+    found = the_finding(identified(tmp_path, turned(axis, 0.1), *leave_out), "imu-mounting")
+    np.testing.assert_allclose(found.evidence["values"], 0.1 * np.eye(3)[axis], atol=0.01)
+
+
+@pytest.mark.slow
+def test_a_bias_of_the_imu_without_an_orientation(tmp_path):
+    bias = np.array([0.2, -0.25, 0.1])
+    world = changed(accelerometer=walk().signals["accelerometer"] + bias)
+    found = the_finding(identified(tmp_path, world, "pose", "orientation"), "imu-bias")
+    own = (0.03, -0.02)  # of the simulated sensor
+    np.testing.assert_allclose(np.subtract(found.evidence["values"][:2], own), bias[:2], atol=0.05)
+
+
+def test_an_offset_of_a_foot_sensor_without_joint_torques(tmp_path):
+    wrench = walk().signals["wrench"].copy()
+    wrench[:, 1, 2] -= 5.0
+    found = the_finding(identified(tmp_path, changed(wrench=wrench), "torque"), "foot-offset")
+    assert "FR_toe" in found.title
+    np.testing.assert_allclose(found.evidence["values"], [0.0, 0.0, -5.0], atol=1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [31, 32, 33])
+def test_healthy_logs_of_other_seeds_have_no_finding(tmp_path, seed):
+    world = world_log(quadruped_walker(), seed, duration=4.0)
+    for leave_out in ((), ("wrench",), ("torque",)):
+        assert not codes(identified(tmp_path, world, *leave_out))

@@ -1,0 +1,32 @@
+"""Runs from log files of a walker of MuJoCo's world."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import walkers  # noqa: F401 - puts the reproductions on the path
+from _walking_world import WorldLog, quadruped_walker, world_log
+
+import dynid
+from dynid.runs.identification import Run
+
+SETTINGS = {"method": "wls", "friction": "viscous", "prepare": {"cutoff": 14.0}, "simulation": {"run": False}}
+
+
+@cache
+def walk() -> WorldLog:
+    return world_log(quadruped_walker(), 11, duration=6.0)
+
+
+def identified(folder: Path, world: WorldLog, *leave_out: str, robot: str = "", **settings) -> Run:
+    """Identify a log without some of its signals; robot: another description than the walker's own."""
+    file = folder / "robot.xml"
+    file.write_text(robot or world.walker.text)
+    rules = {"foot_radius": 0.022} | settings.pop("log", {})
+    return dynid.identify(file, world.write(folder / "log.csv", *leave_out), log=rules,
+                          model={"rotor": True, "friction": ["viscous"]}, **{**SETTINGS, **settings})
+
+
+def codes(run: Run) -> set[str]:
+    return {finding.code for finding in run.verdict.of("suspicious")}
