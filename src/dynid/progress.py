@@ -8,6 +8,11 @@ Tell = Callable[[str], None]  # says in a few words what is going on now
 Say = Callable[[str, float], None]  # the same, with the share of the whole that is done, 0 to 1
 
 
+def prefixed(tell: Tell, prefix: str) -> Tell:
+    """A `Tell` whose sentences start with some words."""
+    return lambda sentence: tell(f"{prefix}{sentence}")
+
+
 class Progress:
     """A `Tell` with shares of completion: progress("folding", 0.4), or progress("folding") for an unchanged share.
 

@@ -16,9 +16,9 @@ from dynid.errors import ModelError
 from dynid.recording import Recording
 from dynid.robot import Body, Joint, Robot
 
-LARGEST_STEP = 2.5e-3  # s, while searching: half of it changes positions by less than an encoder of 12 bits resolves
+LARGEST_STEP = 2.5e-3  # s, of a solution: half of it changes positions by less than an encoder of 12 bits shows
 PENDULUM_THICKNESS = 1e-3  # of the length: simulators refuse a body without extent; its inertia changes by 1e-6
-FINAL_STEPS = (2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s: steps of the solution, of which the longest that is fine enough is used
+STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s: of a search; the longest that is fine enough is used
 
 
 @dataclass(frozen=True, eq=False)

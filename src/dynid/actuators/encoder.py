@@ -47,7 +47,7 @@ def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Ar
         residual: measured minus simulated positions (rows, dof).
         weights: of the joints (dof,).
     """
-    count = slopes.shape[2]
+    problem, count = problem.coarse, slopes.shape[2]
     measured = np.concatenate([log.signals.q for log in problem.logs])
     counts = np.array([encoder_count(own) for own in measured.T])
     share = float(np.mean(np.minimum(counts ** 2 / 12.0 / np.maximum(np.mean(residual ** 2, axis=0), 1e-300), 1.0)))

@@ -14,6 +14,7 @@ from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.actuators.refinement import refine
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.progress import Tell, prefixed
 
 _BLOCKS = 10  # of time of each part that is left out: neighbours are nearly independent
 _SIGNIFICANT = 2.0  # standard errors of the mean improvement
@@ -58,12 +59,14 @@ class ModelErrors:
 
 
 def left_out_errors(problems: Sequence[ChainProblem], starts: Sequence[Array], restart: float | None,
-                    scale: list[Array]) -> ModelErrors:
+                    scale: list[Array], tell: Tell) -> ModelErrors:
     """Errors of one friction model over all chains. scale: rms residuals of each chain (dof,), filled by the first."""
     blocks, sums, count = [], 0.0, 0
     for k, (problem, start) in enumerate(zip(problems, starts, strict=True)):
-        for fold in folds_of(problem, restart):
-            fit = refine(problem.with_logs(fold.fitted), start, max_iterations=_FOLD_ITERATIONS, finish=False)
+        for part, fold in enumerate(folds_of(problem, restart), 1):
+            place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
+            fit = refine(problem.with_logs(fold.fitted), start, max_iterations=_FOLD_ITERATIONS, finish=False,
+                         tell=prefixed(tell, f"{place}, "))
             if len(scale) <= k:
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
             for log in fold.left_out:
@@ -76,7 +79,7 @@ def left_out_errors(problems: Sequence[ChainProblem], starts: Sequence[Array], r
 
 
 def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list[ChainProblem], list[Array]]],
-                    restart: float | None, tell: Callable[[str], None]) -> tuple[str, tuple[FrictionTrial, ...]]:
+                    restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
     """The simplest model that no other predicts significantly better than, and the comparison.
 
     make: gives problems and starts of all chains for a model. A model is tried where one that it extends was
@@ -88,10 +91,10 @@ def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list
     for model, simpler in _EXTENDS.items():
         if simpler and not any(one == kept for one in simpler) and model not in ("m3",):
             continue
-        tell(f"friction model {model.upper()} of {FRICTION_TITLES[model]}")
+        title = f"friction model {model.upper()} ({FRICTION_TITLES[model]})"
         try:
             problems, starts = make(model, None)
-            errors[model] = left_out_errors(problems, starts, restart, scale)
+            errors[model] = left_out_errors(problems, starts, restart, scale, prefixed(tell, f"{title}: "))
         except NotPossibleError:
             continue
         if model == "m1":

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chains import FINAL_STEPS, Chain, chains_of
+from dynid.actuators.chains import LARGEST_STEP, STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import choose_friction
 from dynid.actuators.identifiability import identifiability
-from dynid.actuators.input_checks import GAP_INTERVALS, check_log
+from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
@@ -21,9 +21,10 @@ from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import given_values, saturation, unequal_joints
-from dynid.arrays import Array, Bools
-from dynid.errors import ModelError, RecordingError
+from dynid.arrays import Array, Bools, Ints
+from dynid.errors import ModelError
 from dynid.findings import Finding, Note
+from dynid.progress import Tell, prefixed
 from dynid.recording import Recording
 from dynid.regression.correlation import autocovariance
 from dynid.robot import Robot
@@ -32,13 +33,13 @@ Gain = float | Sequence[float] | Mapping[str, float]
 _DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
+_MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
 _RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
 _ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
+_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
 _DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-MAX_SIMULATED_TIME = 240.0  # s of all logs together, times joints: the second stage of an arm takes minutes beyond it
-_GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
 
 
@@ -54,7 +55,7 @@ class _Stage:
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
                        law: str | DriveLaw = "pd", gains: Mapping[str, Gain] | None = None, friction: str = "auto",
                        delay: float | None = None, also: Sequence[str] = (), diagnose: bool = True,
-                       tell: Callable[[str], None] = lambda sentence: None) -> ActuatorEstimate:
+                       tell: Tell = lambda sentence: None) -> ActuatorEstimate:
     """Identify armature, friction, delay and drive parameters of every joint from positions and commands.
 
     Args:
@@ -73,7 +74,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     Returns:
         The estimate, with intervals for the parameters that the data determine, and statements on the others.
     """
-    chosen_law, entries = drive_law(law), _entries(logs)
+    chosen_law, entries = drive_law(law), log_entries(logs)
     if friction not in ("auto", *FRICTION_MODELS):
         raise ModelError(f"there is no friction model '{friction}'; there are auto, {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
@@ -81,15 +82,27 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if wrong:
         raise ModelError(f"'{wrong[0]}' cannot be estimated in addition; possible are {', '.join(ALSO)}",
                          code="unknown-parameter")
-    entries, remarks = _usable(entries, robot, chosen_law)
+    entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
     for name in also:
         for table in known:
             table.pop(name, None)
     restart = _OPEN_LOOP_RESTART if chosen_law.name == "current" else None
-    tell("first stage: least squares")
-    stages = [_first_stage(robot, k, entries, chosen_law, known, also, delay, restart) for k in
-              range(len(chains_of(robot)))]
+    still = still_joints([entry.recording for entry in entries])
+    moving = [k for k, chain in enumerate(chains_of(robot)) if not np.isin(chain.joints, still).all()]
+    if len(still):
+        remarks.append(f"{', '.join(robot.joint_names[j] for j in still)}: does not move in any log (by less than "
+                       f"{MIN_MOTION:g} rad), so it is fixed at its position and its values are not estimated.")
+    stages = []
+    for k, chain in enumerate(moving, 1):
+        tell(f"first stage: least squares, chain {k} of {len(moving)}")
+        stages.append(_first_stage(robot, chain, entries, chosen_law, known, also, delay, restart, still))
+
+    def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
+        return [refine(problem, start, finish=False,
+                       tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+                for k, (problem, start) in enumerate(zip(problems, starts, strict=True), 1)]
+
     comparison: tuple[FrictionTrial, ...] = ()
     plain: list[Refinement] | None = None
 
@@ -101,15 +114,16 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
     if friction == "auto":
         problems, starts = make("m1")
-        tell("second stage: closed-loop simulation")
-        plain = [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
+        plain = refined(problems, starts)
+        stages = [replace(stage, problem=_quick_enough(stage.problem, fit.x)) for stage, fit in
+                  zip(stages, plain, strict=True)]
         friction, comparison = choose_friction(make, restart, tell)
     problems, starts = make(friction)
-    tell("second stage: closed-loop simulation")
-    coarse = plain if friction == "m1" and plain is not None else \
-        [refine(problem, start, finish=False) for problem, start in zip(problems, starts, strict=True)]
-    problems = [_fine_enough(problem, fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.x, share=fit.share) for problem, fit in zip(problems, coarse, strict=True)]
+    coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
+    problems = [_fine_enough(_quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
+    fits = [refine(problem, fit.x, share=fit.share,
+                   tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
+            for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
 
 
@@ -119,52 +133,34 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
     standard deviation of independent residuals.
     """
-    for step in FINAL_STEPS:
-        own, finer = (replace(problem, step=one).residuals(fit.x) for one in (step, 0.5 * step))
-        if own is None or finer is None:
-            continue
+    for step, error, finer in _step_errors(problem, fit.x):
         weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
-        error = _RICHARDSON ** 2 * float(np.mean((own - finer) ** 2, axis=0) @ weight)
-        if error < _MAX_STEP_SIGMAS ** 2:
+        if step <= LARGEST_STEP and float(np.mean(error ** 2, axis=0) @ weight) < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
-    return replace(problem, step=FINAL_STEPS[-1])
+    return replace(problem, step=STEPS[-1])
+
+
+def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
+    """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
+    for step, error, finer in _step_errors(problem, x):
+        if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
+            return replace(problem, step=step, slope_step=step)
+    return replace(problem, step=STEPS[-1], slope_step=STEPS[-1])
+
+
+def _step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
+    """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
+    interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
+    for step in STEPS:  # no step is longer than the interval between two rows
+        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
+        if own is not None and finer is not None:
+            yield step, _RICHARDSON * (own - finer), finer
 
 
 def _independent_rows(residual: Array) -> float:
     """Number of independent rows with the information of the autocorrelated residuals (rows,) of a joint."""
     shape = autocovariance(residual, np.ones(len(residual), dtype=bool))
     return float(np.clip(len(residual) * shape[0] / max(2.0 * shape.sum() - shape[0], 1e-300), 1.0, len(residual)))
-
-
-def _entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
-    given = [logs] if isinstance(logs, Recording | ActuatorLog) else list(logs)
-    if not given:
-        raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
-    return [one if isinstance(one, ActuatorLog) else ActuatorLog(one) for one in given]
-
-
-def _usable(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
-    """The logs that can be used, and remarks on all; an error where none can."""
-    usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
-    for log in entries:
-        try:
-            remarks += check_log(log.recording, log.robot or robot, law)
-            usable.append(log)
-        except RecordingError as problem:
-            problems.append(problem)
-            remarks.append(f"Left out: {problem.reason}")
-    if not usable:
-        raise problems[0]
-    seconds = [float(log.recording.t[-1] - log.recording.t[0]) for log in usable]
-    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in chains_of(robot))
-    if len(usable) > 1 and sum(seconds) > limit:
-        order = np.argsort((np.arange(len(usable)) * _GOLDEN) % 1.0)
-        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(np.array(seconds)[order]), limit)), 1)])
-        remarks.append(f"{len(kept)} of {len(usable)} logs are used, spread over all of them: {limit:.0f} s of "
-                       "motion determine the parameters, and simulating more takes long. Give fewer logs to choose "
-                       "others.")
-        usable = [usable[k] for k in kept]
-    return usable, remarks
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
@@ -203,7 +199,7 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 
 def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
                  known: Sequence[Mapping[str, float]], also: Sequence[str], delay: float | None,
-                 restart: float | None) -> _Stage:
+                 restart: float | None, still: Ints) -> _Stage:
     """The problem of chain k with its first stage, at the delay with which it simulates best."""
     logs = []
     chain = chains_of(robot)[k]
@@ -217,7 +213,8 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
     names = tuple(robot.joint_names[j] for j in chain.joints)
     fixed = {} if delay is None else {"delay": delay}
     tables = tuple({**known[j], **fixed} for j in chain.joints)
-    problem = ChainProblem(law, names, tuple(logs), tables, ())
+    problem = ChainProblem(law, names, tuple(logs), tables, (),
+                           still=tuple(np.flatnonzero(np.isin(chain.joints, still)).tolist()))
     problem = _with_friction(problem, "m1", also, delay)
     filtered = filtered_logs(problem)
     interval = float(np.median(np.diff(logs[0].signals.t)))
@@ -231,16 +228,21 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
             if best is None or cost < best[0]:
                 best = cost, found, start
     assert best is not None
-    return _Stage(problem, best[1], best[2])
+    return _Stage(_quick_enough(problem, problem.start(best[2])), best[1], best[2])
 
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
     """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
 
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges.
+    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
+    whose gains are not given may also get zero for these, and then does not follow its commands; it gets a share of the
+    gains of the other joints.
     """
     found = []
-    for known, own in zip(problem.known, values, strict=True):
+    usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
+             if all(name in own for own in values)}
+    for known, first in zip(problem.known, values, strict=True):
+        own = {**first, **{name: max(first[name], _MIN_GAIN_SHARE * value) for name, value in usual.items()}}
         numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
         stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
         armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
@@ -299,14 +301,14 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
 
 def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[_Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
-              remarks: Sequence[str], diagnose: bool, tell: Callable[[str], None]) -> ActuatorEstimate:
+              remarks: Sequence[str], diagnose: bool, tell: Tell) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
     notes = [Note("log", remark) for remark in remarks]
     findings: list[Finding] = []
     determined: list[Bools] = []
-    simulated = [np.zeros_like(entry.recording.q) for entry in entries]
+    simulated = [np.tile(np.median(entry.recording.q, axis=0), (len(entry.recording), 1)) for entry in entries]
     first, count = 0.0, 0
-    for stage, problem, fit in zip(stages, problems, fits, strict=True):
+    for number, (stage, problem, fit) in enumerate(zip(stages, problems, fits, strict=True), 1):
         seen = identifiability(problem, fit)
         determined.append(seen.identified)
         notes += seen.notes
@@ -318,7 +320,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
         if start is not None:
             first, count = first + float(np.sum(np.abs(start))), count + start.size
         if diagnose:
-            tell("testing the given values")
+            tell(f"testing the given values, chain {number} of {len(problems)}")
             limits = saturation(problem, fit)
             findings += limits or given_values(problem, fit)
     findings += unequal_joints(parameters)
@@ -339,7 +341,7 @@ def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _S
     found = []
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):
-            if one.joint in (-1, j):
+            if one.joint == j or (one.joint < 0 and j not in problem.still):
                 linear = stage.linear[j].values.get(one.name, float("nan"))
                 found.append(ActuatorValue(joint, one.name, one.item.unit, float(fit.x[k]),
                                            float(fit.std[k]) if identified[k] else float("nan"), bool(identified[k]),

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 
+from dynid.actuators.chains import chains_of
 from dynid.actuators.laws import DriveLaw
-from dynid.arrays import Array
-from dynid.errors import RecordingError
+from dynid.actuators.problem import ActuatorLog
+from dynid.arrays import Array, Ints
+from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
 from dynid.robot import Robot
 
 _MIN_ROWS = 50  # of a log
-_MIN_MOTION = 5e-3  # rad: a motion below a few counts of an encoder of 12 bits identifies nothing
+MIN_MOTION = 5e-3  # rad: a motion below a few counts of an encoder of 12 bits identifies nothing
 _MIN_ERROR = 1e-6  # rad: commands as near as this to the positions are copies of them
 _MAX_TURNS = 4.0 * np.pi  # rad: positions beyond are hardly those of an arm or a leg
 _NORMALISED_REACH = 100.0  # of positions that a recorder has normalised
 _MAX_MISSING_SHARE = 0.2  # of the rows: with more missing, a closed loop cannot be simulated between the others
+MAX_SIMULATED_TIME = 480.0  # s of all logs together, times joints: an arm takes more than half a minute beyond it
+_PIECES = 8  # into which a log that alone is as long as that is cut; at a cut, the state is estimated anew
+_GOLDEN = 0.6180339887  # golden section: multiples of it modulo 1 are spread evenly for any number of logs
 GAP_INTERVALS = 3.5  # median intervals between two rows beyond which rows are missing
 
 
@@ -32,9 +41,9 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
         raise RecordingError(f"{source}: has no commanded positions, which drive law '{law.name}' needs",
                              "map them with --set 'log.reference=[...]'", "no-command")
     _check_units(log, robot)
-    still = np.ptp(log.q, axis=0) < _MIN_MOTION
+    still = np.ptp(log.q, axis=0) < MIN_MOTION
     if still.all():
-        raise RecordingError(f"{source}: no joint moves by more than {_MIN_MOTION:g} rad, so nothing can be identified",
+        raise RecordingError(f"{source}: no joint moves by more than {MIN_MOTION:g} rad, so nothing can be identified",
                              "record a motion, for example by `dynid excite`", "log-at-rest")
     if log.reference is not None and law.name != "current":
         same = np.max(np.abs(log.reference - log.q), axis=0) < _MIN_ERROR
@@ -43,9 +52,61 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
             raise RecordingError(f"{source}: the commanded position of {joint} equals its position in all rows",
                                  "record the command that is sent to the drive, not the position that it reports; "
                                  "map it with --set 'log.reference=[...]'", "command-is-position")
-    return _missing_rows(log) + [
-        f"{source}: {_name(log, int(j))} moves by less than {_MIN_MOTION:g} rad; its values are not determined"
-        for j in np.flatnonzero(still)]
+    return _missing_rows(log)
+
+
+def log_entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
+    """Return the given logs, at least one, each with what holds for it alone."""
+    given = [logs] if isinstance(logs, Recording | ActuatorLog) else list(logs)
+    if not given:
+        raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
+    return [one if isinstance(one, ActuatorLog) else ActuatorLog(one) for one in given]
+
+
+def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
+    """Return the logs that can be used, thinned where they are long, and remarks on all; an error where none can."""
+    usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
+    for log in entries:
+        try:
+            remarks += check_log(log.recording, log.robot or robot, law)
+            usable.append(log)
+        except RecordingError as problem:
+            problems.append(problem)
+            remarks.append(f"Left out: {problem.reason}")
+    if not usable:
+        raise problems[0]
+    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in chains_of(robot))
+    whole = sum(_duration(log) for log in usable)
+    if whole > limit:
+        pieces = [piece for log in usable for piece in
+                  _pieces(log, limit / _PIECES if _duration(log) > limit else limit)]
+        pieces = [piece for piece in pieces if len(piece.recording) >= _MIN_ROWS
+                  and np.any(np.ptp(piece.recording.q, axis=0) >= MIN_MOTION)]
+        order = np.argsort((np.arange(len(pieces)) * _GOLDEN) % 1.0)
+        seconds = np.array([_duration(piece) for piece in pieces])
+        kept = sorted(order[:max(int(np.searchsorted(np.cumsum(seconds[order]), limit)), 1)])
+        remarks.append(f"{len(kept)} of {len(pieces)} {'logs' if len(pieces) == len(usable) else 'parts of the logs'} "
+                       f"are used ({seconds[kept].sum():.0f} of {whole:.0f} s), spread over all of them, since "
+                       "simulating more takes long. Give fewer logs, or --start and --stop, to choose others.")
+        usable = [pieces[k] for k in kept]
+    return usable, remarks
+
+
+def _duration(log: ActuatorLog) -> float:
+    """Seconds from the first row of a log to the last."""
+    return float(log.recording.t[-1] - log.recording.t[0])
+
+
+def _pieces(log: ActuatorLog, longest: float) -> list[ActuatorLog]:
+    """A log in equal pieces, none longer than `longest`, s; itself where it is not longer."""
+    count = int(np.ceil(_duration(log) / longest))
+    bounds = np.linspace(0, len(log.recording), count + 1).astype(int)
+    return [log] if count < 2 else [replace(log, recording=log.recording[a:b]) for a, b in pairwise(bounds)]
+
+
+def still_joints(logs: Sequence[Recording]) -> Ints:
+    """Return the numbers of the joints that move in no log."""
+    return np.flatnonzero(np.all([np.ptp(log.q, axis=0) < MIN_MOTION for log in logs], axis=0))
 
 
 def _check_units(log: Recording, robot: Robot) -> None:

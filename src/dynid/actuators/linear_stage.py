@@ -79,9 +79,12 @@ class _Filtered:
         """Signals of the law of joint j, not filtered. Commands arrive `delay` s late."""
         s = self.log.signals
         at = np.clip(np.searchsorted(s.t, self.t - delay, side="right") - 1, 0, len(s.t) - 1)
-        # A held command lags behind its rows by half an interval; positions are those of the rows themselves.
-        before = np.maximum(at - 1, 0)
-        error = 0.5 * (s.command[at, j] + s.command[before, j]) - np.interp(self.t, s.t, s.q[:, j])
+        # The mean of the held command over one interval, which is continuous in the delay.
+        late, half = self.t - delay, 0.5 / self.rate
+        upper, lower = (np.interp(late + side, s.t, s.total[:, j]) for side in (half, -half))
+        span = np.clip(late + half, s.t[0], s.t[-1]) - np.clip(late - half, s.t[0], s.t[-1])
+        command = np.where(span > 0.5 * half, (upper - lower) / np.maximum(span, 0.5 * half), s.command[at, j])
+        error = command - np.interp(self.t, s.t, s.q[:, j])
         integral = np.cumsum(error) / self.rate
         return DriveSignals(error, integral, s.rate[at, j], self.dq[:, j], self.q[:, j] - self.q[0, j],
                             np.interp(self.t, s.t, s.feed[:, j]), np.interp(self.t, s.t, s.supply[:, j]))

@@ -270,9 +270,16 @@ def posterior_of(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequenc
         np.concatenate(list(identified)), np.concatenate([problem.lower[:len(fit.x)] for problem, fit in pairs]),
         np.concatenate([problem.upper[:len(fit.x)] for problem, fit in pairs]), tuple(known), supply,
         DriveStates(*(np.zeros((0, robot.dof)) for _ in range(3))))
+    fixed = [j for j in range(robot.dof) if not any(own == (j,) for own in owners)]
+    tables = [table for j, table in enumerate(found.tables(values)) if j not in fixed]
+    means = {name: float(np.mean([table[name] for table in tables if name in table]))
+             for name in dict.fromkeys(name for table in tables for name in table)}
+    found = replace(found, known=tuple({**means, **table} if j in fixed else table for j, table in enumerate(known)))
     numbers = np.array([joint_numbers(problems[0].law, table) for table in found.tables(values)])
     return replace(found, states=_states(robot, entries, simulated, numbers, found.link_scales()),
-                   notes=_notes(problems, numbers))
+                   notes=(*_notes(problems, numbers),
+                          *(f"{robot.joint_names[j]} does not move in the logs; it has the mean values of the other "
+                            "joints" for j in fixed)))
 
 
 def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Array], numbers: Array,

@@ -86,6 +86,11 @@ def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
     return found
 
 
+# A joint that does not move: its inertia is so large that it does not, and it has no drive.
+_FIXED_JOINT = np.zeros(c.COLUMNS)
+_FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.inf  # kg m^2; N m
+
+
 @dataclass(frozen=True, eq=False)
 class ChainProblem:
     """What is estimated of one chain, from which logs.
@@ -97,6 +102,9 @@ class ChainProblem:
         known: values that are given, one table a joint.
         unknowns: parameters that are estimated.
         step: largest step of the simulation, s.
+        slope_step: the same of the simulations whose differences are sensitivities, which need less accuracy than
+            residuals.
+        still: places of joints that do not move in any log. They are fixed at their positions.
     """
 
     law: DriveLaw
@@ -105,6 +113,18 @@ class ChainProblem:
     known: tuple[Mapping[str, float], ...]
     unknowns: tuple[Unknown, ...]
     step: float = LARGEST_STEP
+    slope_step: float = LARGEST_STEP
+    still: tuple[int, ...] = ()
+
+    @property
+    def coarse(self) -> ChainProblem:
+        """The problem with the step of its sensitivities."""
+        return self if self.step == self.slope_step else replace(self, step=self.slope_step)
+
+    @property
+    def moving(self) -> list[int]:
+        """Places of the joints that move."""
+        return [j for j in range(self.dof) if j not in self.still]
 
     @property
     def dof(self) -> int:
@@ -149,7 +169,8 @@ class ChainProblem:
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
         """Numbers (dof, COLUMNS) of the compiled rollout."""
-        return np.array([joint_numbers(self.law, {**values, **log.gains}) for values in self.values(x)])
+        return np.array([_FIXED_JOINT if j in self.still else joint_numbers(self.law, {**values, **log.gains})
+                         for j, values in enumerate(self.values(x))])
 
     def simulate(self, x: Array, log: ChainLog, encoder: tuple[Array, Array] | None = None) -> Array | None:
         """Simulated positions (rows, dof) of a log; None where the simulation diverges.
@@ -163,15 +184,20 @@ class ChainProblem:
         if encoder is not None:
             numbers[:, c.ENCODER_COUNT], numbers[:, c.ENCODER_ORIGIN] = encoder
         found = simulate_chain(log.chain, self._started(x, log), numbers, rows=rows.copy(), step=self.step)
-        return None if found is None else found[0]
+        if found is None:
+            return None
+        for j in self.still:
+            found[0, :, j] = np.median(log.signals.q[:, j])
+        return found[0]
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
         """The signals of a log with the states at its starts that are estimated."""
         own = [(one, value) for one, value in zip(self.unknowns, x, strict=True)
                if one.is_nuisance and self.logs[one.log] is log] if self.has_starts else []
-        if not own:
+        if not own and not self.still:
             return log.signals
         first = log.signals.first.copy()
+        first[:, 1, list(self.still)] = 0.0
         for one, value in own:
             first[one.segment, 0 if one.name == "start_position" else 1, one.joint] += value
         return replace(log.signals, first=first)
@@ -186,7 +212,7 @@ class ChainProblem:
         if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
             return self
         more = [Unknown(name, j, MECHANICS[name], k, s) for k, log in enumerate(self.logs)
-                for s in range(len(log.signals.starts)) for j in range(self.dof)
+                for s in range(len(log.signals.starts)) for j in self.moving
                 for name in ("start_position", "start_velocity")]
         return replace(self, unknowns=(*self.unknowns, *more))
 
@@ -210,7 +236,7 @@ class ChainProblem:
         # A command is logged at most one interval after it was sent: a delay cannot be lower than that.
         interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
         items["delay"] = replace(items["delay"], lower=-interval)
-        return replace(self, unknowns=(*(Unknown(name, j, items[name]) for j in range(self.dof) for name in names),
+        return replace(self, unknowns=(*(Unknown(name, j, items[name]) for j in self.moving for name in names),
                                        *(Unknown(name, -1, items[name]) for name in shared)))
 
     def start(self, values: Sequence[Mapping[str, float]]) -> Array:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.actuators.chains import LARGEST_STEP
 from dynid.actuators.encoder import rounding_errors
 from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
+from dynid.progress import Tell, prefixed
 from dynid.regression.correlation import autocovariance, noise_matrix
 
 _FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of the differences while no standard error is known
@@ -27,6 +29,8 @@ _MAX_DAMPINGS = 10  # attempts of a shorter step before the iteration ends
 _FIRST_DAMPING = 1e-3
 _CHORD_STEPS = 2  # after a step, with the same sensitivities, which take most of the time
 _MAX_DISAGREEMENT = 0.3  # relative, between central differences of two steps along one direction
+_DIVERGENCE_HINT = ("check the unit of the positions (--set log.unit=deg), the gains (--gain kp=...) and the masses of "
+                    "the robot file")
 _NULL_SHARE = 1e-7  # of the largest singular value: below it a direction is not determined at all
 
 
@@ -89,7 +93,9 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
         which: numbers of the unknowns; all by default.
         base: residuals (rows, dof) at x. With them differences are one-sided, which takes half the time.
     """
-    lower, upper = problem.lower, problem.upper
+    if base is not None and problem.coarse is not problem:
+        base = problem.coarse.residuals(x)
+    problem, lower, upper = problem.coarse, problem.lower, problem.upper
     steps, chosen = share * scale, range(len(x)) if which is None else which.tolist()
     columns: dict[int, Array] = {}
     for group in _independent_groups(problem, chosen):
@@ -101,7 +107,7 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
         second = base if base is not None and np.array_equal(high, x) else problem.residuals(high)
         if first is None or second is None:
             raise NotPossibleError(f"the simulation diverges near {problem.label(group[0])} = {x[group[0]]:g}",
-                                   "check gains, masses and units", "simulation-diverges")
+                                   _DIVERGENCE_HINT, "simulation-diverges")
         for k in group:
             columns[k] = np.zeros_like(first)
             rows = problem.rows_of(k)
@@ -119,7 +125,7 @@ def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[li
 
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
-           share: Array | None = None) -> Refinement:
+           share: Array | None = None, tell: Tell = lambda sentence: None) -> Refinement:
     """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
 
     The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient
@@ -130,8 +136,10 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
         problem: the logs and unknowns.
         start: first values.
         max_iterations: of the search.
-        finish: whether to compute standard errors; without it covariance and Jacobian are empty.
+        finish: whether to search with central differences; without, the covariance is that of the last one-sided
+            ones, and the Jacobian is empty.
         share: steps of the differences, of a fit from whose solution this one starts.
+        tell: is called with the number of each iteration.
 
     Raises:
         NotPossibleError: the simulation diverges at the start.
@@ -141,19 +149,22 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
-        raise NotPossibleError("the simulation diverges with the values of the first stage",
-                               "check gains, masses and units", "simulation-diverges")
+        raise NotPossibleError("the simulation diverges with the values of the first stage", _DIVERGENCE_HINT,
+                               "simulation-diverges")
     iterations = 0
     if share is None:
-        found = _searched(problem, x, residual, max_iterations, None)
-        iterations, share = found.iterations, _difference_steps(problem, found)[0]
+        found = _searched(problem, x, residual, max_iterations, None, tell)
+        iterations, (share, covariance) = found.iterations, _difference_steps(problem, found)
         x, residual = found.x, found.residual
-    if not finish:
-        return Refinement(x[:count], np.zeros((count, count)), np.zeros(count, dtype=bool), np.zeros((0, 0, count)),
-                          residual, scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0,
-                          share)
-    for _ in range(_MAX_ESCAPES):
-        found = _searched(problem, x, residual, max_iterations, share)
+        if not finish:
+            covariance = covariance[:count, :count] * np.outer(found.scale[:count], found.scale[:count])
+            at_bound = _at_bound(problem, x, found.scale)[:count]
+            covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
+            return Refinement(x[:count], covariance, at_bound, np.zeros((0, 0, count)), residual,
+                              scales(problem, x)[:count], np.zeros(0), np.zeros((count, 0)), iterations, 0.0, share)
+    for escape in range(_MAX_ESCAPES):
+        found = _searched(problem, x, residual, max_iterations, share,
+                          prefixed(tell, f"search {escape + 1} with central differences, "))
         iterations += found.iterations
         share, covariance = _difference_steps(problem, found)
         better = _escape(problem, found, covariance)
@@ -182,11 +193,13 @@ class _Minimum:
     scale: Array
 
 
-def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None) -> _Minimum:
+def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
+              tell: Tell) -> _Minimum:
     """Return a minimum of the cost from x; share: step of central differences, one-sided ones without."""
     damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _TOLERANCE
     while True:
         iterations += 1
+        tell(f"iteration {iterations}")
         scale, weights = scales(problem, x), _weights(residual)
         slopes = jacobian(problem, x, scale, base=residual) if share is None else jacobian(problem, x, scale, share)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))
@@ -219,19 +232,25 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
     covariance (unknowns, unknowns): of the unknowns in units of their sizes. Its longer half of axes is tried: along
     the others the cost is steep, and no roughness hides a lower point.
     """
-    weights = _weights(found.residual)
-    cost = float(np.sum((found.residual * weights) ** 2))
-    best, better = cost * (1.0 - 10.0 * _TOLERANCE), None
+    weights, coarse = _weights(found.residual), problem.coarse
+    base = found.residual if coarse is problem else coarse.residuals(found.x)
+    if base is None:
+        return None
+    best, better = (1.0 - 10.0 * _TOLERANCE) * float(np.sum((base * weights) ** 2)), None
     values, axes = np.linalg.eigh(covariance)
     half = len(values) // 2
     for value, axis in zip(values[half:], axes.T[half:], strict=True):
         for sign in (-1.0, 1.0):
             way = sign * min(_ESCAPE_SIGMAS * np.sqrt(max(value, 0.0)), _DIFFERENCE_SHARES[1] * _ESCAPE_SIGMAS)
             trial = np.clip(found.x + way * axis * found.scale, problem.lower, problem.upper)
-            moved = problem.residuals(trial)
+            moved = coarse.residuals(trial)
             if moved is not None and (new := float(np.sum((moved * weights) ** 2))) < best:
                 best, better = new, (trial, moved)
-    return better
+    if better is None or coarse is problem:
+        return better
+    moved, cost = problem.residuals(better[0]), float(np.sum((found.residual * weights) ** 2))
+    is_lower = moved is not None and float(np.sum((moved * weights) ** 2)) < (1.0 - 10.0 * _TOLERANCE) * cost
+    return (better[0], moved) if moved is not None and is_lower else None
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
@@ -279,7 +298,7 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
         absorbed[:, at] = basis[:, j, :].T
         absorbed = np.fft.irfft(np.sum(np.abs(np.fft.rfft(absorbed)) ** 2, axis=0))[:rows]  # what the fit took
         middle += weights[j] ** 4 * noise_matrix(x, keep, autocovariance(own, keep, absorbed))
-    size = np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    size = np.sqrt(np.maximum(np.diag(normal), 1e-60 * max(float(np.diag(normal).max(initial=0.0)), 1e-240)))
     inverse = np.linalg.pinv(normal / np.outer(size, size), hermitian=True, rcond=_NULL_SHARE ** 2)
     inverse /= np.outer(size, size)
     return np.asarray(inverse @ middle @ inverse)
@@ -292,14 +311,16 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
     """
     x, residual, scale = found.x, found.residual, found.scale
     slopes = _projected(found.slopes, residual, count)
-    room = 1e-6 * scale
-    at_bound = ((x <= problem.lower + room) | (x >= problem.upper - room))[:count]
+    at_bound = _at_bound(problem, x, scale)[:count]
     weights = _weights(residual)[None, :, None]
     covariance = covariance_of(slopes, residual, problem.log_rows)
     rounding, share_of_rounding = rounding_errors(problem, x, slopes, residual, weights[0, :, 0])
     variance = np.maximum(np.diag(covariance), 1e-300)
     factor = np.sqrt(1.0 - share_of_rounding + rounding ** 2 / variance)
     covariance *= np.outer(factor, factor)
+    if not np.isfinite(covariance).all():
+        raise NotPossibleError("the simulated positions do not change regularly with the parameters, so no fit can be "
+                               "made", _DIVERGENCE_HINT, "simulation-irregular")
     free = np.flatnonzero(~at_bound)
     directions, singular, error = np.zeros((count, 0)), np.zeros(0), 0.0
     if len(free):
@@ -312,10 +333,22 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
         change = (other * weights * scale[free]).reshape(-1, len(free)) - a
         error = float(np.max(np.linalg.norm(change, axis=0) / np.maximum(np.linalg.norm(a, axis=0), 1e-300)))
         # A direction along which the differences of two steps disagree is noise of the simulation, not determined.
-        singular = np.where(np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular, 0.0, singular)
+        is_noise = np.linalg.norm(change @ vt.T, axis=0) > _MAX_DISAGREEMENT * singular
+        step = min(problem.step, LARGEST_STEP)
+        if is_noise.any() and problem.slope_step > step:  # it may be the noise of a long step
+            fine = replace(problem, slope_step=step)
+            again = replace(found, slopes=jacobian(fine, x, scale, share))
+            return _finished(fine, again, iterations, count, share)
+        singular = np.where(is_noise, 0.0, singular)
     covariance[at_bound], covariance[:, at_bound] = 0.0, 0.0
     return Refinement(x[:count], covariance, at_bound, slopes, residual, scale[:count], singular, directions,
                       iterations, error, share)
+
+
+def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:
+    """Which unknowns (unknowns,) are at a bound."""
+    room = 1e-6 * scale
+    return np.asarray((x <= problem.lower + room) | (x >= problem.upper - room))
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:

@@ -63,7 +63,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | No
     if abs(step[-1]) < _SUSPICIOUS * np.sqrt(max(covariance[-1, -1], 0.0)):
         return None
     x[-1] += np.clip(step[-1], -0.3 * scale[-1], 0.3 * scale[-1])
-    again = refine(wider, x, max_iterations=15)
+    again = refine(wider, x, max_iterations=15, finish=False)
     before, after = (float(np.sum((one * weights) ** 2)) for one in (fit.residual, again.residual))
     found = Released(name, given[0], float(again.x[-1]), float(again.std[-1]), 1.0 - after / before)
     far = abs(found.value - found.given) > max(_SUSPICIOUS * found.std, _MIN_CHANGE * abs(found.given),
@@ -117,8 +117,8 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     before = float(np.sum((fit.residual * weights) ** 2))
     item = next(one for one in problem.law.parameters if one.name == name)
     found = []
-    for j, joint in enumerate(problem.names):
-        largest = 0.0
+    for j in problem.moving:
+        joint, largest = problem.names[j], 0.0
         for log in problem.logs:
             gain = problem.numbers(fit.x, log)[j, c.KP]
             largest = max(largest, gain * float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j]))))
@@ -131,7 +131,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         cost, x = min(trials, key=lambda one: one[0])
         if cost > before * (1.0 - _MIN_DECREASE):
             continue
-        again = refine(wider, x, max_iterations=15)
+        again = refine(wider, x, max_iterations=15, finish=False)
         decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
