@@ -1,4 +1,4 @@
-"""The scripts of examples/ as modules."""
+"""The scripts of examples/ and of other folders as modules."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import importlib.util
 import types
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
 
 
-def example(name: str) -> types.ModuleType:
-    """The module of examples/NAME.py, imported anew: what it imports may be a fake of this test."""
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+def example(name: str, folder: str = "examples") -> types.ModuleType:
+    """The module FOLDER/NAME.py, imported anew: what it imports may be a fake of this test, and scripts of two folders
+    may have one name."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _servos import Servo, motions, simulate
+from example_scripts import example
 from refusals import refused
 
 import dynid
@@ -246,6 +247,5 @@ def test_go2_hanging_is_simulated_on_the_other_half_within_6_mrad():
     folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
     if not folder.exists():
         pytest.skip(f"{folder} does not exist")
-    from actuators import go2_halves
-    for row in go2_halves(folder):
+    for row in example("actuators", "reproductions").go2_halves(folder):
         assert row["error"] <= 6.0 < row["nominal"], row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import types
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_scripts import example
 
-FOLDER = Path(__file__).parents[2] / "examples"
 BODIES, JOINTS, ENVIRONMENTS, DRAWS = ["upper", "fore"], ["shoulder", "elbow"], 4, 6
 
 
@@ -39,14 +38,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
         lambda high, size, device="": tensor(rng.integers(high, size=size)))
     monkeypatch.setitem(sys.modules, "torch", module)
     return module
-
-
-def event(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.apply_draw
 
 
 @pytest.fixture
@@ -100,7 +91,7 @@ def test_every_environment_of_mjlab_gets_one_draw(tmp_path, torch, table, monkey
                                                                  joint_v_adr=np.array([6, 7])))
     env = types.SimpleNamespace(scene={"robot": robot}, sim=types.SimpleNamespace(model=model), num_envs=ENVIRONMENTS,
                                 device="cpu")
-    event("randomise_mjlab")(env, None, tmp_path / "draws.npz")
+    example("randomise_mjlab").apply_draw(env, None, tmp_path / "draws.npz")
     assert set(fields) == set(vars(model))
     drawn = [draw_of(model.body_mass[e, [3, 2]], table) for e in range(ENVIRONMENTS)]
     assert len(set(drawn)) > 1
@@ -126,7 +117,7 @@ def test_every_environment_of_isaac_lab_gets_one_draw(tmp_path, torch, table):
                                                       "dynamic_friction_coefficient",
                                                       "viscous_friction_coefficient")})
     env = types.SimpleNamespace(scene={"robot": robot}, num_envs=ENVIRONMENTS, device="cpu")
-    event("randomise_isaaclab")(env, None, tmp_path / "draws.npz")
+    example("randomise_isaaclab").apply_draw(env, None, tmp_path / "draws.npz")
     drawn = [draw_of(now["masses"][e, [2, 1]], table) for e in range(ENVIRONMENTS)]
     np.testing.assert_allclose(now["coms"][:, [2, 1], :3], table["com"][drawn])
     assert np.all(now["coms"][..., 3:] == 1.0) and not now["masses"][:, 0].any()
