@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "examples"
 
 
 def example(name: str, folder: str = "examples") -> types.ModuleType:
