@@ -25,8 +25,8 @@ IN_ALL = {"logs": 20}  # the smaller study of `--all`
 CUTOFF = 12.0  # Hz
 KINDS = ("curve", "load", "load apart", "asymmetry", "cable", "ripple", "delay")
 WITHIN = 0.90  # of the values within two standard errors, at least
-# Of the error on unseen motion to that with plain friction, at most. The worst log is one of 80: friction over velocity,
-# chosen for the whole machine, takes part of cables and ripples that are in no candidate (1.14).
+# Of the error on unseen motion to that with plain friction, at most. The worst log (1.14) is one of 80: friction over
+# velocity, chosen for the whole machine, takes part of cables and ripples that are in no candidate.
 MEAN_RATIO, WORST_RATIO = 1.0, 1.3
 FITTED = 0.6  # share of each log that is fitted; the rest is predicted
 CHANCE = 0.01  # at which what holds is refused: values of one kind within two deviations, and a smaller study
