@@ -16,13 +16,13 @@ from dynid.actuators.problem import ActuatorLog, ChainProblem, joint_numbers
 from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, RecordingError
+from dynid.estimate.draws.posterior import check_draws
 from dynid.estimate.simulators.friction_fit import TorqueLoss, best_fit
 from dynid.estimate.simulators.joint_values import SimulatedJoint
 from dynid.files import read_small, write_json
 from dynid.model import Model
 from dynid.robot import Robot
 
-MAX_DRAWS = 1_000_000
 DEFAULT_SPREAD = 0.2  # relative standard deviation of parameters that the data do not determine, as for links
 SHORTEST_DELAY = 2e-4  # s that an exported drive has: a tenth of MuJoCo's time step
 _MAX_STATES = 200  # rows of the motion that are kept: friction over more of them fits the same values
@@ -137,12 +137,7 @@ class ActuatorPosterior:
         Unknowns that the data determine are normal with the estimated covariance. The others are independent normals
         about the estimate with the relative standard deviation `spread`. Draws outside the bounds are drawn again.
         """
-        if not 1 <= count <= MAX_DRAWS:
-            raise ModelError(f"the number of draws must be between 1 and {MAX_DRAWS}, got {count}",
-                             code="wrong-number-of-draws")
-        if not 0.0 < spread <= 1.0:
-            raise ModelError("the relative standard deviation of what the data do not determine must be above 0 and at "
-                             f"most 1, got {spread:g}", code="wrong-spread")
+        check_draws(count, spread)
         size, vectors = np.linalg.eigh(self.drawn_covariance(spread))
         factor = vectors * np.sqrt(np.maximum(size, 0.0))
         rng = np.random.default_rng(seed)

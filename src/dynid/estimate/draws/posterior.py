@@ -121,14 +121,19 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
                  spread, found.rounds)
 
 
-def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Array]:
-    """Full parameters of the estimate and its covariance, where models can be drawn from them."""
+def check_draws(count: int, spread: float) -> None:
+    """Refuse a number of draws or a relative standard deviation that cannot be drawn with."""
     if not 1 <= count <= MAX_DRAWS:
         raise ModelError(f"the number of draws must be between 1 and {MAX_DRAWS}, got {count}",
                          code="wrong-number-of-draws")
     if not 0.0 < spread <= 1.0:
         raise ModelError("the relative standard deviation of what the data do not determine must be above 0 and at "
                          f"most 1, got {spread:g}", code="wrong-spread")
+
+
+def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Array]:
+    """Full parameters of the estimate and its covariance, where models can be drawn from them."""
+    check_draws(count, spread)
     if estimate.theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and draws need all parameters",
                                "identify with a method that gives them, such as --method pc-wls or --method pc-ridge",
