@@ -22,7 +22,7 @@ Case = Callable[[int], str]  # from a seed to what went wrong, empty where nothi
 @dataclass(frozen=True)
 class Outcome:
     """Of one case: what went wrong, empty where nothing did; how long the processor took, s; the most memory of the
-    process so far, GB."""
+    process so far, beyond what it had before the first case, GB."""
 
     wrong: str
     seconds: float = 0.0
@@ -63,12 +63,17 @@ def judged(case: Case, seeds: Sequence[int]) -> Judgement:
 def _work(case: Case, seeds: Sequence[int], to: Connection) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 30),) * 2)  # a bomb must not take the machine with it
+    inherited = _most_memory()  # of the process that was forked, which other tests may have made large
     for seed in seeds:
         start = time.process_time()
         wrong = case(seed)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        to.send(Outcome(wrong, time.process_time() - start, memory))
+        to.send(Outcome(wrong, time.process_time() - start, _most_memory() - inherited))
     os._exit(0)  # threads of a studio would be waited for
+
+
+def _most_memory() -> float:
+    """The most memory that this process ever had, GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _outcome(ours: Connection, process: int) -> Outcome:

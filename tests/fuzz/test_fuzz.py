@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz import inputs
+from fuzz import inputs, judge
 from fuzz.commands import FAMILIES, command_case, family_of, undamaged
 from fuzz.judge import Case, judged
 from fuzz.mutations import mutated
@@ -81,6 +81,14 @@ def test_what_is_not_damaged_is_read(files, folder):
 def test_every_command_works_with_inputs_that_are_not_damaged(prepared, folder, name):
     wrong = undamaged(name, prepared, folder / "place")
     assert not wrong or (name == "inspect-xacro" and "xacro" in wrong)  # the package may be missing
+
+
+def test_only_the_memory_of_the_cases_is_judged(monkeypatch):
+    monkeypatch.setattr(judge, "GIGABYTES", 0.2)
+    before = np.ones(40_000_000)  # 0.32 GB
+    assert not judged(lambda seed: "", range(2)).failures
+    assert judged(lambda seed: "" if np.ones(40_000_000).all() else "zeros", range(1)).failures
+    assert before.all()
 
 
 def test_damaged_inputs_end_in_sentences(case):
