@@ -22,7 +22,7 @@ candidate is then a small unconstrained solve.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
+from dynid.estimate.offset_ridge import offset_ridge
 from dynid.estimate.passive_friction import passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
@@ -68,11 +69,9 @@ IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
-# Share of a column's squares: a joint that hardly ever turns back shows only the sum of Coulomb friction and offset,
-# and the offset is then the smaller one. Where it turns back often, this takes a ten-thousandth of the offset.
-OFFSET_RIDGE = 1e-4
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
+OFFSET = "Fo"  # symbol
 _ABSENT = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
@@ -155,8 +154,8 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top_speeds(logs)))
     rotors = () if has_rotor else (RotorInertia(),)
     neighbours = NeighbourCouplings.beside(Model(model.robot, core), sign)
-    wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
-                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
+    wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign), Offset(),
+                              LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -168,6 +167,9 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     base = problem.base
     candidates = neighbours.candidates(model.robot)
     groups = _groups(base, has_rotor, candidates)
+    extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
+    offset = float(f"{offset_ridge(problem, _columns(base, OFFSET), extra):.3g}")
+    regression = _with_ridge(regression, OFFSET, offset)
     search = RidgeSearch.of(regression, groups)
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
@@ -182,7 +184,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
                         if ridges[kind] < _ABSENT and (kind, j) not in dropped) for kind in GROUPS}
     names = model.robot.joint_names
     joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
-    tables = (*_tables(names, ridges, sign, kept), *(one.table(names, sign) for one in couplings))
+    tables = (*_tables(names, {**ridges, OFFSET: offset}, sign, kept), *(one.table(names, sign) for one in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridges[name] for name in GROUPS if kept[name]})
@@ -190,13 +192,25 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
 
 def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling] = ()) -> dict[str, Ints]:
     """Columns of the base parameters of each kind of term that is chosen, and of each parameter of couplings."""
-    items = [base.parameters.items[c] for c in base.independent]
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
-    found = {name: [k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == own]
-             for name, own in wanted.items()}
+    found = {name: _columns(base, symbol) for name, symbol in wanted.items()}
+    names = [base.parameters.items[c].name for c in base.independent]
     for name in dict.fromkeys(name for one in couplings for name in one.names):
-        found[name] = [k for k, item in enumerate(items) if item.name == name]
-    return {name: np.array(places, dtype=np.int64) for name, places in found.items()}
+        found[name] = np.array([k for k, own in enumerate(names) if own == name], dtype=np.int64)
+    return found
+
+
+def _columns(base: BaseParameters, symbol: str) -> Ints:
+    """Return the base parameters led by a symbol, whatever its number."""
+    items = [base.parameters.items[c] for c in base.independent]
+    return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
+
+
+def _with_ridge(regression: Regression, symbol: str, ridge: float) -> Regression:
+    """Return a regression whose parameters of a symbol have a ridge."""
+    parameters = regression.base.parameters
+    items = tuple(replace(item, ridge=ridge) if item.symbol == symbol else item for item in parameters.items)
+    return replace(regression, base=replace(regression.base, parameters=replace(parameters, items=items)))
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
@@ -229,7 +243,7 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
     if plain:
         yield {"kind": "viscous", **where(plain)}
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
-    yield {"kind": "offset", "ridge": OFFSET_RIDGE}
+    yield {"kind": "offset", "ridge": ridges[OFFSET]}
     if kept[LOAD]:
         yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where(kept[LOAD])}
     if kept[DIFFERENCE]:
