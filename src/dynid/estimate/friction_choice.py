@@ -22,7 +22,7 @@ candidate is then a small unconstrained solve.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,9 @@ SIGN_SHARE = 0.005
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 OFFSET = "Fo"  # symbol
+# Share of a column's squares, while other terms are chosen: a joint that hardly ever turns back shows only the sum of
+# Coulomb friction and offset.
+OFFSET_RIDGE = 1e-4
 _ABSENT = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
@@ -154,8 +157,8 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     sign = Sign("tanh", tuple(float(f"{SIGN_SHARE * speed:.3g}") for speed in top_speeds(logs)))
     rotors = () if has_rotor else (RotorInertia(),)
     neighbours = NeighbourCouplings.beside(Model(model.robot, core), sign)
-    wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign), Offset(),
-                              LoadFriction(sign=sign), ViscousDifference(), neighbours))
+    wide = Model(model.robot, (*core, *rotors, FrictionCurve(free=True, ridge=0.0, sign=sign),
+                              Offset(ridge=OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
@@ -167,9 +170,6 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     base = problem.base
     candidates = neighbours.candidates(model.robot)
     groups = _groups(base, has_rotor, candidates)
-    extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
-    offset = float(f"{offset_ridge(problem, _columns(base, OFFSET), extra):.3g}")
-    regression = _with_ridge(regression, OFFSET, offset)
     search = RidgeSearch.of(regression, groups)
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
@@ -179,9 +179,13 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
-    passive = passive_joints(wide, base, search.fitted(regression, ridges, dropped), top_speeds(logs))
+    fitted = search.fitted(regression, ridges, dropped)
+    passive = passive_joints(wide, base, fitted, top_speeds(logs))
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _ABSENT and (kind, j) not in dropped) for kind in GROUPS}
+    ridge = np.zeros(len(base))
+    ridge[search.places] = search.ridge(ridges, dropped)
+    offset = float(f"{offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)):.3g}")
     names = model.robot.joint_names
     joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
     tables = (*_tables(names, {**ridges, OFFSET: offset}, sign, kept), *(one.table(names, sign) for one in couplings))
@@ -204,13 +208,6 @@ def _columns(base: BaseParameters, symbol: str) -> Ints:
     """Return the base parameters led by a symbol, whatever its number."""
     items = [base.parameters.items[c] for c in base.independent]
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
-
-
-def _with_ridge(regression: Regression, symbol: str, ridge: float) -> Regression:
-    """Return a regression whose parameters of a symbol have a ridge."""
-    parameters = regression.base.parameters
-    items = tuple(replace(item, ridge=ridge) if item.symbol == symbol else item for item in parameters.items)
-    return replace(regression, base=replace(regression.base, parameters=replace(parameters, items=items)))
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
