@@ -13,7 +13,8 @@ the logarithm of a ratio of squared errors: one block that nothing predicts must
 alone is no candidate: one pass over each position cannot distinguish it from anything else.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
-whose friction would add energy at some speed keeps viscous and Coulomb friction.
+whose friction would add energy at some speed keeps viscous and Coulomb friction. Offsets are regularised by the size
+that all joints show together (`offset_ridge`).
 
 All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
 candidate is then a small unconstrained solve.
