@@ -1,22 +1,22 @@
 """Choice of the friction terms of a machine, and of its rotor inertia, by cross-validation over blocks of time.
 
 Every machine has viscous and Coulomb friction and an offset at each joint, and rotor inertia. Three kinds of terms can
-be added to all of its joints: a free friction curve over speed (Stribeck friction among it), friction that grows with
-the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero by a
-ridge. The strength of each ridge is one choice for the whole machine, and an infinite one leaves the kind out: joint by
-joint there are too few independent rows to choose from. Only a difference between directions is kept joint by joint,
-where it clearly gains.
+be added to all of its joints: a free friction curve over speed (which includes Stribeck friction), friction that grows
+with the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero
+by a ridge. The strength of each ridge is one choice for the whole machine, since a single joint has too few independent
+rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where its gain
+is significant.
 
-Blocks that are left out are contiguous in time, so that they differ from what is fitted: neighbours of a
-row share its position and its noise. A change must win by a standard error of its gain over the blocks, where a gain is
-the logarithm of a ratio of squared errors: one block that nothing predicts must not decide. A function of position
-alone is no candidate: one pass over each position cannot distinguish it from anything else.
+Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. A change must
+win by a standard error of its gain over the blocks. A gain is the logarithm of a ratio of squared errors, so that one
+block that no model predicts does not decide. A function of position alone is not a candidate: with one pass over each
+position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
 whose friction would add energy at some speed keeps viscous and Coulomb friction.
 
-All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
-candidate is then a small unconstrained solve.
+All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
+and each candidate is then a small unconstrained solve.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
 
 
 def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling] = ()) -> dict[str, Ints]:
-    """Columns of the base parameters of each kind of term that is chosen, and of each parameter of couplings."""
+    """Return the columns of the base parameters of each kind of term, and of each parameter of a coupling."""
     items = [base.parameters.items[c] for c in base.independent]
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
     found = {name: [k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == own]
@@ -205,7 +205,7 @@ def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
 
 
 def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
-    """Return the couplings that a machine with plain friction has, if friction of motors can have their values."""
+    """Return the couplings of a machine with plain friction, if their values are passive (they dissipate energy)."""
     found = choose_couplings(candidates, lambda some: search.losses(_with(some)),
                              EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
     items, base = regression.base.parameters.items, regression.base.independent
@@ -215,7 +215,7 @@ def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence
 
 def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
             kept: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Tables of the terms that were chosen, as run files have them; kept: by kind, its joints, counted from 0."""
+    """Yield tables of the chosen terms in the format of run files; kept: joints of each kind, counted from 0."""
     def where(some: Sequence[int]) -> dict[str, Any]:
         return {} if len(some) == len(joints) else {"joints": [joints[j] for j in some]}
 

@@ -1,16 +1,17 @@
 """Errors of a nominal model: their structure, their size estimated from the data, and the bias of a regularised
 estimate.
 
-A nominal body is wrong as a whole: stretched, sheared, shifted, too heavy. Its pseudo-inertia P is that of the true
-body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size. Entries near
-zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape of each
-body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
+The errors of a nominal body affect the whole body: it is scaled, sheared, shifted, or too heavy. Its pseudo-inertia P
+is that of the true body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size.
+Entries near zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape
+of each body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
 
 With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M its noise covariance,
 
     s ~ N(0, M + sum_g v_g (H K) D_g (H K)'),
 
-D_g the covariance of group g for an error of one. The v_g are their means given s, independent of the estimate.
+D_g the covariance of group g for an error of one. The v_g are their posterior means given s and do not depend on the
+estimate.
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ NOMINAL_ERROR_TOLERANCE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ErrorGroup:
-    """Parameters with a common error: half (parameters, k), half half' is their covariance for an error of one. kind:
-    groups with similar errors."""
+    """Parameters with a common error.
+
+    half (parameters, k): half half' is their covariance for a relative error of one. kind: groups of one kind have
+    similar errors.
+    """
 
     half: Array
     kind: str
@@ -57,7 +61,7 @@ class NominalErrors:
 
     @staticmethod
     def of(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
-        """From the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
+        """Return the errors from the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
         halves = [(effect @ group.half) / size[:, None] for group in groups]
@@ -65,7 +69,10 @@ class NominalErrors:
         return NominalErrors(tuple(groups), *_variances(kinds, halves, score / size, noise))
 
     def covariance(self, pull: Array) -> Array:
-        """Covariance (b, b) of an estimate that errs by pull (b, parameters) times the error of the nominal values."""
+        """Return the covariance (b, b) of an estimate due to errors of the nominal values.
+
+        pull (b, parameters): sensitivity of the estimate to these errors.
+        """
         found = np.zeros((len(pull), len(pull)))
         for v, group in zip(self.variances, self.groups, strict=True):
             through = pull @ group.half
@@ -82,9 +89,11 @@ class NominalErrors:
 
 
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
-    """Return the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind
-    of the other parameters by their scale (parameters,); a body that is not physically consistent, or has no size,
-    errs by the scale of its parameters.
+    """Return the groups of parameters with a common error.
+
+    They are the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all bodies, and each kind of
+    the other parameters by their scale (parameters,). A body that is not physically consistent, or has no size, has
+    errors of the scale of its parameters.
     """
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)
@@ -182,7 +191,7 @@ def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
 
 
 def _left_singular(matrix: Array) -> tuple[Array, Array]:
-    """Left singular vectors (b, n) and singular values (n,) of a matrix (b, k)."""
+    """Return left singular vectors (b, n) and singular values (n,) of a matrix (b, k)."""
     try:
         left, singular, _ = np.linalg.svd(matrix, full_matrices=False)
     except np.linalg.LinAlgError:  # divide and conquer does not converge on some; QR iteration does
@@ -193,7 +202,7 @@ def _left_singular(matrix: Array) -> tuple[Array, Array]:
 
 
 def _whitened(covariance: Array, columns: Array) -> Array:
-    """Columns (b, k) in units in which a covariance (b, b) is one."""
+    """Return columns (b, k) whitened by a covariance (b, b)."""
     try:
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:  # variances so far apart that rounding hides the smallest
