@@ -52,7 +52,7 @@ class ActuatorValue:
     @output_fields(joint=str, name=str, unit=str, value=float | None, std=float | None, identified=bool,
                    interval=list[float | None] | None, given=bool, linear=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
                 "std": finite(self.std) if self.identified else None, "identified": self.identified,
                 "interval": None if self.interval is None else [finite(x) for x in self.interval],
@@ -79,7 +79,7 @@ class FrictionTrial:
 
     @output_fields(model=str, title=str, error=float | None, better=float | None, chosen=bool)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
                 "chosen": self.chosen}
 
@@ -164,7 +164,7 @@ class ActuatorEstimate:
                    notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
                    simulation=_SIMULATION, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without the positions."""
+        """Return plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,
                 "parameters": [one.to_dict() for one in self.parameters],
                 "notes": [note.to_dict() for note in self.notes],

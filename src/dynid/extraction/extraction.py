@@ -35,7 +35,7 @@ class ConeAnswer:
 
     @output_fields(possible=bool, distance=float | None, milliseconds=float, sentence=str)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"possible": self.possible, "distance": self.distance if np.isfinite(self.distance) else None,
                 "milliseconds": 1e3 * self.seconds, "sentence": self.sentence}
 
@@ -105,7 +105,7 @@ class Extraction:
                    base_moved=float | None, base_relative_distance=float | None, run=int, runs=int, evaluations=int,
                    elapsed_s=float, cones=ConeAnswer | None, parameters=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,
                 "search": self.search, "feasible": self.feasible, "reason": self.reason,
                 "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}

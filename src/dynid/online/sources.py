@@ -155,7 +155,7 @@ class Losses:
 
     @output_fields(missing_samples=int | None, dropped_datagrams=int | None, buffer_bytes=int | None)
     def to_dict(self) -> dict[str, int | None]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"missing_samples": self.missing, "dropped_datagrams": self.dropped, "buffer_bytes": self.buffer}
 
 

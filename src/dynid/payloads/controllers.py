@@ -32,7 +32,7 @@ class Entry:
 
     @output_fields(text=str, values=dict[str, Any], units=dict[str, str], frame=str, unverified=str)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"text": self.text, "values": self.values, "units": self.units, "frame": self.frame,
                 "unverified": self.unverified}
 

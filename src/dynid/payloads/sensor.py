@@ -94,7 +94,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
 
 
 def mounting_facts(mounting: Mounting) -> dict[str, object]:
-    """Plain data for JSON."""
+    """Return plain data for JSON."""
     return {"bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
             "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
             "straight": mounting.straight}

@@ -278,7 +278,7 @@ class Mapping(BaseModel):
 
     @staticmethod
     def of(settings: Dictionary[str, Any], source: str = "mapping") -> Mapping:
-        """From a dictionary; `source` names it in messages."""
+        """Return a mapping from a dictionary; `source` is its name in messages."""
         try:
             return Mapping(**settings)
         except ValidationError as problem:
@@ -288,7 +288,7 @@ class Mapping(BaseModel):
 
     @staticmethod
     def load(path: str | Path) -> Mapping:
-        """From the [log] table of a TOML file."""
+        """Return a mapping from the [log] table of a TOML file."""
         try:
             table = toml_table(read_small(Path(path)).decode("utf-8"))
         except OSError as problem:
@@ -379,7 +379,8 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
 
 
 def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str, ratio: Array | None = None) -> Array:
-    """The matrix R (count, count) with q_motor = R q_joint. ratio: from the file, where the mapping names its key."""
+    """Return the matrix R (count, count) with q_motor = R q_joint; ratio: from the file, if the mapping
+    names its key."""
     if ratio is not None and ratio.size not in (1, count):
         raise RecordingError(f"{source}: ratio '{mapping.ratio}' has {ratio.size} numbers for {count} joints")
     if ratio is not None:

@@ -1,4 +1,4 @@
-"""The logs of a run: which files each is, and how it is read."""
+"""The logs of a run: their files, and how they are read."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 class LogSettings(BaseModel):
     """One log of a run, a [[logs]] or [[validate_on]] table.
 
-    file: its file or folder, or a list of files that follow each other in time. name: in results, instead of its
-    path. payload: name in the run's [payloads] of the load; such a log identifies the payload and not the robot.
-    inherit: whether missing keys are taken from [log]. All other keys are those of [log], for this log.
+    All other keys are those of [log], for this log only.
+
+    Attributes:
+        file: its file or folder, or a list of files that follow each other in time.
+        name: in results, instead of its path.
+        payload: name of the load in the run's [payloads]; such a log identifies the payload and not the robot.
+        inherit: whether missing keys are taken from [log].
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -60,7 +64,7 @@ class LogSettings(BaseModel):
 
     @property
     def own(self) -> dict[str, Any]:
-        """The settings of [log] that this log has for itself."""
+        """Return the settings of [log] that are given for this log only."""
         return dict(self.model_extra or {})
 
     @property
@@ -108,7 +112,7 @@ def _complaint(problem: ValidationError | TypeError) -> str:
 
 
 def log_settings(log: LogEntry) -> LogSettings:
-    """An entry of `logs` as a table, whatever way it was written."""
+    """Return an entry of `logs` as a table, for every allowed form of the entry."""
     return log if isinstance(log, LogSettings) else LogSettings(file=log)
 
 

@@ -99,7 +99,7 @@ class FreeFall:
 
     @property
     def in_play(self) -> float:
-        """Energy of the motion, J: the range of the kinetic energy."""
+        """Energy of the motion, J: the range of the potential or the maximum of the kinetic energy."""
         return float(max(np.ptp(self.potential), np.abs(self.kinetic).max(), 1e-9))
 
     @property

@@ -57,7 +57,7 @@ class Exported:
     @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
                    loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; values that are not known are None."""
+        """Return plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
         return {"target": self.target, "files": [str(path) for path in self.paths],
                 "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},

@@ -71,7 +71,7 @@ def torque_limits(recording: Recording, chosen: Preparation) -> tuple[Array, Arr
 
 
 def per_joint(value: float | tuple[float | None, ...] | None, dof: int, option: str, source: str) -> Array:
-    """(dof,) the values of an option; nan where it has none."""
+    """Return the values (dof,) of an option that is one number or one per joint; nan if it is not given."""
     values = np.atleast_1d(np.asarray(value, dtype=float))
     if len(values) not in (1, dof):
         raise RecordingError(f"{source}: option '{option}' has {len(values)} values; expected one or one for each of "
