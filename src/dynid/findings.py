@@ -21,7 +21,7 @@ VIOLATION = record("Violation", link=str, kind=str, message=str, amount=float | 
 
 @dataclass(frozen=True)
 class Note:
-    """A remark: its code in kebab-case, which stays the same when the words change, its text, and its numbers."""
+    """A remark: a stable code in kebab-case, its text, and its numbers."""
 
     code: str
     text: str
@@ -34,7 +34,7 @@ class Note:
 
     @staticmethod
     def of(plain: Mapping[str, Any]) -> Note:
-        """From plain data, such as a file's."""
+        """Return a note from plain data, such as that of a file."""
         numbers = {name: tuple(math.nan if x is None else x for x in value) if isinstance(value, list) else
                    math.nan if value is None else value for name, value in plain["evidence"].items()}
         return Note(plain["code"], plain["text"], numbers)

@@ -44,7 +44,7 @@ class ActuatorValue:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval, None where the data do not determine the parameter."""
+        """The 95 % interval; None if the data do not determine the parameter."""
         if not self.identified:
             return None
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
@@ -145,14 +145,14 @@ class ActuatorEstimate:
     posterior: ActuatorPosterior | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> ActuatorValue:
-        """A parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
+        """Return a parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
         for one in self.parameters:
             if (one.joint, one.name) == key:
                 return one
         raise KeyError(key)
 
     def values(self, joint: str) -> dict[str, float]:
-        """Values of all parameters of a joint by name."""
+        """Return the values of all parameters of a joint by name."""
         return {one.name: one.value for one in self.parameters if one.joint == joint}
 
     @property
@@ -183,7 +183,7 @@ class ActuatorEstimate:
         return Path(path)
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Rows of a table: joint, parameter with unit, value, 95 % interval, remark."""
+        """Return the rows of a table: joint, parameter with unit, value, 95 % interval, remark."""
         found = []
         for one in self.parameters:
             if one.is_given:

@@ -42,7 +42,7 @@ class Certificate:
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
 
     def error(self, size: float = 100.0) -> float:
-        """Largest gap that rounding in the proof could fake, for robots up to `size` (times 1 kg, 0.1 m)."""
+        """Return the largest gap that rounding errors could cause, for robots up to `size` (times 1 kg, 0.1 m)."""
         blocks = self.consistency.blocks
         balance = self.matrix.T @ self.normal
         for block, z in zip(blocks, self.duals, strict=True):

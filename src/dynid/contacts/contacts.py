@@ -73,7 +73,7 @@ def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
 
 
 def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
-    """First row of each contact and the one behind its last."""
+    """Return the first row of each contact, and the one after its last."""
     on = np.flatnonzero(rows.touched)
     if not len(on):
         return []

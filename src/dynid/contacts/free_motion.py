@@ -48,7 +48,8 @@ class FreeMotion:
     options: FilterOptions
 
     def covariance(self, torques: OutsideTorques) -> Array:
-        """Covariance (m, dof, dof) of the torques in each row: of free motion, and of the model's parameters."""
+        """Return the covariance (m, dof, dof) of the torques in each row: of free motion, and of the model's
+        parameters."""
         inertia = complete(self.estimate.model).inertia_matrix(self.estimate.full, torques.q)
         found = (inertia * self.acceleration ** 2) @ np.swapaxes(inertia, 1, 2) + torques.model
         each = np.arange(len(self.torque))
@@ -89,7 +90,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
 
 
 def check_joints(estimate: Estimate, log: Recording) -> None:
-    """Refuse a log of another robot, and one without the torques of all joints."""
+    """Raise an error for a log of another robot, and for one without the torques of all joints."""
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
@@ -101,7 +102,7 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:
-    """Speeds (dof,) below which the sign of a joint's motion, and with it its friction, is not sure."""
+    """Return speeds (dof,) below which the sign of a joint's motion, and thus of its friction, is uncertain."""
     top = np.max([np.quantile(np.abs(np.gradient(one.q, one.t, axis=0)), 0.99, axis=0) for one in logs], axis=0)
     reach = np.max([np.ptp(one.q, axis=0) for one in logs], axis=0)
     if not np.any(reach > 1e-3):

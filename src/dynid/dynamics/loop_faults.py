@@ -1,4 +1,4 @@
-"""Diagnosis of a chain that does not close, for messages: the loop, and the joints that cannot follow."""
+"""Diagnosis of a chain that does not close, for messages: the loop, and the joints that block it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 
 
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
-    """Return the number of the closure that fails at q (dof,), and the joints of its loop that cannot follow.
+    """Return the number of the closure that fails at q (dof,), and the joints of its loop that block it.
 
     On the path to q from the initial posture, at the last closed posture, the derivatives of the closures by the
-    dependent joints lose rank: the closure in that direction, and the joints along it. Otherwise a redundant closure
+    dependent joints lose rank. The singular direction gives the closure and the joints. Otherwise a redundant closure
     is open: the one with the largest least-squares residual.
     """
     from dynid.dynamics.following import chain_of
@@ -72,12 +72,12 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
 
 
 def owners(held: tuple[Closure, ...]) -> Ints:
-    """Number of the closure of each equation."""
+    """Return the number of the closure of each equation."""
     return np.repeat(np.arange(len(held)), [one.equations for one in held])
 
 
 def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
-    """Which joints of the tree the loop of a closure runs through (joints of the tree,)."""
+    """Return which joints of the tree are in the loop of a closure (joints of the tree,)."""
     tree = followers.tree
     first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
                      for end in (closure.first, closure.second))
@@ -114,7 +114,7 @@ def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
 
 
 def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
-    """Name of the loop that runs through most of these joints of the tree."""
+    """Return the name of the loop that contains most of these joints of the tree."""
     assert followers.loops is not None
     places = [followers.tree.joint_index(name) for name in names]
     through = [int(np.sum(of_loop(followers, one)[places])) for one in followers.loops.closures]

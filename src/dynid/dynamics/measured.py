@@ -41,11 +41,11 @@ class OwnPositions(NamedTuple):
 @njit(**ALLOCATING)
 def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
                          q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
-    """q (samples, n) with which the measured joints (k,) are at `given` (samples, k), nearest in the mean square;
-    rates (samples, k, n), moving (samples, driven, n), misfit (samples, k), status (samples,).
+    """Compute q (samples, n) for which the measured joints (k,) are nearest to `given` (samples, k) in least squares.
 
-    state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is sought; at
-    the end those of the last sample. Each sample is reached from the one before, by Gauss and Newton's method.
+    It also computes rates (samples, k, n), moving (samples, driven, n), misfit (samples, k) and status (samples,).
+    state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is searched;
+    at the end those of the last sample. Each sample starts from the previous one, by the Gauss-Newton method.
     """
     n, k, joints = q.shape[1], len(measured), len(tree.parent)
     own, still, one = np.zeros((1, n)), np.zeros((1, n)), np.zeros(1, np.int64)
@@ -142,7 +142,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
-    """The linear case: q_measured = coupling q + offset; of a tree without dependent joints, q itself."""
+    """Return the linear case: q_measured = coupling q + offset; for a tree without dependent joints, q itself."""
     followers, n = robot.followers, robot.dof
     whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
     coupling, off = whole[where], given - offset[where]

@@ -293,10 +293,7 @@ class Inside(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """An accepted shape of the search.
-
-    It has its compressed regression and solution, and the compressed regression with derivatives by the shape and its
-    solution.
+    """An accepted shape of the search, with its regressions and solutions, without and with derivatives by the shape.
 
     Attributes:
         beta: (base,), the best parameters for the shape, without constraints those of the solution.
@@ -333,10 +330,7 @@ class Descent:
         return fold(TorqueEquations.of(shaped, self.problem.data, self.base), blocks=1, threads=self.problem.threads)
 
     def best(self, log_shape: Array, plain: Regression, stacked: Stacked, solution: Solution) -> Array:
-        """Return base parameters (base,) of the best constrained fit of weighted equations at a shape.
-
-        solution: the unconstrained one.
-        """
+        """Return base parameters (base,) of the best constrained fit at a shape; solution: the unconstrained one."""
         if self.inside is None:
             return solution.beta
         shaped: Any = self.dependence.model.with_shape(np.exp(log_shape))

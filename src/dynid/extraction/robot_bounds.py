@@ -1,4 +1,4 @@
-"""Bounds of any robot from its own file: loose, normal and tight, out of nominal bodies and geometry."""
+"""Bounds of any robot from its own file, loose, normal or tight, from nominal bodies and geometry."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def robot_bounds(model: Model, width: Width = "normal", values: Array | None = N
 
 
 def contour_boxes(model: Model) -> dict[str, Box]:
-    """For each body of the model a box around its link, in its frame, m."""
+    """Return for each body of the model a box around its link, in its frame, m."""
     hulls = limits_from_shapes(model.robot)
     nominal = _nominal_bodies(model)
     found = {}
@@ -76,7 +76,7 @@ def contour_boxes(model: Model) -> dict[str, Box]:
 
 
 def _nominal_bodies(model: Model) -> dict[str, Array]:
-    """The ten numbers of the bodies whose nominal values are all given, with mass."""
+    """Return the ten parameters of the bodies with complete nominal values and a mass."""
     found = {}
     for name, columns in model.parameters.bodies.items():
         values = [model.parameters.items[c].nominal for c in columns]
@@ -86,7 +86,7 @@ def _nominal_bodies(model: Model) -> dict[str, Array]:
 
 
 def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
-    """Points (k, 3) that a link without shapes holds: its frame, its joints, and where most of its mass is."""
+    """Return points (k, 3) of a link without shapes: its frame, its joints, and the region of most of its mass."""
     points: list[Array] = [np.zeros(3)]
     if name in robot.body_names:
         own = robot.body_names.index(name)
@@ -100,7 +100,7 @@ def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
 
 
 def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, Array]:
-    """Lower and upper values (10,) of one body."""
+    """Return lower and upper values (10,) of one body."""
     middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)
     com, inertia = middle, np.zeros((3, 3))
     if numbers is not None:
@@ -124,8 +124,10 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
-    """Intervals of parameters that belong to no body: as many times their size either way, from zero where they cannot
-    be negative. Their size is the larger one of nominal and identified value."""
+    """Return intervals of parameters that do not belong to a body: a multiple of their size to either side.
+
+    They start at zero for non-negative parameters. The size is the larger one of nominal and identified value.
+    """
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
         if item.body is None:

@@ -55,7 +55,7 @@ def hats_above_first(q: float, dq: float, values: Sequence[float]) -> float:
 
 @curve
 def smooth_steps(q: float, dq: float, values: Sequence[float]) -> float:
-    """Sum of heights times tanh(dq / width); values: number of steps, their widths, their heights."""
+    """Return the sum of heights times tanh(dq / width); values: number of steps, their widths, their heights."""
     count, torque = int(values[0]), 0.0
     for k in range(count):
         torque += values[1 + count + k] * math.tanh(dq / values[1 + k])
@@ -64,9 +64,10 @@ def smooth_steps(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class ViscousDifference:
-    """Fvd |dq|: half of the difference between viscous friction forward and backward, in addition to `Viscous`.
+    """Difference Fvd |dq| of viscous friction between the directions, in addition to `Viscous`.
 
-    `ridge` is the penalty relative to the column's squared norm that regularises Fvd toward zero.
+    Fvd is half of the difference between forward and backward motion. `ridge` is the penalty relative to the column's
+    squared norm that regularises Fvd toward zero.
     """
 
     kind = "viscous-difference"
@@ -145,7 +146,7 @@ class FrictionCurve:
         return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
 
     def _viscous(self, velocity: Array) -> tuple[Array, ...]:
-        """The columns of the viscous parameters (samples,)."""
+        """Return the columns of the viscous parameters (samples,)."""
         return (np.maximum(velocity, 0.0), np.minimum(velocity, 0.0)) if self.asymmetric else (velocity,)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
@@ -169,7 +170,7 @@ class FrictionCurve:
         return self if self.speed is not None else replace(self, speed=speeds)
 
     def _speeds(self, robot: Robot) -> Array:
-        """Top speed of every joint (dof,)."""
+        """Return the top speed of every joint (dof,)."""
         if self.speed is None:
             limit = robot.limit("velocity")
             return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)

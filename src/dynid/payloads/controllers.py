@@ -43,7 +43,7 @@ def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Ent
 
 
 def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None) -> Entry:
-    """Ten numbers (10,) of a payload as the controllers of one maker want them."""
+    """Return ten inertial parameters (10,) of a payload in the form of one manufacturer's controllers."""
     if maker not in FORMATS:
         raise ModelError(f"no payload format is known for '{maker}'; there are {', '.join(FORMATS)}",
                          code="unknown-controller")
@@ -121,7 +121,7 @@ def principal(inertia: Array) -> tuple[Array, Array]:
 
 
 def zyx_angles(rotation: Array) -> tuple[float, float, float]:
-    """A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
+    """Return A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
     b = float(np.arctan2(-rotation[2, 0], np.hypot(rotation[0, 0], rotation[1, 0])))
     if np.hypot(rotation[0, 0], rotation[1, 0]) < 1e-9:
         return float(np.arctan2(-rotation[0, 1], rotation[1, 1])), b, 0.0
@@ -129,7 +129,7 @@ def zyx_angles(rotation: Array) -> tuple[float, float, float]:
 
 
 def quaternion(rotation: Array) -> Array:
-    """Scalar first (4,), the scalar not negative."""
+    """Return the unit quaternion (4,), scalar first and not negative."""
     trace = np.array([rotation[0, 0] + rotation[1, 1] + rotation[2, 2], *np.diag(rotation)])
     k = int(np.argmax(trace))
     off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])

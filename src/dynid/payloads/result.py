@@ -61,7 +61,7 @@ class PayloadEstimate:
 
     @property
     def mass(self) -> float:
-        """kg."""
+        """Mass, kg."""
         return float(self.numbers[9])
 
     @property
@@ -80,7 +80,7 @@ class PayloadEstimate:
 
     @property
     def chance(self) -> float:
-        """Probability of numbers as large as these without a payload: a test of all ten together.
+        """P-value of the hypothesis that there is no payload, from all ten parameters together.
 
         The squared distance from zero, in units of the covariance and per determined direction, follows Fisher's F.
         """
@@ -96,12 +96,12 @@ class PayloadEstimate:
 
     @property
     def seen(self) -> bool:
-        """Whether the ten numbers together differ from zero by more than their covariance allows."""
+        """Whether the ten parameters together differ significantly from zero."""
         return self.chance < SEEN_PROBABILITY
 
     @property
     def has_mass(self) -> bool:
-        """Whether the mass is determined: it differs from zero by more than its standard error allows."""
+        """Whether the mass is determined: it differs significantly from zero."""
         return self.mass > MASS_STANDARD_ERRORS * self.mass_std
 
     @property
@@ -153,7 +153,7 @@ class PayloadEstimate:
         return np.column_stack([values - reach, values + reach])
 
     def _quantile(self, level: float) -> float:
-        """How many standard errors half an interval is long."""
+        """Return half the width of an interval in standard errors."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
@@ -161,8 +161,11 @@ class PayloadEstimate:
         return float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share))
 
     def rows(self) -> list[tuple[str, str, float, float, float, float]]:
-        """Name, unit, value, standard error and 95 % interval of what a table shows: mass and centre of mass; or the
-        bounds of a mass that is not determined, with value and standard error nan, and the first moment."""
+        """Return the rows of a table: name, unit, value, standard error and 95 % interval.
+
+        The rows are mass and centre of mass. If the mass is not determined, they are its bounds, with value and
+        standard error nan, and the first moment.
+        """
         intervals, nan = self.conf_int(), float("nan")
         if not self.seen or self.has_mass:
             found = [("mass", "kg", self.mass, self.mass_std, *intervals[0])]
@@ -175,7 +178,7 @@ class PayloadEstimate:
 
     @property
     def mass_text(self) -> str:
-        """The mass with its standard error, or its bounds where it is not determined."""
+        """The mass with its standard error as text, or its bounds if it is not determined."""
         if self.has_mass or (not self.seen and np.isfinite(self.mass_std)):
             return f"{self.mass:.4g} kg with a standard error of {self.mass_std:.2g} kg"
         low, high = self.mass_bounds()

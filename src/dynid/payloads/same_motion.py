@@ -1,4 +1,4 @@
-"""The same motion without load: its torque errors, at the moments of the loaded log (Ardiani, eq. 4.4)."""
+"""Torque errors of the same motion without load, at the times of the loaded log (Ardiani, eq. 4.4)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
 
 
 def _shift(loaded: Samples, other: Samples) -> tuple[float, int]:
-    """How far two motions are apart as a share of their size, and by how many rows the loaded one is later."""
+    """Return the distance of two motions relative to their size, and by how many rows the loaded one is delayed."""
     if loaded.dof != other.dof or abs(loaded.rate / other.rate - 1.0) > 1e-6:
         return np.inf, 0
     size = fast_length(len(loaded) + len(other))

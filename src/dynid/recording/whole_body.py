@@ -101,7 +101,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
 
 
 def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
-    """Return the signal of base or IMU that these words stand for, or None."""
+    """Return the signal of base or IMU that these words name, or None."""
     bare = len(words) == 1
     if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
             and not known & (_VELOCITY | _GYRO):

@@ -143,7 +143,8 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
 
 
 def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
-    """Largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq. 38."""
+    """Return the largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq.
+    38."""
     q = np.asarray(q, dtype=float)
     few = q[:: max(1, len(q) // 200)]
     return complete(model).inertia_matrix(theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
@@ -216,7 +217,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
 
 def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings,
            widths: Widths | None) -> Plant | None:
-    """The compiled plant, or None for a model that runs through its own methods."""
+    """Return the compiled plant, or None for a model that is simulated through its own methods."""
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
             raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
@@ -255,7 +256,7 @@ def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Se
 
 
 def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:
-    """Inverses of the inertia matrix (k, n, n) at some postures of the reference."""
+    """Return inverses of the inertia matrix (k, n, n) at some postures of the reference."""
     few = reference.q[:: max(1, len(reference) // 20)]
     try:
         return np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
@@ -278,7 +279,7 @@ def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference
 
 
 def _steps(run: Settings, rate: float) -> int:
-    """RK4 steps a tick; 0 for the adaptive integrator."""
+    """Return the number of RK4 steps per tick; 0 for the adaptive integrator."""
     if run.step is None:
         return 1
     if isinstance(run.step, str):
@@ -306,7 +307,7 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
 
 
 def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossibleError:
-    """The loops of a machine that moved where they cannot be closed, or where their branches meet."""
+    """Return the error for a machine whose loops cannot be closed, or are at a singular posture."""
     robot = complete(model).robot
     assert robot is not None and robot.followers is not None and robot.followers.loops is not None
     why = not_closed(robot, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])
@@ -315,7 +316,7 @@ def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossible
 
 
 def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick: int, step: float) -> NotPossibleError:
-    """Why a simulation ended before its reference, from the kernel's number for it."""
+    """Return the error that states why a simulation ended early, from the kernel's status."""
     if ended == SINGULAR:
         return NotPossibleError(f"the inertia matrix became singular at {time:.4g} s of the simulation",
                                 "use physically consistent parameters (a pc- method) or add rotor "

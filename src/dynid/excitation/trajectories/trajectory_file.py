@@ -21,8 +21,10 @@ _UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
 
 
 def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
-    """From .csv (t, q_NAME .., and dq_NAME .., ddq_NAME .. where given) or .npz (t, q, dq, ddq, joints), in the order
-    of `joints`, at its own rate."""
+    """Read a trajectory, with the joints in the order of `joints`, at its own rate.
+
+    The file is .csv (columns t, q_NAME, and optionally dq_NAME, ddq_NAME) or .npz (t, q, dq, ddq, joints).
+    """
     path = Path(path)
     readers = {".csv": _read_csv, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
@@ -90,7 +92,7 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
 
 def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 100.0,
                      joints: Sequence[str] | None = None) -> None:
-    """By the ending: .csv (t, q_NAME .., dq_NAME .., ddq_NAME ..), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
+    """Write a trajectory as .csv (t, q_NAME, dq_NAME, ddq_NAME), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
     target = Path(path)
     names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
@@ -120,7 +122,8 @@ def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str
 
 
 def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
-    """What `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with time_from_start."""
+    """Write the YAML that `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with
+    time_from_start."""
     t = times(trajectory, rate)
     motion = trajectory.at(t)
 
