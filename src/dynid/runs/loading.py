@@ -25,7 +25,7 @@ from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
-from dynid.runs.logs import LogEntry, log_settings, log_sources
+from dynid.runs.logs import LogEntry, found_logs_sentence, log_settings, log_sources
 from dynid.runs.models import first_model, make_model
 from dynid.runs.settings import FloatingSettings, RunSettings
 from dynid.validate import Gravity
@@ -89,7 +89,9 @@ class LoadedProblem:
         """Notes on the choices and on the logs, without repetition."""
         bends = self.settings.model.flexible
         skew = (_SKEW,) if bends is not None and not bends.skew else ()
-        return (*self.chosen_notes, *skew,
+        found = found_logs_sentence(self.settings, [log.source for log in self.logs],
+                                    [log.source for log in self.left_out])
+        return (*filter(None, [found]), *self.chosen_notes, *skew,
                 *dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
 
     @property
