@@ -127,7 +127,7 @@ class ExternalWrench:
         rows = stream.feed(log.t, log.q, log.tau)
         if not len(rows):
             raise NotPossibleError(f"{log.source} is too short for a filter of {self.free.options.used_window:.3g} s",
-                                   "give a longer log, or a shorter window")
+                                   "give a longer log, or a shorter window", code="log-too-short")
         return rows, stream.delay
 
     def at_frame(self, rows: WrenchRows, frame: str, axes: str | None = None) -> tuple[Array, Array]:

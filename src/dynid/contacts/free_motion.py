@@ -94,7 +94,7 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
-                         "check whether it is another robot")
+                         "check whether it is another robot", code="other-robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
                          f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",

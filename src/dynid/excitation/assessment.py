@@ -78,7 +78,7 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
     while wrong := tried[-1][1].violated:
         lasting = [usage for usage in wrong if usage.kind not in (*_DURATION_POWERS, "torque")]
         if lasting:
-            raise NotPossibleError(f"the motion violates a limit: {lasting[0]}")
+            raise NotPossibleError(f"the motion violates a limit: {lasting[0]}", code="limits-exceeded")
         if slowdown >= _MAX_SLOWDOWN:
             raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}",
                                    code="limits-exceeded")

@@ -62,7 +62,8 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     home = home_posture(posture, limits)
     if robot.dof <= 6:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, but keeping frame '{frame}' fixed "
-                               "constrains six degrees of freedom; at least seven joints are needed")
+                               "constrains six degrees of freedom; at least seven joints are needed",
+                               code="not-redundant")
     found = _way(robot, frame, limits, home, reach, seed)
     if found.length >= MIN_PATH_ANGLE:
         return found

@@ -119,7 +119,8 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     for log in logs:
         if log.dof != estimate.model.dof:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
-                             f"without load has {estimate.model.dof}", "check whether it is another robot")
+                             f"without load has {estimate.model.dof}", "check whether it is another robot",
+                             code="other-robot")
     return way or "together"
 
 

@@ -14,7 +14,7 @@ def mounting_frame(robot: Robot, name: str | None = None) -> str:
     if name is not None:
         if robot.frame(name).body == BASE:
             raise ModelError(f"a payload on frame '{name}' is fixed to the base and cannot be identified",
-                             "choose a frame that moves")
+                             "choose a frame that moves", code="frame-of-the-base")
         return name
     moving = [frame.name for frame in robot.frames if frame.body == robot.dof - 1]
     for usual in USUAL:

@@ -49,7 +49,7 @@ class KnownLoad:
         The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; zero for a point mass.
         """
         if not mass > 0:
-            raise ModelError(f"the mass of a known load must be above zero, got {mass} kg")
+            raise ModelError(f"the mass of a known load must be above zero, got {mass} kg", code="not-above-zero")
         about = np.zeros(6) if inertia is None else np.asarray(inertia, dtype=float)
         matrix = about if about.shape == (3, 3) else ten.symmetric(about)
         numbers = ten.from_central(mass, np.asarray(centre, dtype=float), matrix)

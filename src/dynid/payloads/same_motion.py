@@ -25,13 +25,14 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     """
     found = [(*_shift(loaded, other), other) for other in others]
     if not found:
-        raise NotPossibleError("method 'same-motion' needs a log of the same motion without load")
+        raise NotPossibleError("method 'same-motion' needs a log of the same motion without load",
+                               code="no-same-motion")
     off, rows, other = min(found, key=lambda item: item[0])
     if off > MAX_MOTION_DIFFERENCE:
         raise NotPossibleError(
             "method 'same-motion' needs a log of the same motion without load: "
             f"the nearest, {other.source}, differs by {100 * off:.0f} % of the "
-            f"motion of {loaded.source}", "record it, or use method 'together'")
+            f"motion of {loaded.source}", "record it, or use method 'together'", code="no-same-motion")
     error = other.tau - estimate.predict(other.q, other.dq, other.ddq)
     error[~other.keep] = 0.0
     at = np.clip(np.arange(len(loaded)) - rows, 0, len(other) - 1)

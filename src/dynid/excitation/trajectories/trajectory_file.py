@@ -29,7 +29,8 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
     readers = {".csv": _read_csv, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise DynidError(f"{path} should end in {' or '.join(readers)}, the formats that `dynid excite` writes")
+        raise DynidError(f"{path} should end in {' or '.join(readers)}, the formats that `dynid excite` writes",
+                         code="unknown-extension")
     try:
         t, parts = reader(path, tuple(joints))
     except OSError as problem:
@@ -96,11 +97,13 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 
     target = Path(path)
     names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
-        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names")
+        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names",
+                         code="wrong-number-of-names")
     writers = {".csv": _write_csv, ".npz": _write_npz, ".yaml": _write_yaml, ".yml": _write_yaml}
     writer = writers.get(target.suffix.lower())
     if writer is None:
-        raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory")
+        raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory",
+                         code="unknown-extension")
     writer(trajectory, target, rate, names)
 
 
