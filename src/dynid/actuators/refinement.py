@@ -234,10 +234,10 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 
 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
-    """Return a point with a significantly lower cost near a minimum, and its residuals; None where there is none.
+    """Return a point with a significantly lower cost near a minimum, and its residuals; None if there is none.
 
-    covariance (unknowns, unknowns): of the unknowns in units of their sizes. Its longer half of axes is tried: along
-    the others the cost is steep, and no roughness hides a lower point.
+    covariance (unknowns, unknowns): of the unknowns in units of their scales. Points along the longer half of its
+    principal axes are tried; along the others the cost is so steep that there is no second minimum.
     """
     weights, coarse = _weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)

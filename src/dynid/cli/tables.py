@@ -283,7 +283,7 @@ def _percent(error: float | None, digits: int = 1) -> str:
 
 
 def _short(error: float) -> str:
-    """Format a number with three digits; a joint at rest has no error in percent of its motion."""
+    """Format a number with three digits; a dash for nan, which a joint at rest has."""
     return "-" if error != error else f"{error:.3g}" if error < 1000 else f"{error:.0f}"
 
 

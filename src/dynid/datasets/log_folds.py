@@ -131,7 +131,7 @@ class LogReport:
 
 @dataclass(frozen=True, eq=False)
 class FoldedLogs:
-    """Logs of a sum.
+    """Logs that were included in the sum of compressed regressions, and excluded ones.
 
     Attributes:
         entries: included logs, in the order of the dataset.

@@ -23,7 +23,7 @@ from dynid.threads import over_samples
 _CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
           "rod": closures.ROD}
 _RANK_TOLERANCE = 1e-7  # singular values below that share of the largest are none
-_NARROWEST = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
+_MIN_RANGE_SHARE = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
 _NEAR_POSTURES = 0.1  # rad or m of the joints of own freedom
 _ALWAYS_ZERO = 1e-10  # rates of closures below it in several postures are zero everywhere
 _WORTH_LANES = 8  # samples a lane; below, the solutions that lanes start from take most of the time
@@ -143,7 +143,7 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         good = trial[closes(robot, trial)]
         if 4 * len(good) < len(trial):
             reach *= 0.7
-        if reach < _NARROWEST:
+        if reach < _MIN_RANGE_SHARE:
             raise NotPossibleError(f"the loops {followers.loops.names} of "
                                    f"robot '{robot.name}' close only in "
                                    "their given posture", "give another posture, farther from a singularity")

@@ -12,9 +12,9 @@ from dynid.robot import BASE, Robot
 from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 
-_HALVINGS = 40
+_PATH_HALVINGS = 40
 MAX_CLOSURE_STEPS = 50  # of the least squares that show what stays open
-_BLOCKED = 0.05  # ratio of singular values: below it a direction is lost
+_SINGULAR_RATIO = 0.05  # ratio of singular values: below it a direction is lost
 _OPEN_RESIDUAL = 1e-6  # m or 1: equations that stay as large are open
 _CLEARLY_OPEN_RATIO = 2.0  # times more open than the next loop
 
@@ -61,7 +61,7 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
             return worst, _followers_in(followers, loops.closures[worst])
     _, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
     left_side, values, right_side = np.linalg.svd(jacobian[chain.chosen][:, n:])
-    lost = values <= max(values[-1] * 1.001, _BLOCKED * 1e-3 * values[0])
+    lost = values <= max(values[-1] * 1.001, _SINGULAR_RATIO * 1e-3 * values[0])
     held, moved = np.abs(left_side[:, lost]).max(axis=1), np.abs(right_side[lost]).max(axis=0)
     weight = np.array([np.sum(held[owner[chain.chosen] == k] ** 2) for k in range(len(loops.closures))])
     k = int(np.argmax(weight))
@@ -98,7 +98,7 @@ def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
     chain, arrays, n = chain_of(robot).closures, tree_of(followers.tree), robot.dof
     begin, reached = chain.begin[:n], np.append(chain.begin, chain.branch)
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_PATH_HALVINGS):
         middle = 0.5 * (low + high)
         trial, trying = (begin + middle * (q - begin))[None], reached.copy()
         status = np.zeros(1, dtype=np.int64)

@@ -26,7 +26,7 @@ from dynid.dynamics.vectors import cross, vector
 from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
-_ITERATIONS = 20
+_MAX_NEWTON_STEPS = 20
 _NEAR_TOLERANCE = 1e-9  # rad or m of a step: from there on with factors of the posture itself
 CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
 _EXACT_TOLERANCE = 1e-14  # the same behind a long way, where speed does not count
@@ -140,7 +140,7 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
     """
     last = math.inf
-    for _ in range(_ITERATIONS):
+    for _ in range(_MAX_NEWTON_STEPS):
         place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
                        wrenches, ends)
         fresh, determinant = not usable or last < _NEAR_TOLERANCE, 0.0

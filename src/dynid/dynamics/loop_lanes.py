@@ -32,7 +32,7 @@ from dynid.dynamics.compiled import INNER, INNER_BORROWING, OPTIONS
 from dynid.dynamics.loop_kernels import CLOSED, CONVERGED, LARGEST_CORRECTION, LEAST_SHARE, LONGEST_STEP, STAYS_OPEN
 from dynid.kernel_store import njit
 
-_PASSES = 5
+_MAX_NEWTON_PASSES = 5
 _ON_THE_WAY = 1e-5  # rad or m of a step where the next posture is all that is wanted
 _LARGEST_MULTIPLIER = 1e4  # of an elimination whose order was chosen in another posture
 
@@ -150,7 +150,7 @@ def advance(tree, closures, plan, k, exact, work):
             to[t] = row[t]
     predict(k, work)
     work.growth[:] = 0.0
-    for _ in range(_PASSES):
+    for _ in range(_MAX_NEWTON_PASSES):
         linearise(tree, closures, plan, work)
         if newton_step(closures, plan, work) < exact:
             break

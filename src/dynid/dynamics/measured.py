@@ -21,9 +21,9 @@ UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions
 MAX_JOINT_STEP = 0.1  # rad or m of an own joint in one step
 _CONVERGED_STEP = 1e-12  # rad or m of the last step
 _MAX_CLOSURE_ERROR = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
-_TRIALS = 60  # Gauss and Newton's steps at a sample
-_BLIND = 1e-6  # least ratio of the rates' singular values in the posture of the loops
-_WEAKEST = 0.02  # of the largest rate along a log: behind it a measured joint turns back while an own one goes on
+_MAX_GAUSS_NEWTON_STEPS = 60  # Gauss and Newton's steps at a sample
+_MIN_RATE_RATIO = 1e-6  # least ratio of the rates' singular values in the posture of the loops
+_MIN_RATE_SHARE = 0.02  # of the largest rate along a log; below it a measured joint is at a turning point
 
 
 class OwnPositions(NamedTuple):
@@ -57,7 +57,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
             own[0, a] = at[a] + (min(max(at[a] - before[a], -MAX_JOINT_STEP), MAX_JOINT_STEP) if t > 1 else 0.0)
         before[:] = at
         status[t] = UNMET
-        for _ in range(_TRIALS):
+        for _ in range(_MAX_GAUSS_NEWTON_STEPS):
             close_kernel(tree.parent, tree.pose, tree.axis, closures.kinds, closures.bodies, closures.places,
                          closures.lengths, closures.source, closures.ratio, closures.offset, closures.chosen,
                          state[:-1].copy(), state[-1], own, still, still, one, motion, slopes, how, state)
@@ -130,7 +130,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
     """Refuse measured joints that do not determine the independent ones in the initial posture."""
     here = tree_motion(robot, chain_of(robot).begin[None, :robot.dof], threads=1).rates[0, where]
     _, values, directions = np.linalg.svd(here)
-    if values[-1] < _BLIND * values[0]:
+    if values[-1] < _MIN_RATE_RATIO * values[0]:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
         raise NotPossibleError("the measured joints "
                                f"{', '.join(robot.measured)} of robot "
@@ -172,7 +172,7 @@ def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, ra
                                f"allow them for {said}", "check sign, offset and unit of the measured joints")
     least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
     t = int(np.argmin(least)) if len(least) else 0
-    if len(least) and least[t] < _WEAKEST * least.max():
+    if len(least) and least[t] < _MIN_RATE_SHARE * least.max():
         at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q[t], strict=True))
         raise NotPossibleError(f"the measured joints {said} of robot '{robot.name}' are at a turning point in sample "
                                f"{t}, at {at}, so the solution is ambiguous",

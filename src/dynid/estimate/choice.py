@@ -21,7 +21,7 @@ AUTO = "auto"
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
 _MATERIAL_DIFFERENCE = 0.01  # share of the smaller error: a difference below it is none, however sure
-_NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
+_MAX_NOISE_SHARE = 0.01  # of the accelerations' mean square; noise biases inertias of least squares by this share
 MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
 
 
@@ -137,7 +137,7 @@ def _closed_loop(problem: Problem) -> tuple[str, ...]:
         return ()
     from dynid.estimate.reference_errors import acceleration_noise
 
-    return ("iv",) if acceleration_noise(problem).max() > _NOISY else ()
+    return ("iv",) if acceleration_noise(problem).max() > _MAX_NOISE_SHARE else ()
 
 
 def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str, Mapping[str, Any]],

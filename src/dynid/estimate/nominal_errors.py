@@ -29,7 +29,7 @@ from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
 
 _LENGTH_ERROR_OF_MASS_ERROR = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
-_WRONG = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
+_ERROR_GRID = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
 # numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
 _CLASS_MEAN_WEIGHT = 4.0
 _ERROR_ITERATIONS = 3  # as groups share what the data show, their errors are found in turn this often
@@ -161,18 +161,18 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
                 rest += v * square
         own = np.hstack([half for half, inside in zip(halves, members, strict=True) if inside])
         weight = _weights(own, score, rest, prior)
-        variances[members] = np.sum(weight * _WRONG ** 2)
-        shares[members] = np.exp(np.sum(weight * np.log(_WRONG)))
+        variances[members] = np.sum(weight * _ERROR_GRID ** 2)
+        shares[members] = np.exp(np.sum(weight * np.log(_ERROR_GRID)))
 
     for _ in range(_ERROR_ITERATIONS):
         for kind in dict.fromkeys(kinds):
             # Nothing is known of its order, but that a nominal model is hardly more than useless.
-            update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _WRONG ** 2) ** 2)
+            update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _ERROR_GRID ** 2) ** 2)
     common, likely = variances.copy(), shares.copy()
     for _ in range(_ERROR_ITERATIONS):
         for g, center in enumerate(common):
             # Scaled inverse chi-square about the kind's: a group may be far worse than its kind, hardly far better.
-            share = _WRONG ** 2 / center
+            share = _ERROR_GRID ** 2 / center
             update(np.arange(len(halves)) == g,
                    share ** (-0.5 * _CLASS_MEAN_WEIGHT) * np.exp(-0.5 * _CLASS_MEAN_WEIGHT / share))
     return variances, likely
@@ -184,7 +184,7 @@ def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
     whitened = _whitened(rest, np.column_stack([half, score]))
     left, singular = _left_singular(whitened[:, :-1])
     seen = (left.T @ whitened[:, -1]) ** 2
-    spread = 1.0 + np.outer(_WRONG ** 2, singular ** 2)
+    spread = 1.0 + np.outer(_ERROR_GRID ** 2, singular ** 2)
     evidence = np.log(np.maximum(prior, 1e-300)) - 0.5 * np.sum(np.log(spread) + seen / spread, axis=1)
     weight = np.exp(evidence - evidence.max())
     return weight / weight.sum()

@@ -19,7 +19,8 @@ Width = Literal["loose", "normal", "tight"]
 WIDTHS: tuple[Width, ...] = get_args(Width)
 
 # As in Simionato's tables A.5 and A.6, where loose masses go to 9 to 14 times the true ones, normal ones to 1.4 to 2.5.
-_MASS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}  # times the nominal
+# Interval of a mass, times the nominal one.
+_MASS_FACTORS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}
 _LOOSE_BOX_SCALE = 3.0  # loose boxes, times the link's own
 TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
 _TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
@@ -105,7 +106,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
     com, inertia = middle, np.zeros((3, 3))
     if numbers is not None:
         mass, com, inertia = ten.to_central(numbers)
-        masses = (_MASS[width][0] * float(mass), _MASS[width][1] * float(mass))
+        masses = (_MASS_FACTORS[width][0] * float(mass), _MASS_FACTORS[width][1] * float(mass))
     else:
         masses = (0.0, _MAX_DENSITY[width] * float(np.prod(2.0 * half)))
     if width == "loose":

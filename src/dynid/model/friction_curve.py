@@ -22,7 +22,7 @@ from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
 _CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
-_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # of a free curve, as shares of the top speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the top speed, at which a free curve must take power
 _SIGNS = ("hard", "tanh", "arctan")
@@ -136,7 +136,8 @@ class FrictionCurve:
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        return self.widths or (_FREE_STEPS if self.free else _CHECKED_SPEEDS if self.shape == "steps" else _KNOTS)
+        usual = _CHECKED_SPEEDS if self.shape == "steps" else _SPLINE_KNOTS
+        return self.widths or (_FREE_STEPS if self.free else usual)
 
     @property
     def _symbols(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
 
-_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
+_MAX_LOAD_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +300,7 @@ class Model:
         if not self._bodies_matter:
             return found
         # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
-        for _ in range(_CORRECTIONS):
+        for _ in range(_MAX_LOAD_CORRECTIONS):
             correction = solve_motion(inertia, tau - self.inverse_dynamics(theta, q, dq, found))
             found = found + correction
             if np.abs(correction).max(initial=0.0) <= 1e-12 * np.abs(found).max(initial=1.0):

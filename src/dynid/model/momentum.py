@@ -36,7 +36,7 @@ from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 
 MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
-_WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
+_DIFFERENCE_WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
 TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBED_STATES = 6
 
@@ -134,7 +134,7 @@ def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, fo
         return
     # Along the motion, with a step of the same length in posture however fast it is.
     step = MOMENTUM_STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
-    for k, weight in _WEIGHTS:
+    for k, weight in _DIFFERENCE_WEIGHTS:
         ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, dense, len(rows), memory)
                          for sign in (1.0, -1.0))
         force[rows] -= share * weight / step * (ahead - behind)

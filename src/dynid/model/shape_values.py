@@ -20,7 +20,7 @@ def per_joint(value: Any, count: int, what: str) -> Array:
 
 
 def names(free: Sequence[str], joints: Sequence[int], shared: bool) -> tuple[str, ...]:
-    """Return names of free shape parameters: delta1, delta2, .., alpha1, ..; delta, alpha if they are shared."""
+    """Return names of free shape parameters: delta1, delta2, alpha1 and so on; delta and alpha if they are shared."""
     return tuple(free) if shared else tuple(f"{name}{j + 1}" for name in free for j in joints)
 
 

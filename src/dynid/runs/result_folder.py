@@ -143,7 +143,7 @@ def _compare(folder: Path) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Move the files of a save that was killed after it was complete to their places."""
+    """Complete a save that was interrupted: move its files from the commit folder to their final names."""
     commit = folder / COMMIT
     if not os.path.isdir(commit):
         return

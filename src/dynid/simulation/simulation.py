@@ -47,7 +47,7 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 from dynid.threads import pool, thread_count
 
-_SWING = 0.5  # of a radian that a flexible joint may swing in one step
+_MAX_SWING_ANGLE = 0.5  # of a radian that a flexible joint may swing in one step
 _MIN_STEP = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
 
 
@@ -252,7 +252,8 @@ def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Se
     if run.flexible is None or run.step is not None or not can_compile(model):
         return run
     rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))
-    return run if rate == 0.0 else replace(run, step=max(min(0.25 / reference.rate, _SWING / rate), _MIN_STEP))
+    step = min(0.25 / reference.rate, _MAX_SWING_ANGLE / rate) if rate else 0.0
+    return run if rate == 0.0 else replace(run, step=max(step, _MIN_STEP))
 
 
 def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:

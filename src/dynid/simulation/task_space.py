@@ -20,8 +20,8 @@ from dynid.model import Model
 from dynid.simulation.controllers import ControlLaw
 from dynid.simulation.plant import make_plant, per_joint
 
-_SHIFT = 1e-5  # s, over which the Jacobian is differentiated along the motion
-_FLAT = 1e-8  # of the tool's mobilities the smallest over the largest: below, the posture is singular for the task
+_DIFFERENCE_TIME = 1e-5  # s, over which the Jacobian is differentiated along the motion
+_MIN_MOBILITY_RATIO = 1e-8  # smallest over largest mobility of the tool; below it the posture is singular
 AXES = {"position": 3, "pose": 6}  # rows of the Jacobian that are controlled
 
 
@@ -81,8 +81,9 @@ class ToolLaw(ControlLaw):
     def tool(self, q: Array, dq: Array) -> Tool:
         """Return the tool at positions and velocities (dof,) of the joints."""
         robot, rows = self.model.robot, AXES[self.task]
-        before, here, after = jacobian(robot, self.frame, np.array([q - _SHIFT * dq, q, q + _SHIFT * dq]))[:, :rows]
-        return Tool(frame_pose(robot, self.frame, q), here, here @ dq, (after - before) @ dq / (2.0 * _SHIFT))
+        step = _DIFFERENCE_TIME * dq
+        before, here, after = jacobian(robot, self.frame, np.array([q - step, q, q + step]))[:, :rows]
+        return Tool(frame_pose(robot, self.frame, q), here, here @ dq, (after - before) @ dq / (2.0 * _DIFFERENCE_TIME))
 
     def tool_inertia(self, q: Array) -> Array:
         """Return the inertia of the tool (axes, axes) at a posture (dof,): A of eq. 2.29, kg and kg m^2."""
@@ -109,7 +110,7 @@ class ToolLaw(ControlLaw):
         mobile = np.linalg.solve(matrix, tool.jacobian.T)
         share = tool.jacobian @ mobile  # (axes, axes), the inverse of A of eq. 2.29
         values = np.linalg.eigvalsh(share)
-        if not values[0] > _FLAT * values[-1]:
+        if not values[0] > _MIN_MOBILITY_RATIO * values[-1]:
             raise NotPossibleError(f"the posture is singular for the {self.task} of '{self.frame}': its joints cannot "
                                    "move it in all directions", "keep the reference away from such postures, or give "
                                    "task = 'position'", "singular-posture")

@@ -65,8 +65,11 @@ class SetComparison:
 
 
 def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mapping[str, Array]) -> SetComparison:
-    """Compare extracted sets along a motion with further full vectors by name, the first of which is the reference;
-    without any, the first set is."""
+    """Compare extracted sets of parameters along a motion.
+
+    references: further full vectors by name, the first of which is the reference. By default the first set is the
+    reference.
+    """
     if not sets:
         raise ModelError("there are no extracted sets to compare")
     model = sets[0].given.model

@@ -225,10 +225,10 @@ class TowardsPrior:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
+    """Choice of the memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
 
-    A factor is updated for each; after every block its evidence under each is summed, with older blocks fading over
-    `recent` blocks. The longest memory that is not clearly worse than the best is used.
+    One factor is updated for each memory length. After every block its log likelihood under each is added, and earlier
+    blocks are forgotten over `recent` blocks. The longest memory that is not clearly worse than the best is used.
     """
 
     memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)

@@ -1,6 +1,6 @@
-"""A TOML file with what a motion must stay inside, laid over the robot's own limits.
+"""TOML file with the limits of a motion, which override the robot's own limits.
 
-Everything may be left out. Lengths in m, angles in rad (m for prismatic joints); `inf` takes a limit of the robot away.
+All entries are optional. Lengths are in m, angles in rad (m for prismatic joints); `inf` removes a limit of the robot.
 
     first = [0.0, 0.5, 0.0]        # first and last posture, one number per joint
     last = [0.0, 0.5, 0.0]

@@ -18,7 +18,7 @@ from dynid.excitation.trajectories.spline import BSpline, spline_functions
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.quantities import DURATION, check_quantity
 
-_DEGREE = 5  # of the B-splines: the jerk is smooth
+_SPLINE_DEGREE = 5  # of the B-splines: the jerk is smooth
 
 
 class Family(Protocol):
@@ -209,26 +209,26 @@ class Splines:
 
     @cached_property
     def all_knots(self) -> Array:
-        ends = np.zeros(_DEGREE + 1), np.full(_DEGREE + 1, self.duration)
+        ends = np.zeros(_SPLINE_DEGREE + 1), np.full(_SPLINE_DEGREE + 1, self.duration)
         return np.concatenate([ends[0], self.inner_knots, ends[1]])
 
     @property
     def constant(self) -> Array:
-        return np.ones(len(self.inner_knots) + _DEGREE + 1)
+        return np.ones(len(self.inner_knots) + _SPLINE_DEGREE + 1)
 
     @property
     def frequencies(self) -> Array:
-        return np.ones(len(self.inner_knots) + _DEGREE + 1)
+        return np.ones(len(self.inner_knots) + _SPLINE_DEGREE + 1)
 
     @property
     def waves(self) -> float:
-        return (len(self.inner_knots) + _DEGREE + 1) / 2
+        return (len(self.inner_knots) + _SPLINE_DEGREE + 1) / 2
 
     def functions(self, t: ArrayLike) -> Array:
-        return spline_functions(t, self.all_knots, _DEGREE)
+        return spline_functions(t, self.all_knots, _SPLINE_DEGREE)
 
     def trajectory(self, coefficients: Array) -> BSpline:
-        return BSpline(self.all_knots, coefficients, _DEGREE)
+        return BSpline(self.all_knots, coefficients, _SPLINE_DEGREE)
 
     def below(self, bandwidth: float) -> Family:
         return _unlimited(self, bandwidth)
