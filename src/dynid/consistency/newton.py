@@ -20,8 +20,13 @@ _CONVERGED_DECREMENT = 1e-9  # Newton decrement against the sum of the weights
 
 
 class _StepLimits(NamedTuple):
-    """Stop rule. steps: largest number. length: assumed length of the step before the first. enough: accepted Newton
-    decrement after the last step, relative to the sum of the weights."""
+    """Stop rule of Newton's method.
+
+    Attributes:
+        steps: largest number of steps.
+        length: initial value of the length of the previous step.
+        enough: accepted Newton decrement after the last step, relative to the sum of the weights.
+    """
 
     steps: int
     length: float
