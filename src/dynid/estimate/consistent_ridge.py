@@ -244,8 +244,10 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
 
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
-    """Return the fit with the curvature of the data, columns (k, parameters), and of the regularisation, rows (k,
-    parameters), but without the barrier at zero, for regularised friction."""
+    """Return the fit with the curvature of data and regularisation only, without that of the barrier at zero friction.
+
+    columns (k, parameters): of the data; rows (k, parameters): of the regularisation.
+    """
     pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
     own, pull = columns[:, pulled], rows[:, pulled]
     information = chosen.information.copy()

@@ -70,7 +70,7 @@ class SeparableFit:
         weights: (dof,) of the joints.
         regression: the equations at that shape.
         covariance: (base, base), with the uncertainty of the shape included.
-        noise: with which the solution of `free` has that covariance.
+        noise: noise of the equations that gives this covariance of `free`.
     """
 
     free: LinearFit
