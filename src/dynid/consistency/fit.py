@@ -23,11 +23,16 @@ _ACTIVE_CONSTRAINT_SHARE = 1e-7  # share of the misfit that a condition costs to
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Best consistent parameters: theta (parameters,), beta (base,) = K theta.
+    """Best consistent parameters.
 
-    misfit: weighted sum of squares. unconstrained: that of the unconstrained optimum. active: active constraints.
-    smallest_eigenvalue: over all bodies, kg and kg m^2. shift: largest change of a parameter that moved the solver's
-    solution inside the set, 0 for none.
+    Attributes:
+        theta: (parameters,).
+        beta: (base,), K theta.
+        misfit: weighted sum of squares.
+        unconstrained: that of the unconstrained optimum.
+        active: active constraints.
+        smallest_eigenvalue: over all bodies, kg and kg m^2.
+        shift: largest change of a parameter that moved the solver's solution inside the set, 0 for none.
     """
 
     theta: Array

@@ -23,10 +23,19 @@ _MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free mot
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """One contact. start, stop: s, of its first and last row. alarm: s, time of detection. link: most probable;
-    probabilities (links,). wrench, std (6,): mean at the frame, N and N m, and the standard deviation of one row.
-    link_wrench, link_std (6,): the same at the frame of the link. peak: largest force at the frame, N, at
-    `peak_time`, s. finding: its kind."""
+    """One contact.
+
+    Attributes:
+        start, stop: times of its first and last row, s.
+        alarm: time of detection, s.
+        link: the most probable link.
+        probabilities: (links,), of all links.
+        wrench, std: (6,), mean at the frame, N and N m, and the standard deviation of one row.
+        link_wrench, link_std: (6,), the same at the frame of the link.
+        peak: largest force at the frame, N.
+        peak_time: its time, s.
+        finding: its kind.
+    """
 
     start: float
     stop: float

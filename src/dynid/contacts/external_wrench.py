@@ -30,9 +30,17 @@ MAX_LINK_ROWS = 50  # rows that tell which link it is
 
 @dataclass(frozen=True, eq=False)
 class WrenchRows:
-    """External wrenches, one row per sample. t (m,): s, of the row, known `delay` later. wrench (m, 6): N and N m at
-    the frame; covariance (m, 6, 6). statistic (m,): squared Mahalanobis norm of the joint torques; touched (m,):
-    contact flag. torques: external joint torques, and torque_covariance (m, dof, dof)."""
+    """External wrenches, one row per sample.
+
+    Attributes:
+        t: (m,), time of the row, s; the row is available `delay` later.
+        wrench: (m, 6), N and N m at the frame.
+        covariance: (m, 6, 6).
+        statistic: (m,), squared Mahalanobis norm of the joint torques.
+        touched: (m,), contact flag.
+        torques: external joint torques.
+        torque_covariance: (m, dof, dof).
+    """
 
     t: Array
     wrench: Array

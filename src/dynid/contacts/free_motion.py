@@ -33,9 +33,16 @@ _MEDIAN_OF_SQUARED_NORMAL = 0.455  # of a squared normal number of variance one
 
 @dataclass(frozen=True, eq=False)
 class FreeMotion:
-    """Statistics of free motion. torque, acceleration, friction (dof,): standard deviations of torques,
-    accelerations, and friction of a slow joint, in N m, rad/s^2 and N m or N, m/s^2 and N. bandwidth: rad/s, of the
-    external torques. level: crossed `alarms` times per hour. seconds: duration. options: of the filter."""
+    """Statistics of free motion.
+
+    Attributes:
+        torque, acceleration, friction: (dof,), standard deviations of torques, accelerations, and friction of a slow
+            joint, in N m, rad/s^2 and N m, or N, m/s^2 and N.
+        bandwidth: of the external torques, rad/s.
+        level: detection threshold, which free motion crosses `alarms` times per hour.
+        seconds: duration.
+        options: of the filter.
+    """
 
     estimate: Estimate
     torque: Array

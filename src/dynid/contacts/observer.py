@@ -76,9 +76,15 @@ class FilterOptions:
 
 
 class OutsideTorques(NamedTuple):
-    """External joint torques, one row per sample. t (m,): s. q, dq (m, dof): filtered. tau (m, dof): N m or N. model
-    (m, dof, dof): covariance of tau from that of the parameters. slow (m, dof): share of the window in which a joint
-    was slow."""
+    """External joint torques, one row per sample.
+
+    Attributes:
+        t: (m,), s.
+        q, dq: (m, dof), filtered.
+        tau: (m, dof), N m or N.
+        model: (m, dof, dof), covariance of tau from that of the parameters.
+        slow: (m, dof), share of the window in which a joint was slow.
+    """
 
     t: Array
     q: Array

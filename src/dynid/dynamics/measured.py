@@ -27,9 +27,15 @@ _MIN_RATE_SHARE = 0.02  # of the largest rate along a log; below it a measured j
 
 
 class OwnPositions(NamedTuple):
-    """q (samples, dof): positions of the independent joints. rates (samples, measured, dof): derivatives of the
-    measured joints; driven (samples, driven, dof): of the driven ones. misfit (samples, measured): measured positions
-    minus those of the solution, rad or m. last: state for the following samples."""
+    """Positions of the independent joints from measured positions of other joints.
+
+    Attributes:
+        q: (samples, dof), positions of the independent joints.
+        rates: (samples, measured, dof), derivatives of the measured joints.
+        driven: (samples, driven, dof), derivatives of the driven joints.
+        misfit: (samples, measured), measured positions minus those of the solution, rad or m.
+        last: state for the following samples.
+    """
 
     q: Array
     rates: Array

@@ -30,9 +30,15 @@ _SECONDS_PER_DAY = 86400.0
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change of one part of a robot. kind: "step" or "drift". date: of the first log after a step, or the last one
-    of a drift. probability: by chance, corrected for all tests. parameters: name, value before and after (or of the
-    first and the last log), difference in standard deviations, the largest first."""
+    """A change of one part of a robot.
+
+    Attributes:
+        kind: "step" or "drift".
+        date: of the first log after a step, or the last one of a drift.
+        probability: p-value, corrected for all tests.
+        parameters: name, value before and after (or of the first and the last log), difference in standard errors, the
+            largest first.
+    """
 
     robot: str
     part: str

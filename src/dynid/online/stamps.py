@@ -27,8 +27,11 @@ def usable(t: float, q: Array, tau: Array) -> bool:
 class Stamps:
     """Checks raw samples one by one and stores the valid ones.
 
-    gap: s, longest interpolated interval. run: number of the present segment without a gap; t, q, tau: its samples
-    not yet processed. last_stamp: s, of the last valid one.
+    Attributes:
+        gap: longest interpolated interval, s.
+        run: number of the present segment without a gap.
+        t, q, tau: its samples that are not yet processed.
+        last_stamp: of the last valid sample, s.
     """
 
     def __init__(self, joints: Sequence[str], stuck: bool = True) -> None:

@@ -20,8 +20,14 @@ from dynid.robot import inertia as ten
 
 @dataclass(frozen=True)
 class Entry:
-    """Payload settings of one controller. text: as typed or called. values, units: by field. frame: of the values.
-    unverified: undocumented details, or empty."""
+    """Payload settings of one controller.
+
+    Attributes:
+        text: the settings as they are typed, or the call that sets them.
+        values, units: by field.
+        frame: of the values.
+        unverified: undocumented details, or empty.
+    """
 
     maker: str
     text: str

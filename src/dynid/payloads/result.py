@@ -31,14 +31,20 @@ _NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=flo
 
 @dataclass(frozen=True, eq=False)
 class PayloadEstimate:
-    """A body on a frame: ten parameters (10,) in that frame, XX XY XZ YY YZ ZZ MX MY MZ M, about its origin.
+    """Estimated payload: a body on a frame, with ten inertial parameters XX XY XZ YY YZ ZZ MX MY MZ M about its origin.
 
-    free (10,): without physical consistency. covariance (10, 10): of free; parts: by source: "noise" of the loaded
-    logs, the "robot" without load, drive "gains", "friction" changes, the "scale" of a weighed mass. identified
-    (10,): which the data determine. consistent: whether physical consistency was enforced. relative_error: of the
-    loaded torques with the load, and unloaded_error without it, percent. gain_deviation (dof,): relative standard
-    deviation used. freedom: degrees of freedom of Student's t. lever: assumed largest distance of the centre of mass
-    from the frame, m, for a bound on the mass.
+    Attributes:
+        numbers: (10,), in that frame.
+        free: (10,), without physical consistency.
+        covariance: (10, 10), of `free`.
+        parts: covariance by source: "noise" of the loaded logs, the "robot" without load, drive "gains", "friction"
+            changes, the "scale" of a weighed mass.
+        identified: (10,), which parameters the data determine.
+        consistent: whether physical consistency was enforced.
+        relative_error, unloaded_error: of the loaded torques with and without the load, percent.
+        gain_deviation: (dof,), relative standard deviation of the drive gains.
+        freedom: degrees of freedom of Student's t.
+        lever: assumed largest distance of the centre of mass from the frame, m, for a bound on the mass.
     """
 
     frame: str

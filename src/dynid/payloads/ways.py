@@ -57,10 +57,14 @@ class Nuisance:
 class LinearPayloadFit:
     """Unknowns x = [beta, nuisance, theta] (u,) by linear least squares.
 
-    columns (columns, u): the loaded equations' columns are multiplied by columns @ x. inverse (u, u) of the normal
-    equations. by_robot (u, b), by_gain (u, dof): derivatives of x by beta_0 and by the relative gain of each joint in
-    all logs. load (10,): indices of theta in x. prior (u,): variance of the nuisances, as noise of the normal
-    equations. identified (10,): which of the ten the data determine.
+    Attributes:
+        columns: (columns, u), the loaded equations' columns are multiplied by columns @ x.
+        inverse: (u, u), of the normal equations.
+        by_robot: (u, b), derivatives of x by beta_0.
+        by_gain: (u, dof), derivatives of x by the relative gain of each joint in all logs.
+        load: (10,), indices of theta in x.
+        prior: (u,), variance of the nuisances, as noise of the normal equations.
+        identified: (10,), which parameters of the load the data determine.
     """
 
     x: Array

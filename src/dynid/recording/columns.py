@@ -18,8 +18,11 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
 class Match:
     """Fields of a source for one signal, in order.
 
-    joints: of the fields, if known. extra: joints with such a field that are not used. note: on the names, or None.
-    parts: column of each field, from 0; None for all.
+    Attributes:
+        joints: of the fields, if known.
+        extra: joints with such a field that are not used.
+        note: on the names, or None.
+        parts: column of each field, from 0; None for all.
     """
 
     fields: tuple[str, ...]

@@ -40,10 +40,13 @@ OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 class SignalPlace(BaseModel):
     """Location of a signal in another file, array or topic.
 
-    columns: as in `Mapping`; default all columns of the file. file: relative to the log's folder; {stem} is replaced
-    by the log's file name without its extension. width: the file has one number per line, and this many lines make
-    one sample. array: the key of an array (samples, k) with several signals; columns are then its columns, by number
-    from 1 or by name. topic: of the bag, if it differs from that of the positions.
+    Attributes:
+        columns: as in `Mapping`; default all columns of the file.
+        file: relative to the log's folder; {stem} is replaced by the log's file name without its extension.
+        width: the file has one number per line, and this many lines make one sample.
+        array: key of an array (samples, k) with several signals; columns are then its columns, by number from 1 or by
+            name.
+        topic: of the bag, if it differs from that of the positions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

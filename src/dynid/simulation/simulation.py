@@ -81,11 +81,17 @@ class Simulation:
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Options of a simulation. step: s, of RK4, an integer fraction of the controller's period (default one step per
-    period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of discontinuous signs of dry
-    friction, one number or one per element; None: as small as the step allows; "stick": discontinuous with stiction;
-    "none": discontinuous without stiction. start: position and velocity (2, dof) at the first tick, default the
-    reference's. lugre, ripple, flexible: see them. wrenches: on the links, linear between ticks."""
+    """Options of a simulation.
+
+    Attributes:
+        step: of RK4, s, an integer fraction of the controller's period (default one step per period); "adaptive":
+            Dormand-Prince within `tolerance`.
+        smooth: width (rad/s or m/s) of discontinuous signs of dry friction, one number or one per element; None: as
+            small as the step allows; "stick": discontinuous with stiction; "none": discontinuous without stiction.
+        start: position and velocity (2, dof) at the first tick, default the reference's.
+        lugre, ripple, flexible: effects of the machine, see these classes.
+        wrenches: on the links, linear between ticks.
+    """
 
     step: float | str | None = None
     tolerance: float = 1e-9

@@ -40,11 +40,13 @@ class Tool(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ToolLaw(ControlLaw):
-    """Base of laws for a frame of the robot.
+    """Base of control laws for a frame of the robot.
 
-    model, theta: the controller's model, without friction compensation. task: "position" of the frame's origin, or
-    "pose" with its orientation. posture, damping: gains, 1/s^2 and 1/s, of redundant joints. rotors: include rotor
-    inertias.
+    Attributes:
+        model, theta: the controller's model, without friction compensation.
+        task: "position" of the frame's origin, or "pose" with its orientation.
+        posture, damping: gains, 1/s^2 and 1/s, of redundant joints.
+        rotors: whether rotor inertias are included.
     """
 
     needs_inertia: ClassVar[bool] = False

@@ -53,10 +53,15 @@ def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
 class InnovationTest:
     """Restarts a recursion whose innovations have changed.
 
-    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes, with a
-    variation that depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM),
-    and a sum of twelve, with the mean above the threshold, is a change. usual (dof,): long-term mean of each joint.
-    seen (dof,): number of windows. spread: mean square of the ratio minus one. total: the sum.
+    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes. Its variation
+    depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM), and a sum of
+    twelve, with the mean above the threshold, is a change.
+
+    Attributes:
+        usual: (dof,), long-term mean of each joint.
+        seen: (dof,), number of windows.
+        spread: mean square of the ratio minus one.
+        total: the sum.
     """
 
     def __init__(self, forgetting: TowardsPrior, dof: int, base: int) -> None:
