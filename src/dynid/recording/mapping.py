@@ -44,8 +44,7 @@ class SignalPlace(BaseModel):
         columns: as in `Mapping`; default all columns of the file.
         file: relative to the log's folder; {stem} is replaced by the log's file name without its extension.
         width: the file has one number per line, and this many lines make one sample.
-        array: key of an array (samples, k) with several signals; columns are then its columns, by number from 1 or by
-            name.
+        array: key of an array (samples, k) with several signals; `columns` are then its columns, by number or name.
         topic: of the bag, if it differs from that of the positions.
     """
 
@@ -67,11 +66,10 @@ class SignalPlace(BaseModel):
 
 
 class Mapping(BaseModel):
-    """Rules for reading a log. Every rule has a default; missing rules are guessed from the file and stated in the
-    notes.
+    """Rules for reading a log. Missing rules are guessed from the file, and the notes state the guesses.
 
     A signal is given as a column name, a list of names, a column number from 1, a range "2-8", a pattern "q{i}" or
-    "q_{joint}", the key of an array (samples, joints), or a `Place`. Lists by joint are in the order of `joints`, or of
+    "q_{joint}", the key of an array (samples, joints), or a `SignalPlace`. Lists by joint are in the order of `joints`, or of
     the robot if that is not given; a table {name = value} needs no order.
 
     Attributes:
