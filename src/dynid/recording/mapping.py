@@ -69,8 +69,8 @@ class Mapping(BaseModel):
     """Rules for reading a log. Missing rules are guessed from the file, and the notes state the guesses.
 
     A signal is given as a column name, a list of names, a column number from 1, a range "2-8", a pattern "q{i}" or
-    "q_{joint}", the key of an array (samples, joints), or a `SignalPlace`. Lists by joint are in the order of `joints`, or of
-    the robot if that is not given; a table {name = value} needs no order.
+    "q_{joint}", the key of an array (samples, joints), or a `SignalPlace`. Lists by joint are in the order of `joints`,
+    or of the robot if that is not given; a table {name = value} needs no order.
 
     Attributes:
         preset: name of a `Preset`, whose settings are used where none are given here.
