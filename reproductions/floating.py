@@ -18,7 +18,6 @@ from dynid.floating import floating_base_parameters
 
 OWN_STUDY = True  # no document prints it
 LOGS = 4  # of each machine: about a minute of a processor
-IN_ALL = {"logs": 2}  # the smaller study of `--all`
 DURATION = 8.0  # s of a log
 CUTOFFS = {"quadruped": 14.0, "humanoid": 8.0}  # Hz, chosen on seeds below 10
 FIRST_SEED = 200  # settings were chosen on others

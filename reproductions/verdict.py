@@ -1,6 +1,6 @@
 """The verdict: faults put into logs of many robots, and the causes it names, with the defaults and with named friction.
 
-`--all` runs one machine of each robot with a sixteenth of the faults and three real machines. The whole study runs two
+`--all` runs one machine of each robot with one in 24 faults and three real machines. The whole study runs two
 machines of each robot with half of the faults each, and all real ones. Of so few logs one false alarm may be above 5 %,
 so there a share is refused that as many logs would show once in a hundred where the bar is what truly holds.
 """
@@ -25,7 +25,7 @@ OWN_STUDY = True  # no document prints it
 SEEDS = int(os.environ.get("DYNID_VERDICT_SEEDS", "2"))
 FIRST = 1701  # seed of the first machine; settings were chosen on machines with seeds below
 # The smaller study of `--all`, about two CPU minutes (with real machines whose logs are short).
-IN_ALL = {"seeds": 1, "turns": 16, "real": ("emps", "kuka_lwr4", "dvrk_psm")}
+IN_ALL = {"seeds": 1, "turns": 24, "real": ("emps", "kuka_lwr4", "dvrk_psm")}
 CHANCE = 0.01  # at which a smaller study refuses what holds
 TURNS = 2  # one in so many faults is put into the logs of one machine
 NAMED_AT_LEAST, WRONG_AT_MOST, FALSE_AT_MOST = 85.0, 3.0, 5.0  # percent: what must be reached
