@@ -67,7 +67,8 @@ def test_a_joint_that_does_not_turn_back_has_a_small_offset_and_an_honest_standa
     """Without a size of offsets any split of the sum into Coulomb friction and offset fits as well."""
     samples = _log(2, one_way=2)
     found = choose_terms(Model(ROBOT, (RigidBodies(),)), samples)
-    (table,) = [one for one in found.tables if one["kind"] == "offset"]
+    turning, table = [one for one in found.tables if one["kind"] == "offset"]
+    assert turning["joints"] == list(ROBOT.joint_names[:2]) and table["joints"] == [ROBOT.joint_names[2]]
     assert 0.0 < table["ridge"] < 1.0
     estimate = identify(found.model, samples, method="wls")
     values, std = (dict(zip(estimate.names, some, strict=True)) for some in (estimate.values, estimate.std))

@@ -13,8 +13,7 @@ block that no model predicts does not decide. A function of position alone is no
 position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
-whose friction would add energy at some speed keeps viscous and Coulomb friction. Offsets are regularised by the size
-that all joints show together (`offset_ridge`).
+whose friction would add energy keeps viscous and Coulomb friction. Offsets have ridges of their own (`offset_ridge`).
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -35,7 +34,7 @@ from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_
 from dynid.estimate.fitted import top_speeds
 from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
-from dynid.estimate.offset_ridge import offset_ridge
+from dynid.estimate.offset_ridge import offset_ridge, one_way_joints
 from dynid.estimate.passive_friction import passive_joints
 from dynid.estimate.problem import KnownValues, Problem
 from dynid.model import (
@@ -73,9 +72,7 @@ SIGN_SHARE = 0.005
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
 OFFSET = "Fo"  # symbol
-# Share of a column's squares, while other terms are chosen: a joint that hardly ever turns back shows only the sum of
-# Coulomb friction and offset.
-OFFSET_RIDGE = 1e-4
+OFFSET_RIDGE = 1e-4  # of joints that turn back, where it takes a ten-thousandth of the offset
 _EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
@@ -184,12 +181,13 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     passive = passive_joints(wide, base, fitted, top_speeds(logs))
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
-    ridge = np.zeros(len(base))
+    ridge, kept[OFFSET] = np.zeros(len(base)), one_way_joints(logs)
     ridge[search.places] = search.ridge(ridges, dropped)
-    offset = float(f"{offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)):.3g}")
+    offset = offset_ridge(problem, fitted, ridge, _columns(base, OFFSET)) if kept[OFFSET] else 0.0
     names = model.robot.joint_names
     joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
-    tables = (*_tables(names, {**ridges, OFFSET: offset}, sign, kept), *(one.table(names, sign) for one in couplings))
+    tables = (*_tables(names, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
+              *(one.table(names, sign) for one in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridges[name] for name in GROUPS if kept[name]})
@@ -241,7 +239,11 @@ def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
     if plain:
         yield {"kind": "viscous", **where(plain)}
         yield {"kind": "coulomb", "sign": smooth, **where(plain)}
-    yield {"kind": "offset", "ridge": ridges[OFFSET]}
+    turning = [j for j in range(len(joints)) if j not in kept[OFFSET]]
+    if turning:
+        yield {"kind": "offset", "ridge": OFFSET_RIDGE, **where(turning)}
+    if kept[OFFSET]:
+        yield {"kind": "offset", "ridge": ridges[OFFSET], **where(kept[OFFSET])}
     if kept[LOAD]:
         yield {"kind": "load", "ridge": ridges[LOAD], "sign": smooth, **where(kept[LOAD])}
     if kept[DIFFERENCE]:

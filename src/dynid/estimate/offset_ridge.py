@@ -1,24 +1,36 @@
-"""Ridge of the offsets of a machine, from the size that its joints show together.
+"""Ridge of the offsets of joints that hardly turn back, from the size that all joints of a machine show together.
 
-Where a joint hardly turns back, or its gravity torque hardly changes, its offset cannot be distinguished from Coulomb
-friction or from gravity. Offsets are much smaller than these. How small they are is estimated from the offsets of all
+Where a joint hardly turns back, its offset cannot be distinguished from Coulomb friction, and together they are hard to
+distinguish from gravity. Offsets are much smaller than these. How small they are is estimated from the offsets of all
 joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose variance is weighted
 by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate.friction_parts import SMALLEST_RIDGE
 from dynid.estimate.problem import Problem
+from dynid.recording import Samples
 from dynid.regression.correlation import correlation
 from dynid.regression.factor import triangular
 
 # Standard deviations of the offsets to try, as shares of the torque: from far below the repeatability of a good machine
 # to as large as the torque itself, ten in a decade.
 SHARES_OF_TORQUE = 10.0 ** np.arange(-3.0, 0.01, 0.1)
+
+ONE_WAY_SHARE = 0.05  # of the rows, at most, in the rarer direction of a joint that hardly turns back
+
+
+def one_way_joints(logs: Sequence[Samples]) -> tuple[int, ...]:
+    """Return the joints, counted from 0, that hardly turn back in any log."""
+    rows = np.array([np.sum([np.sum(log.keep & (sign * log.dq > 0.0), axis=0) for log in logs], axis=0)
+                     for sign in (1.0, -1.0)])  # (2, joints)
+    return tuple(int(j) for j in np.flatnonzero(rows.min(axis=0) <= ONE_WAY_SHARE * rows.sum(axis=0)))
 
 
 def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> float:
