@@ -4,7 +4,6 @@ The positions have encoder steps and noise, the torques white and coloured noise
 by about a fifth. In the closed loop the noise of the positions goes round through the control law, so that the machine
 trembles and the torques show it.
 
-OWN_STUDY = True  # no document prints it
 What is asserted, for every robot, loop and method, over all parameters that the estimates call identified: the median
 parameter is covered in 90 to 98 % of the logs, and the worst in more than 80. The worst of many counts of so few logs
 lies below its truth by chance: of 1900 intervals that hold in 95 % one or two are seen to hold in 32 of 40 logs or
@@ -23,8 +22,7 @@ below once in 70 rows, and of 80 parameters once in 18, which is why such a para
 
 Further rows are on what breaks assumptions (`CASES`): encoders of 15 bits in a closed loop, pink noise, nominal models
 30 and 100 % off, the default choice of the method, a run that chooses cut-off, friction and method, and a stream as of
-`dynid watch`. Their standard errors are besides
-at most 1.5 times those of weighted least squares with the true model, in the median parameter. `--workers` gives the
+`dynid watch`. Their standard errors are besides at most 1.5 times those of weighted least squares with the true model, in the median parameter. `--workers` gives the
 same estimate as a plain run, which a test asserts.
 """
 
@@ -41,6 +39,7 @@ from scipy.stats import binom
 from dynid.arrays import Array, Ints
 from dynid.workers import Workers
 
+OWN_STUDY = True  # no document prints it
 LOGS = 40
 FIRST_SEED = 7000  # of the logs: what had to be chosen was chosen on seeds below 100
 IN_ALL = {"logs": 8}  # the smaller study of `--all`

@@ -18,6 +18,7 @@ from dynid.arrays import Array
 from dynid.signals import fast_length
 
 MOST_ABSORBED = 0.9  # share of the noise that may be absorbed at a frequency before nothing can be said of it
+_LEAST_FREE = 1e-3  # share of the noise at a frequency that any fit is taken to leave: keeps logarithms finite
 _BAND_SHARE = 0.5  # share of the absorbed noise below the frequency that measures the width of the motion's band
 _BAND_WIDTHS = 4  # such frequencies in the band of the fit: far enough that the residuals keep most of the noise
 _MIN_BAND = 32  # frequencies of the band, at least: more than there are shapes
@@ -73,17 +74,19 @@ class LowFrequencyNoise:
             rows: length of the residuals.
             size: rows of the transform.
         """
-        gone = np.clip(absorbed, 0.0, MOST_ABSORBED)
-        total = np.cumsum(gone)
+        free = np.clip(1.0 - absorbed, _LEAST_FREE, 1.0)
+        total = np.cumsum(1.0 - free)
         band = _BAND_WIDTHS * int(np.searchsorted(total, _BAND_SHARE * total[-1]))
-        band = min(max(band, _MIN_BAND), len(gone))
+        band = min(max(band, _MIN_BAND), len(free))
         memories = 2.0 ** np.arange(1.0 + np.log2(max(_LONGEST_MEMORY * rows, 1.0)))
         edges = _bin_edges(band)
-        widths = np.diff(edges)
-        seen = np.add.reduceat(power[:band], edges[:-1]) / widths
-        left = _shapes(memories, 2.0 * np.pi * np.arange(band) / size) * (1.0 - gone[:band])
-        parts = np.add.reduceat(left, edges[:-1], axis=1) / widths
-        return LowFrequencyNoise(_fitted(parts, seen, widths), memories, 2.0 * np.pi * band / size)
+        starts, widths = edges[:-1], np.diff(edges)
+        seen = np.add.reduceat(power[:band], starts) / widths
+        left = _shapes(memories, 2.0 * np.pi * np.arange(band) / size) * free[:band]
+        parts = np.add.reduceat(left, starts, axis=1) / widths
+        # A frequency has two degrees of freedom, of which the fit leaves the share that is free.
+        weights = np.add.reduceat(free[:band], starts)
+        return LowFrequencyNoise(_fitted(parts, seen, weights), memories, 2.0 * np.pi * band / size)
 
     def spectrum(self, size: int) -> Array:
         """Return the spectrum at the frequencies of a real series of `size` rows (size // 2 + 1,), zero above the
@@ -107,13 +110,13 @@ def _bin_edges(band: int) -> Array:
     return edges[edges <= band]
 
 
-def _fitted(parts: Array, power: Array, widths: Array) -> Array:
-    """Return coefficients (shapes,) that maximise Whittle's likelihood of binned power (bins,), with parts (shapes,
-    bins): the multiplicative update of the Itakura-Saito divergence, which cannot decrease the likelihood."""
+def _fitted(parts: Array, power: Array, weights: Array) -> Array:
+    """Return coefficients (shapes,) that maximise Whittle's likelihood of binned power (bins,) with weights (bins,),
+    parts (shapes, bins): the multiplicative update of the Itakura-Saito divergence, which cannot decrease it."""
     if not power.any():
         return np.zeros(len(parts))
     found = power.mean() / len(parts) / parts.mean(axis=1)
     for _ in range(_ITERATIONS):
         expected = found @ parts
-        found *= np.sqrt((parts @ (widths * power / expected ** 2)) / (parts @ (widths / expected)))
+        found *= np.sqrt((parts @ (weights * power / expected ** 2)) / (parts @ (weights / expected)))
     return np.asarray(found)

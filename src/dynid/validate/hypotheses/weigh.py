@@ -141,7 +141,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
                  and _explains(before, least, own) and _explains(mean_score(null, noise), judged[0].mean, own)
                  and (before > own or best.cause not in SCALE_CAUSES)
-                 and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, null, best)))
+                 and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
@@ -200,21 +200,21 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
         best = refined(start, left, problem.model.dof)
         value = left(best, blocks=BLOCKS)
         if value < 1.0 - max(GAP_EXPLAINED, clues.followed[j]) \
-                and not is_presliding(problem, logs, noise, null, best):
+                and not is_presliding(problem, logs, noise, best):
             found.append((value, best))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def is_presliding(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, gap: Hypothesis) -> bool:
-    """Whether friction that changes gradually at reversals explains most of what a gap in a gear explains.
+def is_presliding(problem: Problem, logs: tuple[Samples, ...], noise: Array, gap: Hypothesis) -> bool:
+    """Whether friction that changes gradually at reversals explains about as much as a gap in a gear.
 
     A gap delays the sign of friction as well as the link. Only the lag of the link, through inertia and gravity, is
     evidence of a gap.
     """
     [j] = gap.joints
-    explained = [float(null.left_out[j] - changed_trial(problem, logs, one, noise).left_out[j])
-                 for one in (gap, *(presliding(j, width) for width in (*GAPS, *gap.values)))]
-    return max(explained[1:]) > (1.0 - EXCESS_EXPLAINED) * explained[0]
+    left, *others = (float(changed_trial(problem, logs, one, noise).left_out[j])
+                     for one in (gap, *(presliding(j, width) for width in (*GAPS, *gap.values))))
+    return left > MATERIAL * min(others)
 
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
