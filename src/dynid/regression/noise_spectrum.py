@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.fft import rfft
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.signals import fast_length
 
 MOST_ABSORBED = 0.9  # share of the noise that may be absorbed at a frequency before nothing can be said of it
@@ -102,12 +102,12 @@ def _shapes(memories: Array, angle: Array) -> Array:
     return np.vstack([np.ones_like(rise), rise, rise ** 2, (1.0 - keep ** 2) / (1.0 - 2.0 * keep * turn + keep ** 2)])
 
 
-def _bin_edges(band: int) -> Array:
+def _bin_edges(band: int) -> Ints:
     """Return the first frequency of every bin and the end of the last one."""
     octaves = np.log2(max(band / _SINGLE_FREQUENCIES, 1.0))
     wide = _SINGLE_FREQUENCIES * 2.0 ** (np.arange(octaves * _BINS_PER_OCTAVE) / _BINS_PER_OCTAVE)
-    edges = np.unique(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(int))
-    return edges[edges <= band]
+    edges = np.unique(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(np.int64))
+    return np.asarray(edges[edges <= band])
 
 
 def _fitted(parts: Array, power: Array, weights: Array) -> Array:
