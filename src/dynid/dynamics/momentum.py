@@ -46,7 +46,7 @@ def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
     """What each of the ten numbers of a body adds to a joint's momentum, mine (10 rows), and to its force without the
     change of momentum, rest (10 rows).
 
-    As `regressor_tile` without turning, with the axis s, v and its rate p, r seen from the body, e, a its velocities
+    In the body frame, with the axis s, v and its rate p, r seen from the body, e, a its angular and linear velocity
     and b = R' lift the acceleration that holds it:
       momentum: I: s e' (symmetric part), h: v x e + a x s, M: a.v
       rest:     I: -p e',                 h: b x s - r x e - a x p, M: b.v - a.r
