@@ -26,8 +26,10 @@ from dynid.recording.whole_body import (
     NEVER,
     WHOLE_BODY_SIGNALS,
     WITHOUT_JOINTS,
+    WholeBodyColumns,
     check_motor_order,
     find_columns,
+    of_topics,
 )
 from dynid.robot import Robot
 
@@ -316,9 +318,14 @@ def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes:
                   ) -> dict[str, tuple[int, Match]]:
     """Return the signals of a free base that the mapping omits, guessed from the names of the columns."""
     index = files.get(SignalPlace())
+    source = files.sources[index]
     if mapping.position is None and mapping.joints is None:
-        check_motor_order(files.sources[index].fields, joints, str(files.path))
-    found = find_columns(files.sources[index].fields, joints)
+        check_motor_order(source.fields, joints, str(files.path))
+    typed = of_topics(source.base_fields) if isinstance(source, Bag) else WholeBodyColumns({}, ())
+    others = {name: shape for name, shape in source.fields.items()
+              if not isinstance(source, Bag) or (name not in source.base_fields and len(shape) == 2)}
+    guess = find_columns(others, joints)
+    found = WholeBodyColumns({**guess.signals, **typed.signals}, (*typed.notes, *guess.notes))
     own = {signal: columns for signal, columns in found.signals.items() if getattr(mapping, signal) is None}
     notes += [note for note in found.notes if any(f" {signal} " in note for signal in WHOLE_BODY_SIGNALS
                                                   if getattr(mapping, signal) is None)]

@@ -126,6 +126,31 @@ class WholeBodyColumns:
     notes: tuple[str, ...]
 
 
+def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
+    """Choose the signals of a free base among the topics of a bag, whose types state what they are.
+
+    The orientation comes from the topic that has the position, if there is one. Of several topics with the same signal
+    none is taken, and a note states how to choose.
+
+    Args:
+        fields: signal of each field, whose name is <topic>:<part>.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    posed = {name.rpartition(":")[0] for name, signal in fields.items() if signal == "base_position"}
+    for signal in dict.fromkeys(fields.values()):
+        names = [name for name, held in fields.items() if held == signal]
+        if signal == "base_orientation" and posed:
+            names = [name for name in names if name.rpartition(":")[0] in posed]
+        if len(names) == 1:
+            found[signal] = (names[0],)
+            notes.append(f"read from the messages: {signal} = {names[0]}")
+        else:
+            notes.append(f"several topics have the {signal} ({', '.join(names[:4])}), so none was taken; choose with "
+                         f"--set log.{signal}={names[0]}")
+    return WholeBodyColumns(found, tuple(notes))
+
+
 def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = ()) -> WholeBodyColumns:
     """Find the columns of base, IMU, feet and contacts by their names.
 
@@ -141,8 +166,8 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         meaning = meaning_of(name)
         if meaning is None or (several and meaning.signal in WIDTHS and WIDTHS[meaning.signal] not in shape):
             continue
-        stem = (*meaning.stem, "array") if several else tuple(
-            word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
+        stem = tuple(word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
+        stem = (*stem, "array") if several else stem
         groups.setdefault(meaning.signal, {}).setdefault(stem, {})[meaning.leg, meaning.number,
                                                                    None if several else meaning.component] = name
     found: dict[str, tuple[str, ...]] = {}
