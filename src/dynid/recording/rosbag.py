@@ -100,23 +100,23 @@ class Bag:
 
     @property
     def _topics(self) -> list[str]:
-        """Topics of joints."""
+        """Return the topics with joint states."""
         return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
 
     def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:
-        """Parts of the first message of a topic on the motion of a base, and whether it has a time stamp."""
+        """Return the parts of the first message of a topic on the motion of a base, and whether it has a time stamp."""
         for _, message in self._messages(topic):
             return vector_parts(self._kinds[topic], message), bool(stamp_of(message))
         return (), False
 
     @property
     def base_fields(self) -> dict[str, str]:
-        """Signals of a free base by the field that holds them."""
+        """Return the signals of a free base by the field that holds them."""
         return {f"{topic}:{part}": VECTORS[self._kinds[topic]][part][0]
                 for topic, (parts, _) in self._vectors.items() for part in parts}
 
     def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
-        """Time of receipt and message of the topic, or of another one."""
+        """Yield time of receipt and message of the topic, or of another one."""
         connections = self._connections if topic in ("", self.topic) else [
             item for item in self._reader.connections
             if item.topic == topic and item.msgtype == self._kinds.get(topic, _TYPE)]
@@ -126,7 +126,8 @@ class Bag:
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
-        """The columns of a topic, by default those that a signal has in its messages, as columns of the bag."""
+        """Return columns of a topic as names of columns of the bag; by default those that a signal has in its
+        messages."""
         if topic in self._wrenches and columns is None:
             return topic
         if topic in self._kinds:
@@ -147,7 +148,7 @@ class Bag:
         return [f"{before}{one}" for one in given] if isinstance(given, list) else f"{before}{given}"
 
     def _wrench(self, topic: str) -> tuple[Array, Array]:
-        """Times, ns, and force and moment (messages, 6) of a topic, in the order of time."""
+        """Return times, ns, and force and moment (messages, 6) of a topic, in temporal order."""
         connections = [
             item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH_TYPE
         ]
@@ -248,7 +249,7 @@ class Bag:
             self.notes.append(f"{others} messages of {self.topic} contain none of the joints and were skipped")
 
     def _elsewhere(self, names: Iterable[str]) -> dict[str, tuple[TopicSeries, str, str]]:
-        """Columns of other topics: name -> their series, part and joint."""
+        """Return columns of other topics: name -> their series, part and joint."""
         pairs: dict[str, dict[str, tuple[str, str]]] = {}
         for name in names:
             for topic in (*self._others, *self._kinds):
@@ -266,7 +267,7 @@ class Bag:
         return found
 
     def _is_stamped(self, topic: str, has_stamps: bool) -> bool:
-        """Whether the times of another topic are its stamps; a note states where they are those of the bag instead."""
+        """Return whether the times of another topic are its stamps; a note states where those of the bag are used."""
         if self._clock == "stamp" and not has_stamps:
             self.notes.append(f"messages of {topic} have no time stamp, so the receive times of the bag are used")
         return self._clock == "stamp" and has_stamps

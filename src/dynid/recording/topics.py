@@ -50,7 +50,7 @@ class TopicSeries:
         return float(np.median(np.diff(self.stamps))) if len(self.stamps) > 1 else 0.0
 
     def at(self, stamps: Ints, part: str, joint: str) -> Array:
-        """Values of one joint (n,), or of a vector (n, k), at other stamps (n,), straight between messages."""
+        """Return the values of one joint (n,), or of a vector (n, k), at other stamps (n,), interpolated linearly."""
         origin, values = self.stamps[0], self.values[part, joint]
         asked, own = (stamps - origin).astype(float), (self.stamps - origin).astype(float)
         if values.ndim == 1:
@@ -68,7 +68,7 @@ class TopicSeries:
         return np.asarray(ends | (before == 0) | (inside & (before + after <= GAP_INTERVALS * self.interval)))
 
     def note(self, rows: int, left_out: int) -> str:
-        """What was done with the topic, for a log of so many rows."""
+        """Return a note on how the topic was used, for a log with this number of rows."""
         gaps = np.diff(self.stamps)
         wide = gaps[gaps > GAP_INTERVALS * self.interval]
         said = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
@@ -80,7 +80,8 @@ class TopicSeries:
 
 
 def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:
-    """Joints whose position, velocity and effort some messages carry, how many are stamped, and how many there are."""
+    """Return the joints with position, velocity or effort in some messages, and the numbers of stamped and of all
+    messages."""
     found: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     stamped = looked = 0
     for message in messages:
@@ -94,8 +95,10 @@ def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int,
 
 def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[tuple[str, str]], stamped: bool
               ) -> TopicSeries:
-    """The series of some (part, joint) pairs out of (time of receipt, message); a message that lacks one of them, or
-    that repeats a stamp, is passed over."""
+    """Return the series of (part, joint) pairs from (time of receipt, message).
+
+    A message that lacks one of them, or repeats a stamp, is skipped.
+    """
     pairs, times, rows = list(wanted), list[int](), list[list[float]]()
     for received, message in messages:
         places = {joint: i for i, joint in enumerate(message.name)}
@@ -110,14 +113,14 @@ def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[
 
 
 def vector_parts(kind: str, message: Any) -> tuple[str, ...]:
-    """Parts of a message of one of the types `VECTORS` that hold a value."""
+    """Return the parts of a message of one of the types `VECTORS` that hold a value."""
     return tuple(part for part, (_, place, axes) in VECTORS[kind].items()
                  if part != "orientation" or np.linalg.norm(_vector(message, place, axes)) > _LEAST_QUATERNION_NORM)
 
 
 def vectors_of(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts: Iterable[str], stamped: bool
                ) -> TopicSeries:
-    """The series of some parts of messages (time of receipt, message) of one of the types `VECTORS`.
+    """Return the series of some parts of messages (time of receipt, message) of one of the types `VECTORS`.
 
     Of messages with the same stamp the first one counts. Quaternions keep their sign from one message to the next, so
     that they can be interpolated.
@@ -136,12 +139,12 @@ def vectors_of(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts
 
 
 def _vector(message: Any, place: str, axes: str) -> list[float]:
-    """The numbers of a vector in a message; place: names of attributes with dots."""
+    """Return the numbers of a vector in a message; place: names of attributes with dots."""
     for name in place.split("."):
         message = getattr(message, name)
     return [float(getattr(message, axis)) for axis in axes]
 
 
 def stamp_of(message: Any) -> int:
-    """Nanoseconds of the header's stamp."""
+    """Return the stamp of a message's header, ns."""
     return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dynid.errors import RecordingError
 
@@ -40,8 +41,11 @@ _SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
 
 @dataclass(frozen=True)
 class ColumnMeaning:
-    """Interpretation of a column: its signal, the words of its name without axis and number, which leg (front or rear,
-    left or right; empty where not stated), which number, and which component (from 0; 3 to 5 are moments)."""
+    """Interpretation of a column name.
+
+    It has the signal, the words of the name without axis and number, the leg (front or rear, left or right; empty if
+    not stated), the number, and the component (from 0; 3 to 5 are moments).
+    """
 
     signal: str
     stem: tuple[str, ...]
@@ -98,7 +102,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
 
 
 def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
-    """The signal of base or IMU that some words mean."""
+    """Return the signal of base or IMU that these words name, or None."""
     bare = len(words) == 1
     if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
             and not known & (_VELOCITY | _GYRO):
@@ -151,17 +155,19 @@ def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
     return WholeBodyColumns(found, tuple(notes))
 
 
-def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = ()) -> WholeBodyColumns:
+def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = (),
+                 typed: Mapping[str, str] = MappingProxyType({})) -> WholeBodyColumns:
     """Find the columns of base, IMU, feet and contacts by their names.
 
     Args:
-        fields: names and shapes of the fields, as `Source.fields` gives them.
-        joints: names of the robot's joints, whose columns are no others.
+        fields: names and shapes of the fields, as in `Source.fields`.
+        joints: names of the robot's joints, whose columns are ignored.
     """
     groups: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int | None, int | None], str]]] = {}
     for name, shape in fields.items():
         several = len(shape) == 2 and min(shape) != 1
-        if shape == () or any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", name) for one in joints):
+        if shape == () or name in typed or any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", name)
+                                               for one in joints):
             continue
         meaning = meaning_of(name)
         if meaning is None or (several and meaning.signal in WIDTHS and WIDTHS[meaning.signal] not in shape):
@@ -170,9 +176,9 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         stem = (*stem, "array") if several else stem
         groups.setdefault(meaning.signal, {}).setdefault(stem, {})[meaning.leg, meaning.number,
                                                                    None if several else meaning.component] = name
-    found: dict[str, tuple[str, ...]] = {}
-    notes: list[str] = []
-    for signal in WHOLE_BODY_SIGNALS:
+    known = of_topics(typed)
+    found, notes = dict(known.signals), list(known.notes)
+    for signal in (one for one in WHOLE_BODY_SIGNALS if one not in typed.values()):
         whole = [columns for stem, group in groups.get(signal, {}).items()
                  if (columns := _complete(signal, stem, group)) is not None]
         if len(whole) > 1 and signal.startswith("base"):
@@ -205,7 +211,7 @@ def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str)
 
 def _complete(signal: str, stem: tuple[str, ...], group: Mapping[tuple[tuple[str, ...], int | None, int | None], str]
               ) -> tuple[str, ...] | None:
-    """Columns of one signal in order, None where some are missing."""
+    """Return the columns of one signal in order; None if some are missing."""
     if stem[-1:] == ("array",):
         return tuple(group.values()) if len(group) == 1 or signal in ("foot_force", "contact") else None
     if signal not in WIDTHS:
