@@ -91,7 +91,8 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
     name = "sls" if inside is None else "pc-sls"
     if not complete(model).shape_names:
         raise ModelError(f"method '{name}' needs a model with free shape parameters, e.g. Stribeck friction with "
-                         "free = ['delta', 'alpha']", code="no-free-shapes")
+                         "free = ['delta', 'alpha']", "add --friction none --set "
+                         "'model.terms=[{kind=\"stribeck\", free=[\"delta\", \"alpha\"]}]'", "no-free-shapes")
     if not span > 1:
         raise ModelError(f"the span of method '{name}' must be above one, got {span}", code="bad-span")
     dependence = ShapeDependence.of(model)

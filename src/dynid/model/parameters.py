@@ -73,7 +73,8 @@ class Parameters:
         for name in (item.name for item in self.items):
             if name in seen:
                 raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it",
-                                 code="repeated-parameter")
+                                 "leave one of them out, e.g. 'viscous', 'coulomb' and 'offset' beside 'stribeck'",
+                                 "repeated-parameter")
             seen.add(name)
 
     def __len__(self) -> int:

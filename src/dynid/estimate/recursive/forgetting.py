@@ -113,8 +113,9 @@ class VectorForgetting:
     """Forgetting with one factor per base parameter: P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12).
 
     `factors` are given by the name of a base parameter or number of a joint, `others` applies to all other parameters.
-    The factor acts on both sides: equal factors are Exponential(factor ** 2). As text:
-    "vector:0.9995,1=0.999,Fc2=0.99".
+    The factor acts on both sides: equal factors are Exponential(factor ** 2). A stream without a prior starts at zero
+    with a standard deviation of 10 for each base parameter, as printed there.
+    As text: "vector:0.9995,1=0.999,Fc2=0.99".
     """
 
     factors: Mapping[str, float] | None = None

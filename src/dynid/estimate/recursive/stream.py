@@ -73,7 +73,8 @@ class Stream:
                              f"robust weights and row selection; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
-        if method == "s-rls-b" and rows is None:
+        # Factors of single parameters move information between directions, so every direction needs some at the start.
+        if rows is None and (method == "s-rls-b" or forgetting.name == "vector"):
             rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
