@@ -121,7 +121,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     problems, starts = make(friction)
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
     problems = [_fine_enough(_quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.x, share=fit.share,
+    fits = [refine(problem, fit.solution, share=fit.share,
                    tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
@@ -218,17 +218,17 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
     problem = _with_friction(problem, "m1", also, delay)
     filtered = filtered_logs(problem)
     interval = float(np.median(np.diff(logs[0].signals.t)))
-    best: tuple[float, list[LinearFit], list[dict[str, float]]] | None = None
+    best: tuple[float, float, list[dict[str, float]]] | None = None
     for late in [delay] if delay is not None else [share * interval for share in _DELAYS]:
-        found = linear_fit(problem, filtered, late)
-        values = [{**fit.values, "delay": late} for fit in found]
+        values = [{**fit.values, "delay": late} for fit in linear_fit(problem, filtered, late, has_errors=False)]
         for start in (values, _calmed(problem, values, interval)):
             residual = problem.residuals(problem.start(start))
             cost = np.inf if residual is None else float(np.mean(residual ** 2))
             if best is None or cost < best[0]:
-                best = cost, found, start
+                best = cost, late, start
     assert best is not None
-    return _Stage(_quick_enough(problem, problem.start(best[2])), best[1], best[2])
+    linear = linear_fit(problem, filtered, best[1])
+    return _Stage(_quick_enough(problem, problem.start(best[2])), linear, best[2])
 
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
@@ -342,10 +342,11 @@ def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _S
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):
             if one.joint == j or (one.joint < 0 and j not in problem.still):
-                linear = stage.linear[j].values.get(one.name, float("nan"))
+                linear, nan = stage.linear[j], float("nan")
                 found.append(ActuatorValue(joint, one.name, one.item.unit, float(fit.x[k]),
-                                           float(fit.std[k]) if identified[k] else float("nan"), bool(identified[k]),
-                                           linear=linear))
+                                           float(fit.std[k]) if identified[k] else nan, bool(identified[k]),
+                                           linear=linear.values.get(one.name, nan),
+                                           linear_std=linear.std.get(one.name, nan)))
         for name, value in problem.known[j].items():
             found.append(ActuatorValue(joint, name, items[name].unit, value, float("nan"), False, True))
     return found

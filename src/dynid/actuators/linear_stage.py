@@ -113,8 +113,16 @@ def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
     return [_Filtered.of(log) for log in problem.logs]
 
 
-def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0) -> list[LinearFit]:
-    """Estimates of each joint of a chain. delay: s by which commands arrive late."""
+def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0, *, has_errors: bool = True) \
+        -> list[LinearFit]:
+    """Return the estimates of each joint of a chain.
+
+    Args:
+        problem: the chain.
+        logs: its logs, filtered.
+        delay: s by which commands arrive late.
+        has_errors: whether standard errors are wanted, which take most of the time.
+    """
     torques = [log.link_torque() for log in logs]
     found = []
     for j in range(problem.dof):
@@ -129,12 +137,13 @@ def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0)
             matrices.append(low[:, :-1])
             targets.append(low[:, -1])
         keep = np.concatenate([log.keep for log in logs])
-        found.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors)))
+        found.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors),
+                            has_errors))
     return found
 
 
 def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bools,
-           factors: tuple[str, ...]) -> LinearFit:
+           factors: tuple[str, ...], has_errors: bool) -> LinearFit:
     size = np.maximum(np.sqrt(np.mean(matrix ** 2, axis=1)), 1e-12)
     scaled = matrix / size[:, None]
     free, found = np.ones(len(scaled), dtype=bool), np.zeros(len(scaled))
@@ -146,9 +155,10 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
         if not wrong.any():
             break
         free &= ~wrong
-    covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
     std = np.full(len(scaled), np.nan)
-    std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    if has_errors:
+        covariance = correlated_covariance(scaled[free], target - scaled[free].T @ found[free], keep)
+        std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     names = (*_MECHANICAL, *factors)
     values = {name: float(value) for name, value in zip(names, found / size, strict=True)}
     law = problem.law.from_factors(problem.known[j], {name: values[name] for name in factors})
