@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.chains import LARGEST_STEP, STEPS, Chain, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
-from dynid.actuators.friction_choice import choose_friction
+from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.identifiability import identifiability
 from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
@@ -106,19 +105,21 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     comparison: tuple[FrictionTrial, ...] = ()
     plain: list[Refinement] | None = None
 
-    def make(model: str, _: Any = None) -> tuple[list[ChainProblem], list[Array]]:
-        problems = [_with_friction(stage.problem, model, also, delay) for stage in stages]
-        starts = [_friction_start(stage, problem, model, None if plain is None else plain[k])
-                  for k, (stage, problem) in enumerate(zip(stages, problems, strict=True))]
-        return problems, starts
+    def make(model: str) -> list[ChainProblem]:
+        return [_with_friction(stage.problem, model, also, delay) for stage in stages]
+
+    def start(k: int, problem: ChainProblem, model: str, simpler: JointValues | None = None) -> Array:
+        values = stages[k].values if plain is None else stages[k].problem.values(plain[k].x)
+        return _friction_start(problem, model, [values] if simpler is None else [values, simpler])
 
     if friction == "auto":
-        problems, starts = make("m1")
-        plain = refined(problems, starts)
+        problems = make("m1")
+        plain = refined(problems, [start(k, problem, "m1") for k, problem in enumerate(problems)])
         stages = [replace(stage, problem=_quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
-        friction, comparison = choose_friction(make, restart, tell)
-    problems, starts = make(friction)
+        friction, comparison = choose_friction(make, start, restart, tell)
+    problems = make(friction)
+    starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
     problems = [_fine_enough(_quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
     fits = [refine(problem, fit.solution, share=fit.share,
@@ -261,25 +262,20 @@ def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay
                               shared=() if delay is not None else ("delay",))
 
 
-def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) -> Array:
-    """Values (unknowns,) to start a friction model from: the fit of M1 where there is one, with friction shared out.
+def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
+    """Values (unknowns,) to start a friction model from: those of simpler models, with friction shared out.
 
     Of several Stribeck speeds and shares of the load those with the lowest cost are used, since a search does not
     cross from one to another.
     """
     names = FRICTION_MODELS[model]
-    tried = [(speed, share) for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names else 1]
-             for share in _LOAD_SHARES[:None if {"load", "load_motor"} & set(names) else 1]]
+    tried = [(base, speed, share) for base in bases
+             for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names and "stribeck" not in base[0] else 1]
+             for share in _LOAD_SHARES[:None if {"load", "load_motor"} & set(names) - base[0].keys() else 1]]
     best: tuple[float, Array] | None = None
-    for speed, share in tried:
-        values = stage.problem.values(plain.x) if plain is not None else [dict(one) for one in stage.values]
+    for base, speed, share in tried:
+        values = [_extended(own, model, speed, share) for own in base]
         for own in values:
-            dry = own.get("coulomb", 0.0)
-            if "stribeck" in FRICTION_MODELS[model]:
-                own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
-            for name in FRICTION_MODELS[model]:
-                if name.startswith(("load", "stribeck_load", "quadratic")):
-                    own[name] = share if name.startswith("load") else _LOAD_SHARES[0]
             for limit in ("torque_limit", "current_limit"):
                 if any(one.name == limit for one in problem.unknowns):
                     own[limit] = _largest_demand(problem, own)
@@ -290,6 +286,18 @@ def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Ref
             best = cost, x
     assert best is not None
     return best[1]
+
+
+def _extended(simpler: Mapping[str, float], model: str, speed: float, share: float) -> dict[str, float]:
+    """Values of a joint with those of a friction model that a simpler model does not have."""
+    own, dry = dict(simpler), simpler.get("coulomb", 0.0)
+    if "stribeck" in FRICTION_MODELS[model] and "stribeck" not in own:
+        own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
+    for name in FRICTION_MODELS[model]:
+        if name not in own and name.startswith(("load", "stribeck_load", "quadratic")):
+            first = share if name.startswith("load") else _LOAD_SHARES[0]
+            own[name] = simpler.get(name.removesuffix("_motor").removesuffix("_external"), first)
+    return own
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:

@@ -75,7 +75,10 @@ class _Law:
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = ()
 
     def signals(self, log: Recording) -> dict[str, Array]:
-        return {} if log.target_torque is None else {"feed": log.target_torque}
+        found = {} if log.target_torque is None else {"feed": log.target_torque}
+        if log.voltage is not None and np.any(log.voltage > 0) and not np.all(log.voltage > 0):
+            found["supply"] = (log.voltage > 0).astype(float)  # where it is zero, the drive is switched off
+        return found
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
         return {name: max(value, next(item.lower for item in self.parameters if item.name == name))
@@ -196,11 +199,10 @@ class VoltageLaw(_Law):
                              "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)
-        speed = np.where(signals.supply > 0.0, signals.speed, 0.0)  # a drive that is switched off does not brake
-        parts = {"volts": volts, "speed": -speed}
+        parts = {"volts": volts, "speed": -signals.speed}
         if {"kt", "resistance"} <= known.keys():
             kt, resistance = known["kt"], known["resistance"]
-            return kt / resistance * volts - kt ** 2 / resistance * speed, {}
+            return kt / resistance * volts - kt ** 2 / resistance * signals.speed, {}
         return np.zeros(len(volts)), parts
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:

@@ -129,10 +129,11 @@ def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0,
         matrices, targets, factors = [], [], dict[str, Array]()
         for log, torque in zip(logs, torques, strict=True):
             known = {**problem.known[j], **log.log.gains}
-            fixed, factors = problem.law.terms(known, log.drive(j, delay))
-            dq = log.dq[:, j]
+            drive = log.drive(j, delay)
+            fixed, factors = problem.law.terms(known, drive)
+            dq, is_on = log.dq[:, j], drive.supply > 0.0  # a drive that is switched off neither pushes nor brakes
             rows = np.column_stack([log.ddq[:, j], dq, np.sign(dq), np.ones_like(dq),
-                                    *(-column for column in factors.values()), fixed - torque[:, j]])
+                                    *(-(is_on * column) for column in factors.values()), is_on * fixed - torque[:, j]])
             low = log.low(rows)
             matrices.append(low[:, :-1])
             targets.append(low[:, -1])

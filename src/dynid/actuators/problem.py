@@ -58,22 +58,29 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class ChainLog:
-    """One log of a chain: the chain with the links of that log, its signals and its own gains."""
+    """One log of a chain: the chain with the links of that log, its signals and its own gains.
+
+    drive: signals that the law reads from the recording, see `DriveLaw.signals`.
+    """
 
     chain: Chain
     recording: Recording
     signals: LogSignals
     gains: Mapping[str, float]
     rows: Array
+    drive: Mapping[str, Array]
 
     @staticmethod
     def of(chain: Chain, log: ActuatorLog, law: DriveLaw, gap: float, restart: float | None) -> ChainLog:
-        signals = LogSignals.of(log.recording, chain.joints, law.signals(log.recording), gap, restart)
-        return ChainLog(chain, log.recording, signals, log.gains, chain.packed())
+        drive = law.signals(log.recording)
+        signals = LogSignals.of(log.recording, chain.joints, drive, gap, restart)
+        return ChainLog(chain, log.recording, signals, log.gains, chain.packed(), drive)
 
-    def part(self, law: DriveLaw, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
+    def part(self, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
         """Rows from start to stop, as a log of their own."""
-        return ChainLog.of(self.chain, ActuatorLog(self.recording[start:stop], self.gains), law, gap, restart)
+        recording, drive = self.recording[start:stop], {name: own[start:stop] for name, own in self.drive.items()}
+        signals = LogSignals.of(recording, self.chain.joints, drive, gap, restart)
+        return replace(self, recording=recording, signals=signals, drive=drive)
 
 
 def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
