@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dynid.actuators import columns as c
-from dynid.actuators.chains import LARGEST_STEP, STEPS, Chain, chains_of
+from dynid.actuators.chains import LARGEST_STEP, STEPS, chains_of
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
+from dynid.actuators.first_stage import (
+    Stage,
+    chain_problem,
+    first_stage,
+    quick_enough,
+    step_errors,
+    with_friction,
+)
 from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.identifiability import identifiability
-from dynid.actuators.input_checks import GAP_INTERVALS, MIN_MOTION, log_entries, still_joints, usable_logs
+from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.linear_stage import LinearFit, filtered_logs, linear_fit
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParameter
 from dynid.actuators.posterior import posterior_of
-from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
+from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.suspicions import given_values, saturation, unequal_joints
-from dynid.arrays import Array, Bools, Ints
+from dynid.actuators.suspicions import given_values, saturation, speed_limit, unequal_joints
+from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding, Note
 from dynid.progress import Tell, prefixed
@@ -29,26 +35,11 @@ from dynid.regression.correlation import autocovariance
 from dynid.robot import Robot
 
 Gain = float | Sequence[float] | Mapping[str, float]
-_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # sampling intervals: delays from which the second stage may start
 _OPEN_LOOP_RESTART = 0.5  # s after which a simulation without a position loop starts anew from the measured state
 _MAX_STEP_SIGMAS = 0.5  # standard errors by which the step of the simulation may move an estimate, at most
-_MAX_STEP_SHARE = 0.1  # of the residuals of a joint: error by the step of the simulation while searching, at most
-_RICHARDSON = 4.0 / 3.0  # error of a step over its difference from half the step, of a method of second order
-_ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
-_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints, which the second stage starts from at least
-_DAMPING_RATIO = 0.5  # of a joint whose damping the first stage does not find
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s at which Stribeck friction has fallen, to start from
 _LOAD_SHARES = (0.05, 0.2)  # of the load that friction takes, to start from: good gears and poor ones
-ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stribeck_shape")
-
-
-@dataclass(frozen=True, eq=False)
-class _Stage:
-    """A chain, the values of its first stage by joint, and the delay with which these simulate best."""
-
-    problem: ChainProblem
-    linear: list[LinearFit]
-    values: list[dict[str, float]]
+ALSO = ("bias", "backlash", "torque_limit", "current_limit", "speed_limit", "link_scale", "stribeck_shape")
 
 
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
@@ -66,7 +57,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
             law that are not given are estimated.
         friction: "m1" to "m6", or "auto" for the simplest model that none predicts significantly better than.
         delay: delay of the commands, s. Default: estimated, one for each chain of joints.
-        also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "link_scale".
+        also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
+            "link_scale".
         diagnose: whether to test the given gains, masses and limits against the data.
         tell: is called with a sentence on what is being done.
 
@@ -95,7 +87,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     stages = []
     for k, chain in enumerate(moving, 1):
         tell(f"first stage: least squares, chain {k} of {len(moving)}")
-        stages.append(_first_stage(robot, chain, entries, chosen_law, known, also, delay, restart, still))
+        problem = chain_problem(robot, chain, entries, chosen_law, known, delay, restart, still)
+        stages.append(first_stage(with_friction(problem, "m1", also, delay)))
 
     def refined(problems: Sequence[ChainProblem], starts: Sequence[Array]) -> list[Refinement]:
         return [refine(problem, start, finish=False,
@@ -106,7 +99,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     plain: list[Refinement] | None = None
 
     def make(model: str) -> list[ChainProblem]:
-        return [_with_friction(stage.problem, model, also, delay) for stage in stages]
+        return [with_friction(stage.problem, model, also, delay) for stage in stages]
 
     def start(k: int, problem: ChainProblem, model: str, simpler: JointValues | None = None) -> Array:
         values = stages[k].values if plain is None else stages[k].problem.values(plain[k].x)
@@ -115,13 +108,13 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     if friction == "auto":
         problems = make("m1")
         plain = refined(problems, [start(k, problem, "m1") for k, problem in enumerate(problems)])
-        stages = [replace(stage, problem=_quick_enough(stage.problem, fit.x)) for stage, fit in
+        stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
         friction, comparison = choose_friction(make, start, restart, tell)
     problems = make(friction)
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
-    problems = [_fine_enough(_quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
+    problems = [_fine_enough(quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
     fits = [refine(problem, fit.solution, share=fit.share,
                    tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
@@ -134,28 +127,11 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
     An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
     standard deviation of independent residuals.
     """
-    for step, error, finer in _step_errors(problem, fit.x):
+    for step, error, finer in step_errors(problem, fit.x):
         weight = [_independent_rows(one) / max(float(np.mean(one ** 2)), 1e-300) for one in finer.T]
         if step <= LARGEST_STEP and float(np.mean(error ** 2, axis=0) @ weight) < _MAX_STEP_SIGMAS ** 2:
             return replace(problem, step=step)
     return replace(problem, step=STEPS[-1])
-
-
-def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
-    """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
-    for step, error, finer in _step_errors(problem, x):
-        if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
-            return replace(problem, step=step, slope_step=step)
-    return replace(problem, step=STEPS[-1], slope_step=STEPS[-1])
-
-
-def _step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
-    interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
-    for step in STEPS:  # no step is longer than the interval between two rows
-        own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
-        if own is not None and finer is not None:
-            yield step, _RICHARDSON * (own - finer), finer
 
 
 def _independent_rows(residual: Array) -> float:
@@ -196,70 +172,6 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
         raise ModelError("drive law 'voltage' needs the supply voltage", "add --gain vin=..., or map the logged "
                          "voltage with --set log.supply_voltage=...", "missing-gain")
     return tables
-
-
-def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
-                 known: Sequence[Mapping[str, float]], also: Sequence[str], delay: float | None,
-                 restart: float | None, still: Ints) -> _Stage:
-    """The problem of chain k with its first stage, at the delay with which it simulates best."""
-    logs = []
-    chain = chains_of(robot)[k]
-    for entry in entries:
-        own: Chain = chains_of(entry.robot)[k] if entry.robot is not None else chain
-        gap = GAP_INTERVALS * float(np.median(np.diff(entry.recording.t)))
-        gains = dict(entry.gains)
-        if law.name == "voltage" and entry.recording.voltage is not None:
-            gains["vin"] = float("nan")  # the logged voltage takes its place
-        logs.append(ChainLog.of(own, ActuatorLog(entry.recording, gains), law, gap, restart))
-    names = tuple(robot.joint_names[j] for j in chain.joints)
-    fixed = {} if delay is None else {"delay": delay}
-    tables = tuple({**known[j], **fixed} for j in chain.joints)
-    problem = ChainProblem(law, names, tuple(logs), tables, (),
-                           still=tuple(np.flatnonzero(np.isin(chain.joints, still)).tolist()))
-    problem = _with_friction(problem, "m1", also, delay)
-    filtered = filtered_logs(problem)
-    interval = float(np.median(np.diff(logs[0].signals.t)))
-    best: tuple[float, float, list[dict[str, float]]] | None = None
-    for late in [delay] if delay is not None else [share * interval for share in _DELAYS]:
-        values = [{**fit.values, "delay": late} for fit in linear_fit(problem, filtered, late, has_errors=False)]
-        for start in (values, _calmed(problem, values, interval)):
-            residual = problem.residuals(problem.start(start))
-            cost = np.inf if residual is None else float(np.mean(residual ** 2))
-            if best is None or cost < best[0]:
-                best = cost, late, start
-    assert best is not None
-    linear = linear_fit(problem, filtered, best[1])
-    return _Stage(_quick_enough(problem, problem.start(best[2])), linear, best[2])
-
-
-def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
-    """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
-
-    At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
-    whose gains are not given may also get zero for these, and then does not follow its commands; it gets a share of the
-    gains of the other joints.
-    """
-    found = []
-    usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
-             if all(name in own for own in values)}
-    for known, first in zip(problem.known, values, strict=True):
-        own = {**first, **{name: max(first[name], _MIN_GAIN_SHARE * value) for name, value in usual.items()}}
-        numbers = problem.law.numbers({**{item.name: item.value for item in problem.law.parameters}, **known, **own})
-        stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
-        armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
-        damping = max(own["viscous"], 2.0 * _DAMPING_RATIO * float(np.sqrt(stiffness * armature)))
-        found.append({**own, "armature": armature, "viscous": damping})
-    return found
-
-
-def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """The problem with the unknowns of a friction model."""
-    drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
-             and not all(name in log.gains for log in problem.logs)]
-    own = {item.name for item in problem.law.parameters}
-    more = [name for name in also if name in MECHANICS or name in own]
-    return problem.estimating(("armature", *FRICTION_MODELS[model], "offset", *drive, *more),
-                              shared=() if delay is not None else ("delay",))
 
 
 def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
@@ -307,7 +219,7 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
     return 0.8 * kp * error
 
 
-def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[_Stage],
+def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
               remarks: Sequence[str], diagnose: bool, tell: Tell) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
@@ -330,7 +242,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
         if diagnose:
             tell(f"testing the given values, chain {number} of {len(problems)}")
             limits = saturation(problem, fit)
-            findings += limits or given_values(problem, fit)
+            findings += limits or speed_limit(problem, fit) or given_values(problem, fit)
     findings += unequal_joints(parameters)
     notes.append(_scale_note(law, problems[0]))
     order = {joint: j for j, joint in enumerate(robot.joint_names)}
@@ -344,7 +256,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
                             posterior_of(robot, entries, problems, fits, determined, simulated))
 
 
-def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _Stage) -> list[ActuatorValue]:
+def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:
     items: dict[str, ActuatorParameter] = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
     found = []
     for j, joint in enumerate(problem.names):

@@ -15,6 +15,8 @@ from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
 
 _NO_LIMIT = ActuatorParameter("torque_limit", "N m", 1e-3, typical=0.05, value=np.inf)
+# Of the target inside the drive, which follows the command: bus servos limit its speed to a register's value.
+_NO_SPEED_LIMIT = ActuatorParameter("speed_limit", "rad/s", 0.05, typical=0.2, value=np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ class PDLaw(_Law):
     estimated: ClassVar[tuple[str, ...]] = ("kp", "kd")
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
-        _NO_LIMIT, ActuatorParameter("follow", "", value=0.0))
+        _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0))
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         return {c.KP: values["kp"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0), c.FEED: 1.0,
@@ -119,7 +121,7 @@ class PIDLaw(_Law):
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "N m/rad", 1e-6, typical=0.1),
         ActuatorParameter("ki", "N m/(rad s)", typical=0.1), ActuatorParameter("kd", "N m s/rad", typical=0.01),
-        _NO_LIMIT, ActuatorParameter("follow", "", value=0.0))
+        _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0))
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         return {c.KP: values["kp"], c.KI: values["ki"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0),
@@ -143,7 +145,7 @@ class CascadeLaw(_Law):
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = (
         ActuatorParameter("kp", "1/s", 1e-6, typical=0.1), ActuatorParameter("kv", "A s/rad", 1e-9, typical=0.01),
         ActuatorParameter("ki", "A/rad", value=0.0), ActuatorParameter("kt", "N m/A", 1e-9, typical=0.01),
-        ActuatorParameter("current_limit", "A", 1e-3, value=np.inf))
+        ActuatorParameter("current_limit", "A", 1e-3, value=np.inf), _NO_SPEED_LIMIT)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         kp, kv = values["kp"], values["kv"]
@@ -174,8 +176,8 @@ class VoltageLaw(_Law):
     kt^2 dq / R.
 
     The supply voltage is that of the log where it has one, else `vin`. Where it is zero, the drive is switched off:
-    there is no torque and no back-EMF. With `duty` logged, nothing else changes: the
-    simulation must know the voltage at positions that were not measured.
+    there is no torque and no back-EMF. With `duty` logged, nothing else changes: the simulation must know the voltage
+    at positions that were not measured.
     """
 
     name: ClassVar[str] = "voltage"
@@ -184,7 +186,7 @@ class VoltageLaw(_Law):
         ActuatorParameter("kp", "", 1e-6, typical=0.1), ActuatorParameter("gain", "1/rad", 1e-9, value=1.0),
         ActuatorParameter("limit", "", 1e-6, value=1.0), ActuatorParameter("vin", "V", 1e-3, value=np.nan),
         ActuatorParameter("kt", "N m/A", 1e-6, typical=0.01),
-        ActuatorParameter("resistance", "Ohm", 1e-6, typical=0.01))
+        ActuatorParameter("resistance", "Ohm", 1e-6, typical=0.01), _NO_SPEED_LIMIT)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
         kt, resistance = values["kt"], values["resistance"]

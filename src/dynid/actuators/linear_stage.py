@@ -7,7 +7,7 @@ filter takes the same from both sides of the equation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -110,7 +110,9 @@ def _cutoff(log: ChainLog, rate: float) -> float:
 
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
     """The logs of a chain, filtered; they serve for every delay that is tried."""
-    return [_Filtered.of(log) for log in problem.logs]
+    known = replace(problem, unknowns=())
+    return [_Filtered.of(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
+            for log in problem.logs]
 
 
 def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0, *, has_errors: bool = True) \

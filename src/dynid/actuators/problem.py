@@ -190,12 +190,17 @@ class ChainProblem:
         numbers = self.numbers(x, log)
         if encoder is not None:
             numbers[:, c.ENCODER_COUNT], numbers[:, c.ENCODER_ORIGIN] = encoder
-        found = simulate_chain(log.chain, self._started(x, log), numbers, rows=rows.copy(), step=self.step)
+        signals = self._started(x, log).at_speeds(self.speed_limits(x, log))
+        found = simulate_chain(log.chain, signals, numbers, rows=rows.copy(), step=self.step)
         if found is None:
             return None
         for j in self.still:
             found[0, :, j] = np.median(log.signals.q[:, j])
         return found[0]
+
+    def speed_limits(self, x: Array, log: ChainLog) -> Array:
+        """Largest speeds (dof,) of the targets inside the drives, rad/s; infinite where there is no limit."""
+        return np.array([{**values, **log.gains}.get("speed_limit", np.inf) for values in self.values(x)])
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
         """The signals of a log with the states at its starts that are estimated."""

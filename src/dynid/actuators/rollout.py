@@ -178,6 +178,34 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
     return True
 
 
+@njit(**BORROWING)
+def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, out: Array) -> None:
+    """Targets inside drives that follow commands at a limited speed, as means over the interval after each row.
+
+    Args:
+        t: time stamps (rows,), s.
+        command: commanded positions, held after each row (rows, n).
+        starts: rows at which the target equals the command.
+        limits: largest speeds (n,).
+        out: the targets (rows, n).
+    """
+    for j in range(command.shape[1]):
+        segment, target = 0, command[0, j]
+        for row in range(len(t)):
+            wanted = command[row, j]
+            if segment < len(starts) and starts[segment] == row:
+                target = wanted
+                segment += 1
+            span = t[row + 1] - t[row] if row + 1 < len(t) else 0.0
+            way = wanted - target
+            if abs(way) <= limits[j] * span or span == 0.0:
+                share = 0.0 if way == 0.0 or span == 0.0 else abs(way) / (limits[j] * span)
+                out[row, j], target = wanted - 0.5 * share * way, wanted
+            else:
+                moved = math.copysign(limits[j] * span, way)
+                out[row, j], target = target + 0.5 * moved, target + moved
+
+
 @njit(**INNER_BORROWING)
 def _mean_friction(before: float, free: float, mobility: float, budget: float) -> float:
     """Mean dry friction torque of a joint over a step, N m, with the stop or reversal inside the step.

@@ -12,9 +12,11 @@ import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.estimate import ActuatorValue
+from dynid.actuators.first_stage import first_stage, largest_speed, with_friction
 from dynid.actuators.parameters import MECHANICS
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, covariance_of, jacobian, refine, scales
+from dynid.arrays import Array
 from dynid.findings import Finding
 
 _SUSPICIOUS = 4.0  # standard errors by which a released value must differ from the given one
@@ -22,6 +24,7 @@ _MIN_CHANGE = 0.05  # relative, of a gain or mass; below it a difference has no 
 _MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
 _EQUAL_DECREASE = 0.01  # of the squared error: causes that differ by less explain the motion equally well
 _LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # of the largest torque of the law, tried as limits
+_FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that are not faster reach no speed limit
 _LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
 _LEG_CHANGE = 0.2  # relative difference between equal joints
 _SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
@@ -56,7 +59,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | No
     slopes = np.concatenate([fit.jacobian[:, :, free], column], axis=2)
     rows = [len(log.signals.t) for log in problem.logs]
     covariance = covariance_of(slopes, fit.residual, rows)
-    weights = 1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9)
+    weights = _joint_weights(fit)
     sizes = np.append(scale[free], scale[-1])
     matrix = (slopes * weights[None, :, None] * sizes).reshape(-1, len(free) + 1)
     step = np.linalg.lstsq(matrix, (fit.residual * weights).ravel(), rcond=1e-8)[0] * sizes
@@ -109,19 +112,19 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding for each joint whose motion is explained much better by a torque limit that was not given."""
-    name = next((item.name for item in problem.law.parameters if item.name in ("torque_limit", "current_limit")), None)
-    if name is None or any(name in one for one in problem.known) or any(one.name == name for one in problem.unknowns):
+    """A finding for each joint whose motion is explained much better by a limit of its drive that was not given."""
+    item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
+    if item is None or _is_settled(problem, item.name):
         return []
-    weights = 1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9)
+    name, weights = item.name, _joint_weights(fit)
     before = float(np.sum((fit.residual * weights) ** 2))
-    item = next(one for one in problem.law.parameters if one.name == name)
     found = []
     for j in problem.moving:
         joint, largest = problem.names[j], 0.0
         for log in problem.logs:
-            gain = problem.numbers(fit.x, log)[j, c.KP]
-            largest = max(largest, gain * float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j]))))
+            numbers = problem.numbers(fit.x, log)[j]
+            error = float(np.max(np.abs(log.signals.command[:, j] - log.signals.q[:, j])))
+            largest = max(largest, min(numbers[c.KP] * error, numbers[c.U_LIMIT]))
         wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, j, item)))
         trials = []
         for share in _LIMIT_SHARES:
@@ -135,13 +138,54 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * _MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
+            estimated = f", or --also {name} to estimate it" if name != "limit" else ""
+            advice = f"Add --gain {name}={limit:.3g}{estimated}."
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}, below the {largest:.3g} that is demanded. Add --gain {name}={limit:.3g}, "
-                    f"or --also {name} to estimate it.")
+                    f"{std:.2g} {item.unit}".rstrip() + f", below the {largest:.3g} that is demanded. {advice}")
             found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease},
                                  second_fit=True))
     return found
+
+
+def _is_settled(problem: ChainProblem, name: str) -> bool:
+    """Whether a parameter is given, for all logs or one of them, or estimated."""
+    return any(name in one for one in problem.known) or any(name in log.gains for log in problem.logs) \
+        or any(one.name == name for one in problem.unknowns)
+
+
+def _joint_weights(fit: Refinement) -> Array:
+    """1 / rms residual of each joint (dof,)."""
+    return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9))
+
+
+def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
+    """A finding where the motion is explained much better by targets that follow the commands at a limited speed."""
+    item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
+    commanded, measured = largest_speed(problem)
+    if item is None or _is_settled(problem, item.name) or commanded < _FASTER_COMMAND * measured:
+        return []
+    more = tuple(Unknown(item.name, j, item) for j in problem.moving)
+    is_delayed = any(one.name == "delay" for one in problem.unknowns)
+    plain = with_friction(problem, "m1", (item.name,), None if is_delayed else problem.known[0].get("delay"))
+    first = first_stage(plain).values
+    wider = replace(problem, unknowns=(*problem.unknowns, *more))
+    values = [{**own, **start} for own, start in zip(problem.values(fit.x), first, strict=True)]
+    weights, start = _joint_weights(fit), wider.start(values)
+    before = float(np.sum((fit.residual * weights) ** 2))
+    again = refine(wider, start, finish=False)
+    decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
+    limits, stds = again.x[-len(more):], again.std[-len(more):]
+    if decrease < 2 * _MIN_DECREASE or np.all(limits > commanded) or np.any(stds > 0.2 * limits):
+        return []
+    listed = ", ".join(f"{problem.names[one.joint]} {value:.3g} +- {std:.2g}" for one, value, std in
+                       zip(more, limits, stds, strict=True))
+    text = (f"The motion is explained {100 * decrease:.0f} % better if the targets inside the drives follow the "
+            f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
+            f"--also speed_limit to estimate it, or --gain speed_limit=... with the register's value.")
+    return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
+                    evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
+                    second_fit=True)]
 
 
 def role(name: str) -> str:
