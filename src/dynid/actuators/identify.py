@@ -25,7 +25,7 @@ from dynid.actuators.parameters import FRICTION_MODELS, MECHANICS, ActuatorParam
 from dynid.actuators.posterior import posterior_of
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.suspicions import given_values, saturation, speed_limit, unequal_joints
+from dynid.actuators.suspicions import causes, unequal_joints
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
 from dynid.findings import Finding, Note
@@ -241,8 +241,9 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
             first, count = first + float(np.sum(np.abs(start))), count + start.size
         if diagnose:
             tell(f"testing the given values, chain {number} of {len(problems)}")
-            limits = saturation(problem, fit)
-            findings += limits or speed_limit(problem, fit) or given_values(problem, fit)
+            wrong, untested = causes(problem, fit)
+            findings += wrong
+            notes += untested
     findings += unequal_joints(parameters)
     notes.append(_scale_note(law, problems[0]))
     order = {joint: j for j, joint in enumerate(robot.joint_names)}
