@@ -129,7 +129,7 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
     wrong, notes = given_values(problem, fit)
     groups = [group for group in (saturation(problem, fit), speed_limit(problem, fit), wrong) if group]
     if groups:
-        return max(groups, key=lambda group: max(float(one.evidence["decrease"]) for one in group)), []
+        return max(groups, key=lambda group: max(float(np.max(one.evidence["decrease"])) for one in group)), []
     shares = _error_shares(problem, fit)
     worst = int(np.argmax(shares))
     if shares[worst] < _POOR_FIT:
