@@ -34,14 +34,14 @@ JointValues = list[dict[str, float]]  # values of the parameters of each joint o
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Logs that are fitted, and logs that are left out, of one chain."""
+    """Logs of one chain that are fitted, and logs for validation."""
 
     fitted: tuple[ChainLog, ...]
     left_out: tuple[ChainLog, ...]
 
 
 def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Two folds: whole logs in turn where there are many, else the halves of each log."""
+    """Return two folds: whole logs in turn if there are many, otherwise the halves of each log."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
         first, second = logs[::2], logs[1::2]
@@ -103,7 +103,7 @@ def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
 def choose_friction(make: Callable[[str], list[ChainProblem]],
                     start: Callable[[int, ChainProblem, str, JointValues | None], Array],
                     restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
-    """The simplest model that no other predicts significantly better than, and the comparison.
+    """Return the simplest model that is not significantly worse than any other, and the comparison.
 
     A model is tried where one that it extends was significantly better than the model that was kept before it; Coulomb
     and viscous friction come first.

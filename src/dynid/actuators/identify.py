@@ -122,9 +122,9 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
-    """The problem with the longest step whose error moves no estimate by a noticeable share of its standard error.
+    """Return the problem with the longest integration step whose error changes no estimate noticeably.
 
-    An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
+    An error e of the simulated positions changes an estimate by at most |e| / sigma standard errors, where sigma is the
     standard deviation of independent residuals.
     """
     for step, error, finer in step_errors(problem, fit.x):
@@ -135,14 +135,14 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
 
 
 def _independent_rows(residual: Array) -> float:
-    """Number of independent rows with the information of the autocorrelated residuals (rows,) of a joint."""
+    """Return the effective number of independent rows of the autocorrelated residuals (rows,) of a joint."""
     shape = autocovariance(residual, np.ones(len(residual), dtype=bool))
     return float(np.clip(len(residual) * shape[0] / max(2.0 * shape.sum() - shape[0], 1e-300), 1.0, len(residual)))
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
         -> list[dict[str, float]]:
-    """Given values of the drive law, one table a joint."""
+    """Return given values of the drive law, one table per joint."""
     names = {item.name: item for item in law.parameters}
     for name in (*gains, *(name for log in logs for name in log.gains)):
         if name not in names:
@@ -177,8 +177,8 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
     """Values (unknowns,) to start a friction model from: those of simpler models, with friction shared out.
 
-    Of several Stribeck speeds and shares of the load those with the lowest cost are used, since a search does not
-    cross from one to another.
+    Of several Stribeck speeds and load shares, those with the lowest cost are used, because a search does not change
+    from one to another.
     """
     names = FRICTION_MODELS[model]
     tried = [(base, speed, share) for base in bases
@@ -213,7 +213,7 @@ def _extended(simpler: Mapping[str, float], model: str, speed: float, share: flo
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
-    """Largest output of the law over the logs, from its stiffness: a limit to start from."""
+    """Return the largest output of the law over the logs, from its stiffness, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
     kp = own.get("kp", 1.0) * own.get("kv", 1.0)
     return 0.8 * kp * error
@@ -274,7 +274,7 @@ def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: St
 
 
 def _scale_note(law: DriveLaw, problem: ChainProblem) -> Note:
-    """What sets the scale of all torques, inertias and friction."""
+    """Return a note on which given value sets the scale of all torques, inertias and friction."""
     unknown = {one.name for one in problem.unknowns}
     if unknown & set(law.estimated):
         text = ("No torque was measured: the known masses of the links set the scale of all torques, armatures and "

@@ -305,13 +305,13 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def role(name: str) -> str:
-    """The name of a joint without the words for its side and corner: equal joints of a robot share it."""
+    """Return the name of a joint without the words for its side and corner, which corresponding joints share."""
     words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
     return "_".join(word for word in words if word not in _SIDE_WORDS)
 
 
 def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
-    """Findings on joints that have the same role on several legs, but armature or friction that differ."""
+    """Return findings on joints with the same role on several legs whose armature or friction differs."""
     groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
     for one in parameters:
         if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):

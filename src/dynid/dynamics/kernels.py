@@ -1,4 +1,4 @@
-"""Loops over samples, tile by tile, and over the tree's bodies. Each writes its results for samples start..stop."""
+"""Loops over samples in tiles, and over the bodies of the tree; each kernel computes samples start..stop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dynid.dynamics.state import solve_state
 from dynid.dynamics.tiles import (
     AXIS,
     BODY,
+    COLUMNS,
     JOINT,
     TEN,
     TILE,
@@ -18,11 +19,15 @@ from dynid.dynamics.tiles import (
     add_tile,
     axis_tile,
     body_tile,
+    copy_row,
     inertia_tile,
     joint_tile,
     momentum_tile,
+    project_columns_tile,
     project_tile,
-    regressor_tile,
+    spread_four,
+    spread_ten,
+    wrench_columns_tile,
     wrench_tile,
 )
 from dynid.dynamics.tree import FREE_ROOT
@@ -43,22 +48,23 @@ def base_rows(gravity):
 
 @njit(**INNER)
 def working_rows(gravity, n):
-    """Rows of the base, of a joint, of n bodies and of n axes for a tile."""
+    """Return work arrays of the base, of a joint, of n bodies and of n axes for a tile."""
     return base_rows(gravity), np.empty(JOINT * TILE), np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
 
 
 @njit(**INNER)
-def first_body(parent):
-    """Number of the first body: 0, or that of the root link behind the five virtual bodies of a free base."""
-    return 5 if parent[0] == FREE_ROOT else 0
+def last_base_row(parent):
+    """Return the number of the last row of a free base, whose body is the root link; -1 for a fixed base."""
+    return 5 if parent[0] == FREE_ROOT else -1
 
 
 @njit(**INNER)
 def free_tile(base, dq, ddq, lo, m, bodies, axes):
-    """Motion of the root link of a free base, where the recursion then starts, and the six unit twists as its axes.
+    """Compute the motion of the root link of a free base, from which the recursion starts, and its six unit twists as
+    axes.
 
     The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
-    twist, linear part first, and those of ddq the acceleration of its origin minus gravity, then its angular
+    twist, linear part first. Those of ddq are the acceleration of its origin minus gravity, then its angular
     acceleration, all in axes of the root. The linear velocity has no effect on forces.
     """
     for i in range(6):
@@ -78,7 +84,7 @@ def free_tile(base, dq, ddq, lo, m, bodies, axes):
 
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
+    """Compute the motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
     first = 0
     if parent[0] == FREE_ROOT:
         free_tile(base, dq, ddq, lo, m, bodies, axes)
@@ -90,30 +96,42 @@ def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
 
 
 @njit(**OPTIONS)
-def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
-    """Write out (samples, n, 10 n): rows are joints, ten columns per body."""
+def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest, has_zeros, out, origin,
+                     start, stop):
+    """Write out (samples, n, 10 n), which begins with the sample `origin`: rows are joints, ten columns per body.
+
+    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: memory to work in, which takes as
+    long to allocate as a tile to compute. has_zeros: whether out is zero already where the regressor is zero in every
+    posture.
+    """
     n = len(parent)
-    base, joint, bodies, axes = working_rows(gravity, n)
-    ten = np.empty(TEN * TILE)
+    base, joint = base_rows(gravity), np.empty(JOINT * TILE)
+    columns, ten, flat, width = rest[:COLUMNS * TILE], rest[COLUMNS * TILE:], out.reshape(-1), 10 * n * n
+    root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
-        out[lo:lo + m] = 0.0  # in one sweep: the scattered writes below then find their lines in cache
-        for i in range(first_body(parent), n):
+        if not has_zeros:
+            # In one sweep: the scattered writes below then find their lines in cache.
+            out[lo - origin:lo - origin + m] = 0.0
+        for i in range(max(root, 0), n):
+            wrench_columns_tile(bodies[i], columns, m)
+            at = (lo - origin) * width + 10 * i
+            for j in range(3 if root > 0 else 0):
+                spread_four(columns, 30 + j, 3, flat, at + j * 10 * n + 6, width, m)
+                spread_ten(columns, j, 3, flat, at + (j + 3) * 10 * n, width, m)
             j = i
-            while j >= 0:
-                regressor_tile(axes[j], bodies[i], ten, m)
-                for t in range(m):
-                    for k in range(10):
-                        out[lo + t, j, 10 * i + k] = ten[k * TILE + t]
+            while j > root:
+                project_columns_tile(columns, axes[j], ten, m)
+                spread_ten(ten, 0, 1, flat, at + j * 10 * n, width, m)
                 j = parent[j]
 
 
 @njit(**OPTIONS)
 def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
-    """out (n, 10 n) of the sample q, dq, ddq (n,), n < TILE; False where a number is not finite.
+    """Compute out (n, 10 n) of one sample q, dq, ddq (n,), n < TILE; return False if a number is not finite.
 
-    There is one sample, so the lanes of the tiles are bodies: body i is lane i, and lane n stays the base.
+    The lanes of the tiles are bodies here: body i is lane i, and lane n is the base.
     """
     n = len(parent)
     for i in range(n):
@@ -121,22 +139,33 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
             return False
     joints, bodies, ten = np.empty(JOINT * TILE), base_rows(gravity), np.empty(TEN * TILE)
     axes, same, carried = np.empty(AXIS * TILE), np.empty(AXIS * TILE), np.empty(TILE, np.bool_)
+    columns = np.empty(COLUMNS * TILE)
     joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 0, 0, n, joints)
     for i in range(n):
         body_tile(pose[i], axis[i], joints[i:], bodies[parent[i] if parent[i] >= 0 else n:], bodies[i:], 1)
         axis_tile(axis[i], bodies[i:], axes[i:], 1)
+    wrench_columns_tile(bodies, columns, n)
     out[:] = 0.0
     for j in range(n):
         for k in range(AXIS):
             for i in range(j, n):
                 same[k * TILE + i] = axes[k * TILE + j]
-        regressor_tile(same[j:], bodies[j:], ten, n - j)
+        project_columns_tile(columns[j:], same[j:], ten, n - j)
         for i in range(j, n):
             carried[i] = i == j or (parent[i] >= j and carried[parent[i]])
             if carried[i]:
                 for k in range(10):
                     out[j, 10 * i + k] = ten[k * TILE + i - j]
     return True
+
+
+@njit(**INNER)
+def place_rows(source, first, step, places, start, count, out, lo, m):
+    """Copy `count` rows of a tile, `step` apart, to the rows of out that places[start..] name, -1 for none."""
+    for k in range(count):
+        row = places[start + k]
+        if row >= 0:
+            copy_row(source, (first + step * k) * TILE, out[row], lo, m)
 
 
 @njit(**OPTIONS)
@@ -147,19 +176,21 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
-    ten = np.empty(TEN * TILE)
+    ten, columns, zeros = np.empty(TEN * TILE), np.empty(COLUMNS * TILE), np.zeros(TILE)
+    root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
-        for i in range(first_body(parent), n):
+        for i in range(max(root, 0), n):
+            wrench_columns_tile(bodies[i], columns, m)
+            for j in range(3 if root > 0 else 0):
+                place_rows(zeros, 0, 0, place[j], 10 * i, 6, out, lo, m)
+                place_rows(columns, 30 + j, 3, place[j], 10 * i + 6, 4, out, lo, m)
+                place_rows(columns, j, 3, place[j + 3], 10 * i, 10, out, lo, m)
             j = i
-            while j >= 0:
-                regressor_tile(axes[j], bodies[i], ten, m)
-                for k in range(10):
-                    row = place[j, 10 * i + k]
-                    if row >= 0:
-                        for t in range(m):
-                            out[row, lo + t] = ten[k * TILE + t]
+            while j > root:
+                project_columns_tile(columns, axes[j], ten, m)
+                place_rows(ten, 0, 1, place[j], 10 * i, 10, out, lo, m)
                 j = parent[j]
 
 
@@ -181,7 +212,7 @@ def carry_wrenches(parent, ten, bodies, wrenches, m):
 
 @njit(**OPTIONS)
 def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, start, stop):
-    """out (samples, n): torques. ten (n, 10)."""
+    """Compute torques, out (samples, n), from ten parameters per body, ten (n, 10)."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     wrenches, row = np.empty((n, WRENCH * TILE)), np.empty(TILE)
@@ -197,7 +228,7 @@ def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, s
 
 @njit(**OPTIONS)
 def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, out, start, stop):
-    """out (samples, n, 6): force and moment through each joint, about and along its own frame (z the axis).
+    """Compute force and moment through each joint, out (samples, n, 6), in the joint's own frame (z is the axis).
 
     after (n, 12): pose a, d of the body in its joint's frame. Joint frame in the base: Rj = R a', Pj = P - Rj d.
     """
@@ -222,7 +253,7 @@ def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, ou
 
 @njit(**INNER)
 def composite_inertias(parent, ten, bodies, inertias, m):
-    """Inertia about the base origin of everything each joint carries."""
+    """Compute the inertia about the base origin of all bodies that each joint carries."""
     for i in range(len(parent)):
         inertia_tile(ten[i], bodies[i], inertias[i], m)
     carry(parent, inertias, m)
@@ -230,7 +261,8 @@ def composite_inertias(parent, ten, bodies, inertias, m):
 
 @njit(**INNER)
 def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m):
-    """matrix (m, n, n): composite rigid bodies, M_ji = axis_j . momentum of composite i moving with axis i."""
+    """Compute matrix (m, n, n) by composite rigid bodies: M_ji = axis_j . momentum of composite i moving
+    with axis i."""
     composite_inertias(parent, ten, bodies, inertias, m)
     for i in range(len(parent)):
         momentum_tile(inertias[i], axes[i], momentum, m)
@@ -245,7 +277,7 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 
 @njit(**OPTIONS)
 def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop):
-    """out (samples, n, n), zero on entry."""
+    """Compute inertia matrices, out (samples, n, n), which is zero on entry."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     inertias, momentum, row = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE), np.empty(TILE)
@@ -257,7 +289,7 @@ def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop)
 
 @njit(**OPTIONS)
 def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau, out, start, stop):
-    """out (samples, n): accelerations (M + extra)^-1 (tau - c - g). extra (n, n): inertia of rotors.
+    """Compute accelerations, out (samples, n) = (M + extra)^-1 (tau - c - g); extra (n, n): inertia of rotors.
 
     Returns the first sample whose inertia matrix is singular, or -1.
     """
@@ -289,7 +321,7 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
 
 @njit(**OPTIONS)
 def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
-    """out (samples, 2): kinetic energy and potential energy (zero with all centres of mass at the base origin).
+    """Compute out (samples, 2): kinetic and potential energy (zero if all centres of mass are at the base origin).
 
     Velocities in the base frame add along the tree: V_i = V_p + axis_i dq_i; T = V.momentum / 2, U = -g.H.
     """
@@ -316,7 +348,7 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
 
 @njit(**OPTIONS)
 def kinematics_kernel(parent, pose, axis, gravity, q, poses, axes_out, start, stop):
-    """poses (samples, n, 3, 4) of the bodies and axes_out (samples, n, 6) of the joints, base frame."""
+    """Compute poses (samples, n, 3, 4) of the bodies and axes_out (samples, n, 6) of the joints, base frame."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     for lo in range(start, stop, TILE):

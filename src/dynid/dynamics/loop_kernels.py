@@ -9,10 +9,11 @@ import numpy as np
 
 from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
 from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
-from dynid.dynamics.kernels import base_rows
+from dynid.dynamics.kernels import base_rows, place_rows
 from dynid.dynamics.tiles import (
     AXIS,
     BODY,
+    COLUMNS,
     JOINT,
     TEN,
     TILE,
@@ -20,13 +21,14 @@ from dynid.dynamics.tiles import (
     axis_tile,
     body_tile,
     joint_tile,
-    regressor_tile,
+    project_columns_tile,
+    wrench_columns_tile,
 )
 from dynid.dynamics.vectors import cross, vector
 from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
-_ITERATIONS = 20
+_MAX_NEWTON_STEPS = 20
 _NEAR_TOLERANCE = 1e-9  # rad or m of a step: from there on with factors of the posture itself
 CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
 _EXACT_TOLERANCE = 1e-14  # the same behind a long way, where speed does not count
@@ -41,8 +43,10 @@ _MIN_PIVOT_RATIO = 1e-9  # least ratio of pivots
 
 @njit(**INNER_BORROWING)
 def factor(matrix, order):
-    """LU factors of a matrix in place, rows in `order`, inverse pivots. Returns its determinant, 0 where it is
-    singular."""
+    """Compute LU factors of a matrix in place, with the row order `order` and inverse pivots.
+
+    Returns its determinant, 0 if it is singular.
+    """
     n, determinant, largest = len(matrix), 1.0, 0.0
     for i in range(n):
         order[i] = i
@@ -73,7 +77,7 @@ def factor(matrix, order):
 
 @njit(**INNER_BORROWING)
 def solve_factored(matrix, order, given, out):
-    """out (n,): solution for the right side `given` (n,) with the factors of `factor`."""
+    """Compute the solution out (n,) for the right-hand side `given` (n,) with the factors of `factor`."""
     n = len(matrix)
     for i in range(n):
         out[i] = given[order[i]]
@@ -87,7 +91,8 @@ def solve_factored(matrix, order, given, out):
 
 @njit(**INNER_BORROWING)
 def slopes_of(matrix, order, jacobian, chosen, out):
-    """out (dependent, n) = -Phi_d^-1 Phi_a: how the dependent coordinates move with those of own freedom."""
+    """Compute out (dependent, n) = -Phi_d^-1 Phi_a: derivatives of the dependent coordinates by the
+    independent ones."""
     dependent, n = out.shape
     for i in range(dependent):
         for a in range(n):
@@ -118,7 +123,8 @@ def take_step(square, order, phi, chosen, right, step, z, n):
 
 @njit(**INNER_BORROWING)
 def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square, order):
-    """Rates of the closures and the factors of those that determine what follows. Returns the determinant."""
+    """Compute the rates of the closures and factorise those that determine the dependent coordinates. Returns the
+    determinant."""
     closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
     for i in range(len(chosen)):
         for c in range(len(chosen)):
@@ -136,7 +142,7 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
     """
     last = math.inf
-    for _ in range(_ITERATIONS):
+    for _ in range(_MAX_NEWTON_STEPS):
         place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
                        wrenches, ends)
         fresh, determinant = not usable or last < _NEAR_TOLERANCE, 0.0
@@ -271,7 +277,8 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
 @njit(**INNER_BORROWING)
 def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, V, A, wrenches, ends, lengths, bodies,
                  square, order, right, step, motion, rates):
-    """Positions, velocities and accelerations (3, joints) of all joints and their rates (joints, n), at one sample."""
+    """Compute positions, velocities and accelerations (3, joints) of all joints and their rates (joints, n), at one
+    sample."""
     joints, dependent = len(parent), len(chosen)
     for j in range(joints):
         velocity, z = 0.0, source[j]
@@ -310,8 +317,10 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
 
 @njit(**INNER_BORROWING)
 def twist_tile(rates, i, a, lo, m, own, rate, twist):
-    """Twist (6 rows) of a body for unit velocity of coordinate a, what joint i adds to it: its axis `own` times its
-    rate, with rate (TILE,) as working space."""
+    """Add the contribution of joint i to the twist (6 rows) of a body for unit velocity of coordinate a.
+
+    It is the joint's axis `own` times its rate; rate (TILE,): work space.
+    """
     for t in range(m):
         rate[t] = rates[lo + t, i, a]
     for x in range(AXIS):
@@ -330,13 +339,15 @@ def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves,
     n, joints = rates.shape[2], len(parent)
     base, joint, bodies = base_rows(gravity), np.empty(JOINT * TILE), np.empty((joints, BODY * TILE))
     own, twists, ten = np.empty(AXIS * TILE), np.zeros((n, joints, AXIS * TILE)), np.empty(TEN * TILE)
-    rate = np.empty(TILE)
+    rate, columns = np.empty(TILE), np.empty(COLUMNS * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         for i in range(joints):
             joint_tile(q, dq, ddq, i, lo, m, joint)
             body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
             axis_tile(axis[i], bodies[i], own, m)
+            if shown[:, i].any():
+                wrench_columns_tile(bodies[i], columns, m)
             for a in range(n):
                 twist = twists[a, i]
                 if moves[i, a]:
@@ -346,9 +357,5 @@ def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves,
                 if parent[i] >= 0:
                     add_tile(twists[a, parent[i]], twist, m)
                 if shown[a, i]:
-                    regressor_tile(twist, bodies[i], ten, m)
-                    for k in range(10):
-                        row = place[a, 10 * i + k]
-                        if row >= 0:
-                            for t in range(m):
-                                out[row, lo + t] = ten[k * TILE + t]
+                    project_columns_tile(columns, twist, ten, m)
+                    place_rows(ten, 0, 1, place[a], 10 * i, 10, out, lo, m)

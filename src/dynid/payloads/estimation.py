@@ -35,7 +35,8 @@ from dynid.payloads.ways import (
 )
 from dynid.recording import Samples
 from dynid.recording.drive_gains import gain_covariance
-from dynid.regression import Regression, TorqueEquations, fold
+from dynid.regression import Regression, fold
+from dynid.regression.projected import torque_equations
 
 UnloadedData = Problem | Regression | Samples | Sequence[Samples]
 
@@ -119,7 +120,8 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     for log in logs:
         if log.dof != estimate.model.dof:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
-                             f"without load has {estimate.model.dof}", "check whether it is another robot")
+                             f"without load has {estimate.model.dof}", "check whether it is another robot",
+                             code="other-robot")
     return way or "together"
 
 
@@ -127,7 +129,8 @@ def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | No
     """Return the parameters of the robot without load, from its data if available."""
     regression = data.regression if isinstance(data, Problem) else data
     if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
-        regression = fold(TorqueEquations.of(estimate.model, regression, estimate.base), threads=threads)
+        logs = (regression,) if isinstance(regression, Samples) else tuple(regression)
+        regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
     same = regression is not None and np.array_equal(regression.base.independent, estimate.base.independent)
     if regression is not None and same:
         weights = joint_weights(regression)
@@ -174,7 +177,8 @@ def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: U
 
 
 def _error(made: LoadedEquations, fit: LinearPayloadFit, numbers: Array | None) -> float:
-    """Relative error of the loaded torques, percent, with a load's numbers (10,), or None: with the robot alone."""
+    """Return the relative error of the loaded torques, percent, with a load's parameters (10,); None for the robot
+    alone."""
     x = fit.x.copy()
     x[fit.load] = 0.0 if numbers is None else numbers
     return made.regression.relative_error(fit.columns @ x)

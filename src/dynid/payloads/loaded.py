@@ -19,6 +19,7 @@ from dynid.estimate.linear import joint_weights
 from dynid.model import LoadFriction, Model, Payload
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
+from dynid.regression.projected import torque_equations
 from dynid.robot import inertia as ten
 
 LABEL = "L"  # of the load's ten numbers: XXL .. ML
@@ -48,7 +49,7 @@ class LoadedEquations:
 
     @cached_property
     def rows(self) -> tuple[Array, Array, Ints]:
-        """Weighted rows (n, columns), their right sides (n,) and the joint of each (n,)."""
+        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
         base, regression = self.regression.base, self.regression
         matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
         right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
@@ -72,7 +73,7 @@ class LoadedModel:
 
     @staticmethod
     def of(estimate: Estimate, payload: Payload, *, friction: bool = True, numbers: Array | None = None) -> LoadedModel:
-        """Of a robot that was identified without the load; friction, numbers: see `loaded`."""
+        """Return the model of a robot that was identified without the load; friction, numbers: see `loaded`."""
         unloaded = estimate.model
         if not isinstance(unloaded, Model):
             raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom "
@@ -80,7 +81,8 @@ class LoadedModel:
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
             raise ModelError(f"the model has a payload '{payload.label}' already; use another label for the new one")
         own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
-        more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own else ()
+        is_driven = not unloaded.robot.has_free_base  # no gear transmits the wrench on a free base
+        more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own and is_driven else ()
         model = Model(unloaded.robot, (*unloaded.terms, *more, payload))
         mine = [p.name for p in payload.parameters(model.robot)]
         extra = [p.name for term in more for p in term.parameters(model.robot)]
@@ -89,7 +91,7 @@ class LoadedModel:
                            np.arange(ends[1], ends[2])).carrying(estimate, numbers)
 
     def carrying(self, estimate: Estimate, numbers: Array | None) -> LoadedModel:
-        """The same where friction from load knows a load of ten numbers (10,), None for none."""
+        """Return the same model with a load of ten parameters (10,) in the load friction, None for none."""
         values = dict(zip(estimate.model.parameters.names, estimate.full, strict=True))
         mine = [self.model.parameters.names[c] for c in self.base.independent[self.load]]
         values |= dict(zip(mine, np.zeros(10) if numbers is None else numbers, strict=True))
@@ -105,13 +107,13 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     of the load, for the transmitted torque.
     """
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
-    equations = TorqueEquations.of(made.model, logs, made.base)
+    equations = torque_equations(made.model, logs, made.base)
     regression = fold(equations, blocks=_LOADED_BLOCKS, threads=threads)
     return LoadedEquations(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
 
 
 def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:
-    """The unloaded robot's base parameters, and beside them single ones, as columns of the loaded model."""
+    """Return the unloaded robot's base parameters, and additional single parameters, as columns of the loaded model."""
     old, parameters = estimate.base, model.parameters
     place = np.array([parameters.index(name) for name in old.parameters.names])
     single = np.array([parameters.index(name) for name in (*extra, *mine)], dtype=np.int64)
@@ -133,5 +135,5 @@ def change_by_load(estimate: Estimate, payload: Payload) -> Array:
 
 
 def with_torques(logs: Sequence[Samples], torques: Sequence[Array]) -> tuple[Samples, ...]:
-    """The same logs with other torques (samples, dof)."""
+    """Return the same logs with other torques (samples, dof)."""
     return tuple(replace(log, tau=tau, raw_tau=None) for log, tau in zip(logs, torques, strict=True))

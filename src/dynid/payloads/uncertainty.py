@@ -1,4 +1,4 @@
-"""Where the uncertainty of a load comes from: noise, the unloaded robot, drive gains, friction that changes."""
+"""Sources of the uncertainty of a load: noise, the unloaded robot, drive gains, changes of friction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
 
 
 def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
-    """The friction and the offsets that may differ under load, and how far."""
+    """Return the friction and the offsets that may differ under load, with their standard deviations."""
     base, regression = loaded.regression.base, loaded.regression
     alone = np.count_nonzero(base.matrix, axis=1) == 1
     group = [base.parameters.items[c].kind.group for c in base.independent]
@@ -42,8 +42,10 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
 
 
 def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:
-    """Relative errors of the drive gains (dof,) that explain most of what the fit leaves over, no larger than their
-    covariance (dof, dof) makes likely; the unknowns move along."""
+    """Return the relative errors of the drive gains (dof,) that explain most of the residuals.
+
+    They are limited by their covariance (dof, dof); the other unknowns are adapted.
+    """
     values, vectors = np.linalg.eigh(gains)
     half = vectors * np.sqrt(np.maximum(values, 0.0))  # errors = half @ z, z of deviation one
     matrix, right, joint = loaded.rows
@@ -80,4 +82,7 @@ def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadF
     found: dict[Source, Array] = {
         "noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
         "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
-    return found, max(float(seen.effective[seen.rows > 0].min(initial=np.inf)), MIN_DEGREES_OF_FREEDOM)
+    independent = seen.effective[seen.rows > 0]
+    is_mixed = any(log.mixing is not None for log in logs)  # rows are then no joints: some exist at few contacts only
+    fewest = independent.max(initial=0.0) if is_mixed else independent.min(initial=np.inf)
+    return found, max(float(fewest), MIN_DEGREES_OF_FREEDOM)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.errors import DynidError, ModelError, RecordingError, RobotError
 from dynid.estimate import Estimate
 from dynid.files import free_paths, write_json
 from dynid.output_fields import output_fields
@@ -21,11 +21,12 @@ from dynid.payloads.sensor import fused, sensor_payload
 from dynid.payloads.ways import WAYS, Way
 from dynid.progress import Tell
 from dynid.recording import Samples
+from dynid.recording.drive_gains import gain_covariance
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
 from dynid.report import write_page
 from dynid.report.pages.payload import PAYLOAD, PayloadData
-from dynid.robot import Robot
+from dynid.robot import FREE_COORDINATES, Robot
 from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.drive_gains import with_own_gains
 from dynid.runs.loading import Resting, prepared
@@ -34,13 +35,16 @@ from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 
 AnyWay = Way | Literal["sensor", "both"]
+_WAYS_ON_FREE_BASES: tuple[Way, ...] = ("together", "residual", "difference")
 FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of a payload
 
 
 @dataclass(frozen=True, eq=False)
 class FoundPayload:
-    """A payload, the result it was identified with, the samples of its logs, and controller settings; empty without a
-    mass."""
+    """A payload, the result it was identified with, the samples of its logs, and controller settings.
+
+    The settings are empty if the mass is not identified.
+    """
 
     source: str
     payload: PayloadEstimate
@@ -51,7 +55,7 @@ class FoundPayload:
 
     @output_fields(PayloadEstimate, result=str, robot=str, controllers=dict[str, Entry])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"result": self.source, "robot": self.robot.name, **self.payload.to_dict(),
                 "controllers": {one.maker: one.to_dict() for one in self.entries}}
 
@@ -72,7 +76,7 @@ class PayloadOptions:
 
 
 def checked_way(name: str) -> AnyWay | None:
-    """A way by its name, None for none; an unknown one is refused with what there is."""
+    """Return a method by its name, None for none; raise an error that lists the methods for an unknown name."""
     every: tuple[AnyWay, ...] = (*WAYS, "sensor", "both")
     found = next((way for way in every if way == name), None)
     if name and found is None:
@@ -90,7 +94,10 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     options = PayloadOptions() if options is None else options
     tell("reading the result")
     estimate, settings = load(folder, trust=options.trust)
-    robot = make_robot(settings)
+    robot = make_robot(settings, allows_free_base=True)
+    if robot.has_free_base and options.way not in (None, *_WAYS_ON_FREE_BASES):
+        raise RobotError(f"robot '{robot.name}' has a free base, on which the method '{options.way}' does not estimate "
+                         "a payload", f"use --way {' or '.join(_WAYS_ON_FREE_BASES)}", code="free-base-unsupported")
     if options.frame is not None:
         robot.frame(options.frame)  # refused before any log is read
     regression = _fold(Path(folder), estimate)
@@ -105,10 +112,28 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
         names = options.unloaded or settings.unloaded
         data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
     tell("estimating the payload")
+    if robot.has_free_base:
+        samples = [_with_free_base_gains(one, options.gain_deviation) for one in samples]
+        options = replace(options, gain_deviation=None)
     found = _found(estimate, robot, samples, data, options)
     sound = found.has_mass and found.identified.all() and found.consistent
-    typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
+    sound = sound and not robot.has_free_base and not any(one.severity == "fatal" for one in found.findings)
+    typed = entries(found) if sound else ()
     return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
+
+
+def _with_free_base_gains(samples: Samples, deviation: float | None) -> Samples:
+    """Return samples of a robot with a free base with the covariance of the gains of their equations.
+
+    Rows of the base are measured by force sensors, and only those of joints have drive gains. Projected rows are
+    combinations of joint torques, so that all have them.
+    """
+    if samples.gain_deviation is not None and deviation is None:
+        return samples
+    gains = gain_covariance(deviation, samples.dof)
+    if samples.mixing is None:
+        gains[:FREE_COORDINATES] = gains[:, :FREE_COORDINATES] = 0.0
+    return replace(samples, gain_deviation=gains)
 
 
 def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,
@@ -134,7 +159,7 @@ def _fold(folder: Path, estimate: Estimate) -> Regression | None:
 
 
 def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
-    """Write a payload and its report into a folder; gives the path of each file by what it is."""
+    """Write a payload and its report into a folder; return the path of each file by its kind."""
     paths = free_paths(folder, FILES, force)
     write_json(paths["payload"], found.to_dict())
     write_page(PAYLOAD, page_data(found, command), paths["report"])
@@ -142,7 +167,7 @@ def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, 
 
 
 def page_data(found: FoundPayload, command: str = "") -> PayloadData:
-    """What the page of a payload shows: its torques beside those measured, for the first log."""
+    """Return the data of the payload page: its torques together with the measured ones, for the first log."""
     samples = found.samples[0]
     without = found.estimate.predict(samples.q, samples.dq, samples.ddq)
     return PayloadData(f"{found.robot.name}: payload on {found.payload.frame}", found.robot, found.payload,
@@ -150,7 +175,7 @@ def page_data(found: FoundPayload, command: str = "") -> PayloadData:
 
 
 def load_torques(robot: Robot, found: PayloadEstimate, samples: Samples) -> Array:
-    """Torques (samples, dof) of a payload alone along a log."""
+    """Return the torques (samples, dof) of a payload alone along a log."""
     from dynid import dynamics
     from dynid.robot import inertia as ten
 

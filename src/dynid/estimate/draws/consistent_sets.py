@@ -1,16 +1,17 @@
-"""Many parameter vectors moved into the consistent set at once, base values kept where that is possible.
+"""Projection of many parameter vectors into the consistent set at once, with base values kept if possible.
 
-Where the point nearest to the estimate with base values b is consistent, the rest of the draw is sampled from the prior
-cut off at the border of the set, along moves that keep b: by elliptical slice sampling (Murray, Adams and MacKay 2010).
+First case: the point nearest to the estimate with the drawn base values b is consistent. The rest of the draw is then
+sampled from the prior, truncated at the border of the set, along directions that keep b, by elliptical slice sampling
+(Murray, Adams and MacKay 2010).
 
-Elsewhere a draw becomes the consistent x with least |W (A x - b)|^2 + weight |x - drawn|^2: W whitens by the posterior,
-A maps to base values. As the second weight is small, x moves in the null space of A first, which costs nothing, and
-leaves b only where no consistent robot has these base values. All draws share one matrix, so a step of the alternating
-direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4 eigenvalue problems.
+Second case: it is not. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x - drawn|^2, where W
+whitens by the posterior and A maps to base values. As the second weight is small, x moves in the null space of A first,
+which costs nothing, and changes b only if no consistent robot has these base values. All draws share one matrix, so a
+step of the alternating direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4
+eigenvalue problems.
 
-Where many draws leave b, their moments shrink. Alternately the set of draws is mapped linearly to the posterior's mean
-and covariance, by the map nearest to the identity, and brought back into the consistent set. This is a projection in
-turn onto two sets: those with the moments, and those of consistent draws.
+If many draws change b, their covariance shrinks. The set of draws is then alternately mapped to the posterior's mean
+and covariance, by the linear map nearest to the identity, and projected into the consistent set.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class BaseMap:
         return x - (x @ self.rows.T) @ self._right_inverse.T
 
     def onto(self, x: Array, targets: Array) -> Array:
-        """Return x (draws, parameters) moved by the shortest way to whitened values `targets` (draws, combinations)."""
+        """Return x (draws, parameters) with the smallest change that gives whitened values `targets` (draws,
+        combinations)."""
         return x + (targets - x @ self.rows.T) @ self._right_inverse.T
 
     @cached_property
@@ -83,15 +85,15 @@ class ConsistentDraws:
 
 def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: Array, targets: Array,
                     rng: np.random.Generator) -> ConsistentDraws:
-    """Return consistent draws, base values kept where a consistent robot has them.
+    """Return consistent draws with the drawn base values, wherever a consistent robot has them.
 
     Args:
         scaling: coordinates.
         base: the determined combinations.
         centre: (parameters,), the estimate.
-        prior: (draws, parameters), draws of the prior as moves from the centre.
+        prior: (draws, parameters), draws of the prior as differences to the centre.
         targets: (draws, combinations), whitened base values that were drawn.
-        rng: for the prior inside the set.
+        rng: random generator for sampling the prior inside the set.
     """
     middle = base.onto(np.tile(centre, (len(prior), 1)), targets)
     # The shortest way from a draw of the prior to the base values is a draw of the prior given them.
@@ -152,8 +154,8 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
 
 
 def _matched(values: Array, base: BaseMap) -> Array:
-    """Whitened values (draws, combinations) mapped to the posterior's mean and covariance, changed as little as can
-    be."""
+    """Return whitened values (draws, combinations) mapped to the posterior's mean and covariance with the smallest
+    change."""
     away = (values - values.mean(axis=0))[:, :base.spread]
     size, directions = np.linalg.eigh(away.T @ away / max(len(away) - 1, 1))
     stretch = 1.0 / np.sqrt(np.maximum(size, _MAX_STRETCH ** -2))
@@ -163,7 +165,7 @@ def _matched(values: Array, base: BaseMap) -> Array:
 
 
 def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Array) -> Array:
-    """The points with exactly the target base values where that leaves them consistent."""
+    """Return the points, with exactly the target base values wherever the result is consistent."""
     exact = base.onto(x, targets)
     return np.where(scaling.is_consistent(exact)[:, None], exact, x)
 
@@ -186,7 +188,7 @@ class _Splitting:
         return _Splitting(scaling, base, 0.5 * (solver + solver.T), drawn, inside, np.zeros_like(drawn))
 
     def after(self, targets: Array, steps: int) -> _Splitting:
-        """The state after some steps toward whitened base values `targets` (draws, combinations)."""
+        """Return the state after some steps toward whitened base values `targets` (draws, combinations)."""
         fixed = targets @ self.base.rows + _NULL_WEIGHT * self.drawn
         inside, multipliers = self.inside, self.multipliers
         for _ in range(steps):

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate.instruments.projection import Projected
 from dynid.estimate.instruments.residuals import LowRate
-from dynid.regression.correlation import autocovariance
+from dynid.regression.correlation import autocovariance, has_long_memory
+from dynid.regression.noise_spectrum import LowFrequencyNoise
 
 Spectra = NDArray[np.complex128]
 
@@ -30,7 +31,7 @@ _LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a fr
 
 
 def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
-    """Covariance (base, base) of the solution of a projected problem with these joint weights (dof,)."""
+    """Return the covariance (base, base) of the solution of a projected problem with joint weights (dof,)."""
     kept = projected.kept
     middle = low.scale ** 2 * _score_covariance(projected, low, weights)[np.ix_(kept, kept)]
     inverse = np.linalg.inv(projected.cross)
@@ -40,24 +41,27 @@ def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> A
 
 
 def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> float:
-    """Return the degrees of freedom of the covariance: the smallest of the residuals' spectrum of any joint.
+    """Return the degrees of freedom of the covariance: the smallest over the joints of the residuals' spectrum.
 
-    Every frequency of a periodogram has two, and a fit leaves a share of them where the instruments are.
+    Every frequency of a periodogram has two degrees of freedom, of which the fit uses a part at the frequencies of the
+    instruments.
     """
     spectra = _instrument_spectra(low, residual_amplitude(low))
     count = len(_multiplicity(low))
-    free = _free(spectra, low.columns, weights, projected.kept, _multiplicity(low))
+    free = [_free(share) for share in _leverage(spectra, low.columns, weights, projected.kept, _multiplicity(low))]
     means = [np.sum((1.0 - share) * share) / np.sum(1.0 - share) for share in free if np.any(share < 1.0)]
     return 2.0 * (2 * _half_width(count) + 1) * float(min(means, default=1.0))
 
 
 def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
-    """Spectra (columns, frequencies) of the instruments of each joint, times the amplitude of its residuals."""
+    """Return the spectra (columns, frequencies) of each joint's instruments, multiplied by its residual amplitude."""
     return [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
 
 
 def _multiplicity(low: LowRate) -> Array:
-    """Return the number of frequencies that each of a real series represents (frequencies,): two, except at the ends.
+    """Return how many frequencies of the full spectrum each frequency of a one-sided one represents (frequencies,).
+
+    It is two, except at the ends, where it is one.
     """
     rows = len(low.residual)
     found = np.full(rows // 2 + 1, 2.0)
@@ -68,17 +72,22 @@ def _multiplicity(low: LowRate) -> Array:
 
 
 def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
-    """S, the covariance of the weighted Z'residual at the low rate (base, base)."""
+    """Return S (base, base), the covariance of the weighted Z'residual at the low rate."""
     rows, dof = low.residual.shape
     amplitude, kept = residual_amplitude(low), low.kept.T
     instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)
     spectra = np.fft.rfft(kept * low.residual.T / amplitude, axis=1)
-    free = _free(instruments, low.columns, weights, projected.kept, multiplicity)
+    taken = _leverage(instruments, low.columns, weights, projected.kept, multiplicity)
+    free = [_free(share) for share in taken]
     middle = np.zeros((projected.base, projected.base))
     for j in range(dof):
         for other in range(j, dof):
             count = max(float(np.sum(kept[j] * kept[other])), 1.0)
             power = _near(spectra[j] * spectra[other].conj()) / (count * np.sqrt(free[j] * free[other]))
+            if other == j and has_long_memory(low.residual[:, j] / amplitude[j], low.kept[:, j] > 0.0):
+                # Slow noise: neighbours of a frequency near zero have less of it.
+                slow = LowFrequencyNoise.from_periodogram(np.abs(spectra[j]) ** 2 / count, taken[j], rows, rows)
+                power = np.maximum(power.real, slow.spectrum(rows)).astype(complex)
             part = np.real((instruments[j] * (multiplicity * power.conj())) @ instruments[other].conj().T) / rows
             part *= weights[j] ** 2 * weights[other] ** 2
             middle[np.ix_(low.columns[j], low.columns[other])] += part
@@ -91,8 +100,8 @@ def residual_amplitude(low: LowRate) -> Array:
     """Return the local amplitude of the residuals of each joint (dof, rows), at least a fifth of their standard
     deviation.
 
-    It is averaged over many correlation times of the scaled residuals, since slower parts would be divided out. Both
-    are determined iteratively from short windows on.
+    It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
+    components. Amplitude and correlation time are determined iteratively, starting from short windows.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):
@@ -117,10 +126,15 @@ def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
     return np.asarray(np.sqrt(power / np.maximum(share, 1.0 / rows)))
 
 
-def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
-          multiplicity: Array) -> list[Array]:
-    """Return the share of the noise that remains in the residuals of each joint, near each frequency (frequencies,):
-    one minus the leverage of a frequency, 1 - w^2 z* (Z'W^2 Z)^-1 z."""
+def _free(taken: Array) -> Array:
+    """Return the share of the noise that remains in the residuals of a joint, near each frequency (frequencies,)."""
+    return np.maximum(1.0 - _near(taken.astype(complex)).real, _LEAST_FREE)
+
+
+def _leverage(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Array, kept: Ints,
+              multiplicity: Array) -> list[Array]:
+    """Return the share of the noise that the fit absorbs at each joint and frequency (frequencies,), its leverage:
+    w^2 z* (Z'W^2 Z)^-1 z."""
     wide = []
     for weight, z, own in zip(weights, instruments, columns, strict=True):
         full = np.zeros((int(max(kept.max(), own.max())) + 1, z.shape[1]), dtype=complex)
@@ -129,8 +143,7 @@ def _free(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: Arra
     gram = np.sum([np.real((z * multiplicity) @ z.conj().T) for z in wide], axis=0)
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))[:, None]
     inverse = np.linalg.pinv(gram / (scale * scale.T), hermitian=True)
-    taken = [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]
-    return [np.maximum(1.0 - _near(share.astype(complex)).real, _LEAST_FREE) for share in taken]
+    return [np.real(np.sum((z / scale).conj() * (inverse @ (z / scale)), axis=0)) for z in wide]
 
 
 def _near(spectrum: Spectra) -> Spectra:
