@@ -262,5 +262,5 @@ def test_go2_hanging_is_simulated_on_the_other_half_within_6_mrad():
     folder = Path(os.environ.get("DYNID_DATA", "../shared/data")) / "go2_hanging"
     if not folder.exists():
         pytest.skip(f"{folder} does not exist")
-    for row in example("actuators", "reproductions").go2_halves(folder):
+    for row in example("actuators_", "reproductions").go2_halves(folder):
         assert row["error"] <= 6.0 < row["nominal"], row

@@ -86,7 +86,8 @@ def test_people_see_verdict_parameters_and_errors(dynid, logs):
 
 def test_a_whole_run_loads_no_library_it_does_not_use(logs):
     """Each takes a tenth of a second or more to load, and a run with its verdict and report about one second more."""
-    heavy = ("scipy.signal", "scipy.stats", "scipy.optimize", "scipy.special", "scipy.interpolate", "pandas")
+    heavy = ("scipy.signal", "scipy.stats", "scipy.optimize", "scipy.special", "scipy.interpolate", "scipy.linalg",
+             "pandas", "dynid.payloads", "dynid.online")
     words = ["identify", "arm3r", "one.csv", "--friction", FRICTION, "--method", "wls", "-o", "out", "--json"]
     code = (f"import sys\nfrom dynid.cli.main import main\ntry:\n    main({words})\nexcept SystemExit as left:\n    "
             f"print(left.code, *(name for name in {heavy} if name in sys.modules), file=sys.stderr)")
