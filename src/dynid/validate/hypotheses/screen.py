@@ -140,8 +140,7 @@ class HypothesisScreen:
                     known = 0.0 if one.known is None else one.known[j]
                     one.entries[one.layout.joint(j).stop - 1] = tau[:, j] - known
             for j, (own, product) in enumerate(zip(_by_joint(one), products, strict=True)):
-                if not is_new:
-                    product[-1] = product[:, -1] = own @ own[-1]
+                product[-1] = product[:, -1] = own @ own[-1]  # also if new: results do not depend on the order
                 yield j, product, own.shape[1]
 
     def _changed(self, hypothesis: Hypothesis) -> TorqueEquations:
