@@ -1,7 +1,8 @@
 """Printed tables as data, and the comparison of computed numbers with them.
 
-tables/NNN.toml has the tables of document NNN: page, what they show, columns and rows, every entry as it is printed. An
-entry's tolerance is half a unit of its last digit, unless the caller has one from the experiment's stated noise.
+tables/NNN.toml has the tables of document NNN: the study that compares them, page, what they show, columns and rows,
+every entry as it is printed. An entry's tolerance is half a unit of its last digit, unless the caller has one from the
+experiment's stated noise.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class PrintedTable:
     Attributes:
         document: Number of the document, "001".
         number: Number of the table, "4.9".
+        study: Name of the reproduction that compares it.
         page: Page of the document; None where the scan has no page numbers.
         about: What the table shows.
         columns: Names of the columns.
@@ -36,6 +38,7 @@ class PrintedTable:
 
     document: str
     number: str
+    study: str
     page: int | None
     about: str
     columns: tuple[str, ...]
@@ -75,7 +78,17 @@ def printed(document: str, number: str) -> PrintedTable:
     wrong = [name for name, cells in rows.items() if len(cells) != len(columns)]
     if wrong:
         raise ValueError(f"rows {wrong} of table {number} of document {document} do not have {len(columns)} entries")
-    return PrintedTable(document, number, one.get("page"), one["about"], columns, rows, one["compared"], one["within"])
+    return PrintedTable(document, number, one["study"], one.get("page"), one["about"], columns, rows, one["compared"],
+                        one["within"])
+
+
+def stored_tables() -> list[PrintedTable]:
+    """Read all stored tables, in the order of the documents."""
+    found = []
+    for path in sorted(TABLES.glob("*.toml")):
+        with open(path, "rb") as file:
+            found += [printed(path.stem, number) for number in tomllib.load(file)]
+    return found
 
 
 class Comparison:

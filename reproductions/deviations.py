@@ -1,6 +1,5 @@
 """Stated deviations: do 95 % intervals hold the truth under noise that is correlated in time?
 
-OWN_STUDY = True  # no document prints it
 Two ways side by side on the same logs: deviations from how residuals correlate in time, which look at the data again,
 and deviations from leaving blocks of time out of the fold, with Student's t.
 """
@@ -21,7 +20,9 @@ from dynid.recording import Samples
 from dynid.regression import base_parameters
 from dynid.robot import Robot
 
+OWN_STUDY = True  # no document prints it
 LOGS, SECONDS, RATE = 100, 20.0, 100.0
+IN_ALL = {"logs": 40}  # the smaller study of `--all`
 NOISE = 0.03  # of each joint's torque
 COLOURS = {"white": 0.0, "AR(1) 0.9": 0.9, "AR(1) 0.98": 0.98}
 METHODS = ("wls", "pc-wls", "irls")
@@ -46,17 +47,17 @@ def coloured(rng: np.random.Generator, shape: tuple[int, int], memory: float) ->
     return news[500:]
 
 
-def run(progress: Callable[[str], None]) -> dict[str, Any]:
+def run(progress: Callable[[str], None], logs: int = LOGS) -> dict[str, Any]:
     robot = Robot.builtin("arm3r")
     model = Model(robot, make_terms(robot, defaults=True))
     base, theta = base_parameters(model), model.parameters.vector(model.parameters.nominal)
     truth = base.reduce(theta)
-    held = {(colour, method, way): np.zeros((LOGS, len(base)), dtype=bool)
+    held = {(colour, method, way): np.zeros((logs, len(base)), dtype=bool)
             for colour in COLOURS for method in METHODS for way in ("correlated", "blocks")
             if (method, way) != ("irls", "blocks")}  # irls looks at the data in any case
-    wide = {key: np.zeros((LOGS, len(base))) for key in held}
-    for k in range(LOGS):
-        progress(f"log {k + 1} of {LOGS}")
+    wide = {key: np.zeros((logs, len(base))) for key in held}
+    for k in range(logs):
+        progress(f"log {k + 1} of {logs}")
         rng = np.random.default_rng(k)
         q, dq, ddq = motion(rng, model.dof)
         clean = model.inverse_dynamics(theta, q, dq, ddq)
@@ -77,7 +78,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             for (colour, method, way), x in held.items()]
     checks = {f"{row['method']}, {row['deviations']}, {row['noise']}: {row['mean']:.1f} % of the intervals hold, "
               f"{LOW:g} to {HIGH:g} wanted": LOW <= row["mean"] <= HIGH for row in rows}
-    return {"logs": LOGS, "parameters": len(base), "rows": rows, "checks": checks}
+    return {"logs": logs, "parameters": len(base), "rows": rows, "checks": checks}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

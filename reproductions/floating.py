@@ -17,7 +17,7 @@ from _walking_world import humanoid_walker, quadruped_walker, world_log
 from dynid.floating import floating_base_parameters
 
 OWN_STUDY = True  # no document prints it
-LOGS = 4  # of each machine: about two minutes of a processor
+LOGS = 4  # of each machine: about a minute of a processor
 DURATION = 8.0  # s of a log
 CUTOFFS = {"quadruped": 14.0, "humanoid": 8.0}  # Hz, chosen on seeds below 10
 FIRST_SEED = 200  # settings were chosen on others

@@ -99,7 +99,7 @@ def controllers_model(made: Machine, logs: dict[str, Recording]) -> dict[str, An
             "percent": dict(zip(found.estimate.names, map(float, found.estimate.relative_std), strict=True)),
             "true": {name: float(true[name]) for name in CONTROLLER}, "worst_off_percent": max(off.values()),
             "errors": {name: errors(found.estimate, one) for name, one in samples.items()},
-            "figure_2_2": torques(samples["SPL"], {"table 2.1, found": found.estimate}, "commanded")}
+            "figure_2_2": torques(samples["SPL"], {"table 2.1, found": found.estimate.predict}, "commanded")}
 
 
 def errors(estimate: Estimate, samples: Samples) -> list[float]:
@@ -123,11 +123,15 @@ def literature(made: Machine, samples: Samples) -> dict[str, list[float]]:
     regressor = made.model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent]
     found = {words: error_of_torques(regressor @ np.array([one.get(name, 0.0) for name in names]), samples)
              for words, one in sets.items()}
-    robot = iiwa_stack()
-    model = Model(robot, (RigidBodies(), Viscous()))
-    theta = np.array([DAMPING if item.body is None else item.nominal for item in model.parameters], dtype=float)
-    found["iiwa_stack"] = error_of_torques(model.inverse_dynamics(theta, samples.q, samples.dq, samples.ddq), samples)
+    found["iiwa_stack"] = error_of_torques(public_torques(samples.q, samples.dq, samples.ddq), samples)
     return found
+
+
+def public_torques(q: Array, dq: Array, ddq: Array) -> Array:
+    """Torques (samples, dof) of the public model of iiwa_stack."""
+    model = Model(iiwa_stack(), (RigidBodies(), Viscous()))
+    theta = np.array([DAMPING if item.body is None else item.nominal for item in model.parameters], dtype=float)
+    return model.inverse_dynamics(theta, q, dq, ddq)
 
 
 def known_to(found: Essential | Estimate, truth: dict[str, float], deviations: float = 2.0) -> float:
@@ -167,7 +171,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     result = {"controller": controller, "controller_distance": distance, "truth": truth, "values": values, "bias": bias,
               "counts": {way: len(one.kept) for way, one in found.items()}, "sensed": sensed,
               "within_two_deviations": {way: known_to(one, truth) for way, one in found.items()},
-              "figure_2_3": torques(others["SPL"], {way: every[way] for way in WAYS}, "sensed"),
+              "figure_2_3": torques(others["SPL"], {**{way: every[way].predict for way in WAYS},
+                                                    "iiwa_stack": public_torques}, "sensed"),
               "signals": commanded_and_sensed(logs["PTP_1"]), "published": SENSED,
               "masses": {way: {body: float(every[way].full[places[9]])
                                for body, places in made.model.parameters.bodies.items()} for way in CONSISTENT}}
@@ -205,12 +210,12 @@ def _compared(values: dict[str, dict[str, float]], stated: dict[str, dict[str, f
     return [one.summary() for one in (model, commanded_torques, essentials, public, consistent)]
 
 
-def torques(samples: Samples, models: dict[str, Estimate], whose: str) -> dict[str, Any]:
+def torques(samples: Samples, models: dict[str, Callable[[Array, Array, Array], Array]], whose: str) -> dict[str, Any]:
     """Curves of figures 2.2 and 2.3, by joint: torques of a log and as models give them, some rows of all."""
     rows = np.linspace(0, len(samples) - 1, min(SHOWN, len(samples))).astype(int)
     motion = (samples.q[rows], samples.dq[rows], samples.ddq[rows])
     return {"t": samples.t[rows].tolist(), whose: samples.tau[rows].T.tolist(),
-            **{name: one.predict(*motion).T.tolist() for name, one in models.items()}}
+            **{name: predict(*motion).T.tolist() for name, predict in models.items()}}
 
 
 def commanded_and_sensed(log: Recording) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dynid.online import Exponential, FeedOptions, NoForgetting, Online, VectorF
 from dynid.payloads import LivePayload
 from dynid.payloads.loaded import change_by_load
 from dynid.recording.sample_preparation import prepare
+from dynid.report.drawing import thinned
 from dynid.robot import inertia as ten
 from dynid.simulation import ComputedTorque, Reference, VirtualRobot
 
@@ -172,7 +173,10 @@ def experiences(made: Machine, before: Estimate, change: Array, seed: int) -> di
     true, ends, larger = np.array([load[9] for load in loads]), np.array(at[1:]) - 0.5 * WAIT, variances(change)[1]
     t, found = tracked(made, before, (other[0], other[1], other[2]), larger, Exponential(0.999), TASK_BLOCK)
     astray = np.interp(wandered[-1] - 0.5 * WAIT, t, mass_of(made, change, found, JOINT_4)) - true[3]
-    result: dict[str, Any] = {"loads": true.tolist(), "at": at, "off_by_other_positions": float(astray)}
+    reference = log[2][:, 3]  # of joint 4, whose speed shows in the figure where the robot is
+    times, (speed,) = thinned(np.arange(len(reference)) / RATE, RATE * np.gradient(reference)[:, None])
+    result: dict[str, Any] = {"loads": true.tolist(), "at": at, "off_by_other_positions": float(astray),
+                              "speed": {"t": times, "joint 4": speed}}
     for way, times in PER_SAMPLE.items():
         result[way] = {}
         for name, factor in FACTORS.items():

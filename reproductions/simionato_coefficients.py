@@ -18,7 +18,7 @@ from dynid.robot import Robot
 MASS_FIRST = ("M", "MX MY MZ", "XX XY XZ YY YZ ZZ")
 PERIOD = 2.0 / 0.15  # s: the pulsation is 0.15 pi
 REPETITIONS = 200
-IN_ALL = {"repetitions": 40}  # the smaller study of `--all`
+IN_ALL = {"repetitions": 15}  # the smaller study of `--all`
 NOISE = 0.05  # N m
 
 # Table 5.1: a1..a5, b1..b5, q0 of each joint, three trajectories.

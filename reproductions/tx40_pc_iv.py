@@ -27,7 +27,7 @@ COUNT = np.deg2rad(2e-2)  # rad a count, a hundred times coarser than the machin
 BANDWIDTH = 2.0 * np.pi * 10.0  # rad/s, of the position loops
 # Logs of the virtual machine at half its bandwidth; methods that fit torques do not forgive that, and take long.
 LOGS, FEW, FEWEST = 16, 4, 2
-IN_ALL = {"mistuned": 6}
+IN_ALL = {"mistuned": 4}
 TABLES = {"actual data": "D.1", "coarse data": "D.3", "half bandwidth": "D.5"}
 
 

@@ -6,11 +6,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-PLAIN = {"TERM": "dumb", "COLUMNS": "96", "NO_COLOR": "1"}
+PLAIN = {"TERM": "dumb", "COLUMNS": "84", "NO_COLOR": "1"}
 
 
 def help_of(name: str) -> str:
-    """What `dynid NAME --help` prints, 96 columns wide."""
+    """What `dynid NAME --help` prints, 84 columns wide: as many as a code block of the page shows."""
     from typer.testing import CliRunner
 
     from dynid.cli.main import app

@@ -23,10 +23,10 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
     first = next(iter(result["kernels"].values()))["ols"]
     names = list(PRINTED)
     ours = {"filtered derivatives": [result["our_change_percent"][name] for name in names],
-            "kernels, from the truth": [100.0 * (first[name] / PRINTED[name][1] - 1.0) for name in names]}
+            "kernels, difference from the truth": [100.0 * (first[name] / PRINTED[name][1] - 1.0) for name in names]}
     printed = {"filtered derivatives": [result["printed_change_percent"][name] for name in names]}
     return [Drawing("Simulated positions", "figure 3: positions simulated with both sets follow the measured ones, "
                     "those with parameters from kernels more closely; below, the norm of the difference.",
                     (*positions, apart)),
             Drawing("Parameters", "table I: thirteen parameters by filtered derivatives and by kernels.",
-                    (bars(names, ours, printed, "away from those by kernels", "change, %"),))]
+                    (bars(names, ours, printed, "difference from the values by kernels", "change, %"),))]

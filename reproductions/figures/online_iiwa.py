@@ -57,10 +57,12 @@ def _recursive(result: dict[str, Any]) -> list[Drawing]:
 
     fourth = ("ZZ4R", "XX4R", "MY4R")
     return [Drawing("Estimates in situation 1", "figure 3.1: eight estimates by recursive instruments on filtered "
-                    "data, from the model of the controller.", panels(tuple(curves["riv"]), ("riv",))),
+                    "data, from the model of the controller.", panels(
+                        tuple(name for name in curves["riv"] if name != "Fc4"), ("riv",))),
             Drawing("Torques by the estimates of situation 1", "figure 3.2: sensed and reconstructed torques of "
                     "another motion.", by_joint(sensed.pop("t"), sensed, "time, s", "torque, N m")),
             Drawing("With and without knowledge", "figure 3.3: without knowledge the estimates of joint 4 take longer "
-                    "to settle.", panels(fourth, ("rls", "rls, no knowledge"))),
+                    "to settle. Dry friction, which is not known in either case, varies more.",
+                    panels((*fourth, "Fc4"), ("rls", "rls, no knowledge"))),
             Drawing("Least squares and instruments", "figure 3.4: on filtered data recursive least squares and "
                     "instruments have close estimates.", panels(fourth, ("rls", "riv")))]

@@ -30,6 +30,8 @@ def figures(result: dict[str, Any]) -> list[Drawing]:
         trips.append(Panel(f"task {seed}, the factor acts {way}", "time, s", "mass, kg", (
             true, *(PlotCurve(name, one["t"], one["mass"]) for name, one in task[way].items()
                     if one["largest"] < LARGEST_SHOWN))))
+    trips.append(Panel(f"task {seed}, speed of joint 4", "time, s", "speed, rad/s", (
+        PlotCurve("joint 4", task["speed"]["t"], task["speed"]["joint 4"]),)))
     return [Drawing("A constant load", "figure 4.3: mass and first moment of the cylinder from 64 base parameters that "
                     "are estimated at once rise quickly and then approach the truth; by three equations of joint 4 "
                     "(E1) sooner than by six (E2), sooner still with larger variances (F), and with forgetting (G) "

@@ -36,7 +36,7 @@ def _positions(fall: dict[str, Any]) -> Panel:
 
 
 def _energies(falls: dict[str, Any], title: str) -> Panel:
-    return Panel(title, TIME, "energy, J", tuple(PlotCurve(name, fall["t"], fall["energy"][0])
+    return Panel(title, TIME, f"{title}, J", tuple(PlotCurve(name, fall["t"], fall["energy"][0])
                                                          for name, fall in falls.items()))
 
 

@@ -1,9 +1,9 @@
 """dynid identifies the dynamic model of a robot from its own motion.
 
-The names here are those of the main path: robot, model, log, estimate, verdict, and what is done with a result. The
-rest has namespaces: ``dynid.terms`` (friction, rotors, springs), ``dynid.controllers``, ``dynid.trajectories``,
+The names here are those of the main path: robot, model, log, estimate, verdict, and uses of a result. The others are in
+namespaces: ``dynid.terms`` (friction, rotors, springs), ``dynid.controllers``, ``dynid.trajectories``,
 ``dynid.regression``, ``dynid.payloads`` and ``dynid.literature`` (published methods for comparison). Every name is
-loaded when it is first used, so ``import dynid`` costs next to nothing.
+loaded when it is first used, so ``import dynid`` is fast.
 """
 
 from importlib import import_module

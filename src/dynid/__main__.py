@@ -1,4 +1,4 @@
-"""``python -m dynid`` is ``dynid``."""
+"""Entry point of ``python -m dynid``, which is the same as ``dynid``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is being loaded ends it as quietly as later."""
+    """Run the command line; Ctrl-C during loading ends it without a traceback."""
     try:
         from dynid.cli.main import main as run
         run()

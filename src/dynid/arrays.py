@@ -1,4 +1,4 @@
-"""The kinds of arrays that signatures name, and where large ones lie: in memory, or in a file of their own."""
+"""Types of arrays in signatures, and arrays in temporary files for data larger than memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_UNPACKED = 1 << 30  # bytes of a saved result
 
 
 def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """A new array of zeros in a temporary file, which is gone with the last array that uses it."""
+    """Return a new array of zeros in a temporary file, which is deleted with the last array that uses it."""
     shape = (shape,) if isinstance(shape, int) else shape
     if 0 in shape:
         return np.zeros(shape, dtype)
@@ -40,7 +40,7 @@ class Spool:
         self._file.write(np.ascontiguousarray(part).tobytes())
 
     def array(self) -> NDArray[Any]:
-        """All rows, mapped from the file; nothing can be added after."""
+        """Return all rows, mapped from the file; no rows can be added afterwards."""
         self._file.flush()
         shape = (self._rows, *self._rest)
         with self._file:
@@ -48,7 +48,7 @@ class Spool:
 
 
 def lies_on_disk(array: NDArray[Any]) -> bool:
-    """Whether an array, or the one it is a part of, is mapped from a file."""
+    """Return whether an array, or the one it is a part of, is mapped from a file."""
     part: object = array
     while isinstance(part, np.ndarray):
         if isinstance(part, np.memmap):
@@ -58,13 +58,13 @@ def lies_on_disk(array: NDArray[Any]) -> bool:
 
 
 def like(array: NDArray[Any], shape: int | tuple[int, ...] | None = None, dtype: Any = None) -> NDArray[Any]:
-    """A new array of zeros that lies where another one does: what is made of data larger than memory is no smaller."""
+    """Return a new array of zeros in memory or in a temporary file, like the given array."""
     shape, dtype = array.shape if shape is None else shape, array.dtype if dtype is None else dtype
     return on_disk(shape, dtype) if lies_on_disk(array) else np.zeros(shape, dtype)
 
 
 def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, ...] | None:
-    """Index of the first entry that is not a finite number, None where all are; some rows at a time."""
+    """Return the index of the first entry that is not finite, None if all are; `at_once` rows are checked at a time."""
     for start in range(0, len(array), at_once):
         part = np.isfinite(array[start:start + at_once])
         if not part.all():
@@ -74,8 +74,10 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
 
 
 def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file, or of its bytes, by name; ValueError where it is damaged or unpacks to more than a
-    result can have."""
+    """Return the arrays of an .npz file, or of its bytes, by name.
+
+    Raises ValueError if it is damaged or unpacks to more than a result can have.
+    """
     if isinstance(path, bytes):
         return _arrays(BytesIO(path), BytesIO(path))
     return _arrays(path, path)

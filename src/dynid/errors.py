@@ -1,4 +1,4 @@
-"""Errors a user can meet. Each message is one sentence: what was given, where, what to do."""
+"""Errors for users. Each message is one sentence: what was given, where, and what to do."""
 
 from importlib import import_module
 from typing import Any
@@ -55,10 +55,11 @@ class NotPossibleError(DynidError):
 
 
 def optional_package(name: str, extra: str) -> Any:
-    """A module of a package that dynid uses only where it is installed.
+    """Return a module of an optional package.
 
     Raises:
-        DynidError: it is not installed (code "missing-package"); the sentence says which extra of dynid brings it.
+        DynidError: it is not installed (code "missing-package"); the sentence names the extra of dynid that installs
+            it.
     """
     try:
         return import_module(name)

@@ -1,7 +1,7 @@
-"""Foreign text in generated files: one function per language.
+"""Escaping of foreign text in generated files, with one function per language.
 
 Names of robots, joints, links, frames and files come from files of other people. Every generator passes them through
-the function of its language, so that they can end neither the comment, the string nor the element that holds them.
+the function of its language, so that they cannot end the comment, the string or the element that contains them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def comment(text: str) -> str:
 
 
 def terminal_text(text: str) -> str:
-    """Return the text without characters that a terminal would obey, other than line breaks and narrow spaces."""
+    """Return the text without control characters for terminals, except line breaks and narrow spaces."""
     return _escaped(text, {c: c for c in "\n\u00a0\u202f"})
 
 
@@ -95,8 +95,10 @@ def _encodable(text: str) -> str:
 
 
 def _escaped(text: str, special: Mapping[str, str], shortest: str = "x") -> str:
-    """The text with special characters replaced, and others that are not printable as codes of two ("x"), four ("u") or
-    eight digits."""
+    """Return the text with special characters replaced, and others that are not printable as hexadecimal codes.
+
+    shortest: the shortest form, of two ("x"), four ("u") or eight digits.
+    """
     return "".join(special[c] if c in special else c if c.isprintable() else _code(ord(c), shortest) for c in text)
 
 

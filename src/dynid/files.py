@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and tried before the work that they are for; small ones read with bounds."""
+"""Atomic writing of files, checks before long computations that files can be written, and bounded reading."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
 
 @contextmanager
 def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """A file to write to that takes the place of `path` only when all went well."""
+    """Yield a file to write to, which replaces `path` only if no error occurs."""
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def permitted(mode: int) -> int:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what a file system says against writing `path` into a sentence that names it."""
+    """Convert errors of the file system on writing `path` to a sentence that names it."""
     try:
         yield
     except OSError as error:
@@ -59,9 +59,9 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def try_folder(folder: Path) -> None:
-    """Raise where a file of some size could not be written into a folder that is there or could be made.
+    """Raise an error if a file of some size could not be written into a folder that exists or could be created.
 
-    Before the work, since a result that cannot be kept is work for nothing. Leaves nothing behind.
+    It is called before a long computation and leaves nothing behind.
     """
     with writing(folder):
         place = Path(folder)
@@ -75,7 +75,8 @@ def try_folder(folder: Path) -> None:
 
 
 def try_file(path: Path) -> None:
-    """Raise where a file could not be written: its folder cannot be, or a folder has its name. Leaves nothing."""
+    """Raise an error if a file could not be written, because of its folder or of a folder with its name. Leaves
+    nothing."""
     with writing(path):
         if Path(path).is_dir():
             raise DynidError(f"cannot write {path}: it is a folder; give the name of a file")
@@ -83,8 +84,11 @@ def try_file(path: Path) -> None:
 
 
 def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
-    """Paths in a folder of files to write, by what they are; raises where they could not be written, or where one is
-    there already and may not be replaced. Before the work, too: what cannot be kept is work for nothing."""
+    """Return paths in a folder of files to write, by their kind.
+
+    Raises an error if they could not be written, or if one exists and may not be replaced. It is called before a long
+    computation.
+    """
     paths = {what: Path(folder) / name for what, name in names.items()}
     for path in paths.values():
         try_file(path)
@@ -94,7 +98,7 @@ def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dic
 
 
 def write_json(path: Path, plain: Mapping[str, Any]) -> None:
-    """Write plain data as a JSON file, whole or not at all. A number that is not finite is a bug, so it raises."""
+    """Write plain data as a JSON file atomically; raise an error for a number that is not finite, which is a bug."""
     with write_whole(path) as file:
         file.write(json_text(plain, ensure_ascii=True) + "\n")
 
@@ -112,14 +116,16 @@ def json_text(plain: Mapping[str, Any], ensure_ascii: bool = False) -> str:
 
 
 def is_path(origin: Path, name: str) -> bool:
-    """Whether a name that may be that of a built-in thing is meant as a path below `origin`: it exists, or has a folder
-    or an ending. Windows has two separators."""
+    """Return whether a name that may be built-in is a path below `origin`: it exists, or has a folder or an extension.
+
+    Windows has two separators.
+    """
     separators = {os.sep, os.altsep or os.sep}
     return os.path.exists(origin / name) or "." in name or not separators.isdisjoint(name)
 
 
 def read_small(path: Path) -> bytes:
-    """The content of a robot or settings file; OSError where it is larger than any such file."""
+    """Return the content of a robot or settings file; raise OSError if it is larger than any such file."""
     if Path(path).stat().st_size > _MOST_TEXT:
         raise OSError(errno.EFBIG, f"it is larger than {_MOST_TEXT >> 20} MB")
     return Path(path).read_bytes()

@@ -21,7 +21,7 @@ VIOLATION = record("Violation", link=str, kind=str, message=str, amount=float | 
 
 @dataclass(frozen=True)
 class Note:
-    """A remark: its code in kebab-case, which stays the same when the words change, its text, and its numbers."""
+    """A remark: a stable code in kebab-case, its text, and its numbers."""
 
     code: str
     text: str
@@ -29,12 +29,12 @@ class Note:
 
     @output_fields(code=str, text=str, evidence=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; None for a number that is not finite."""
+        """Return plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "text": self.text, "evidence": _plain(self.evidence)}
 
     @staticmethod
     def of(plain: Mapping[str, Any]) -> Note:
-        """From plain data, such as a file's."""
+        """Return a note from plain data, such as that of a file."""
         numbers = {name: tuple(math.nan if x is None else x for x in value) if isinstance(value, list) else
                    math.nan if value is None else value for name, value in plain["evidence"].items()}
         return Note(plain["code"], plain["text"], numbers)
@@ -70,7 +70,7 @@ class Finding:
     @output_fields(code=str, kind=str, severity=str, text=str, title=str, joints=list[str], parameters=list[str],
                    logs=list[str], evidence=dict[str, Any], second_fit=bool)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; None for a number that is not finite."""
+        """Return plain data for JSON; None for a number that is not finite."""
         return {"code": self.code, "kind": self.kind, "severity": self.severity, "text": self.text,
                 "title": self.title, "joints": list(self.joints), "parameters": list(self.parameters),
                 "logs": list(self.logs), "evidence": _plain(self.evidence), "second_fit": self.second_fit}

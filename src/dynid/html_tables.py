@@ -1,7 +1,7 @@
-"""What notebooks show of a result: a headline, a table and sentences as HTML.
+"""HTML of results for notebooks: a headline, a table and sentences.
 
-Colours are those of the page around it, so that it reads in light and dark; all text is escaped, since names of robots
-and joints come from files.
+Colours are those of the surrounding page, so that it is readable in light and dark themes. All text is escaped, since
+names of robots and joints come from files.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ _CELL = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: none; col
 
 
 def card(title: str, *parts: str) -> str:
-    """A box with a headline and parts that are HTML already."""
+    """Return a box with a headline and parts that are already HTML."""
     return f'<div style="{_BOX}"><div style="font-weight: 600">{escape(title)}</div>{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:
-    """One sentence or more."""
+    """Return a paragraph of one or more sentences."""
     return f'<div style="margin: 0.3em 0">{escape(text)}</div>'
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
-    """A table that scrolls where it is long. words: columns that are text; the others are numbers, to the right."""
+    """Return a table that scrolls if it is long; words: columns of text, the others are numbers aligned to
+    the right."""
     sides = ["left" if k in words else "right" for k in range(len(header))]
     head = _row("th", header, sides)
     body = "".join(_row("td", row, sides) for row in rows)

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept when the installation cannot be written.
+"""Location of compiled kernels if the installation is not writable.
 
-Numba keeps them beside the source, or else in the user's cache folder, and raises an error where it can write neither.
-dynid then takes a private folder for temporary files, or keeps none. Kernels are programs: a folder that someone else
-owns or could write is never used.
+Numba keeps them beside the source, or in the user's cache folder, and raises an error if neither is writable. dynid
+then uses a private folder for temporary files, or no cache. Kernels are programs: a folder that another user owns or
+could write is never used.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ def choose_cache() -> None:
 
 
 def cache_folder() -> str:
-    """The folder that the environment names, or else the one beside most kernels."""
+    """Return the folder that the environment names, or the one beside most kernels."""
     return os.environ.get(VARIABLE) or _BESIDE
 
 
 def forgive_unkept_kernels() -> None:
-    """Let a kernel that cannot be kept, on a full disk or under a limit of file sizes, be used all the same; for numba
-    that is an error, after the kernel was compiled."""
+    """Allow the use of a kernel that cannot be stored, on a full disk or under a limit of file sizes.
+
+    Numba raises an error in that case, after the kernel was compiled.
+    """
     from numba.core import caching
 
     @contextmanager
@@ -55,7 +57,7 @@ def forgive_unkept_kernels() -> None:
 
 
 def take_note() -> str:
-    """Return a sentence to tell the user about the place of the kernels, once; empty where there is none."""
+    """Return a sentence for the user on the location of the kernels, once; empty if there is none."""
     return _notes.pop() if _notes else ""
 
 
@@ -67,7 +69,7 @@ def _is_writable(folder: str) -> bool:
 
 
 def _user_cache() -> str | None:
-    """The folder that numba takes for a user; None for a user without a home."""
+    """Return the folder that numba uses for a user; None for a user without a home."""
     folder = os.path.expanduser("~/Library/Caches" if sys.platform == "darwin" else "~/.cache")
     if sys.platform != "darwin":
         folder = os.environ.get("XDG_CACHE_HOME") or folder
@@ -75,8 +77,7 @@ def _user_cache() -> str | None:
 
 
 def _temporary() -> str | None:
-    """A private folder that the next run finds again, or else one for this process; None where nothing can be written.
-    """
+    """Return a private folder that the next run finds again, or one for this process; None if nothing is writable."""
     import atexit
     import shutil
     import tempfile
@@ -111,7 +112,7 @@ def _is_private(folder: str) -> bool:
 
 
 def _without_cache() -> None:
-    """Let numba compile anew in each process."""
+    """Make numba compile again in each process, without a cache."""
     from numba.core import caching, ccallback, dispatcher
 
     for module in (ccallback, dispatcher):

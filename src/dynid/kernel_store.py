@@ -102,12 +102,12 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's own form of the kernel."""
+        """Return numba's own form of the kernel."""
         return load_numba().njit(**self.options)(self.py_func)
 
     @property
     def _numba_type_(self) -> Any:
-        """The type that numba asks for where another kernel calls this one."""
+        """Return the type that numba needs if another kernel calls this one."""
         return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:
@@ -130,8 +130,7 @@ class Kernel:
         return run(words, arguments)
 
     def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
-        """How these kinds of arguments are run: from a file, or by numba, whose code is then kept for other processes.
-        """
+        """Return the function for these kinds of arguments: from a file, or by numba, whose code is then stored."""
         file = _file(self.py_func, kinds) if os.name == "posix" else None
         found = _read(file, self._key) if file else None
         if found:
@@ -143,7 +142,7 @@ class Kernel:
         return lambda words, arguments: self.dispatcher(*arguments)
 
     def _native(self, address: int, result: str, words: list[Any]) -> Any:
-        """The code at an address as a function of flattened arguments like these."""
+        """Return the code at an address as a function of flattened arguments."""
         kinds = [ctypes.c_double if isinstance(word, float) else ctypes.c_uint8 if isinstance(word, bool)
                  else ctypes.c_int64 for word in words]
         function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)(address)
@@ -166,20 +165,20 @@ class Kernel:
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """As `numba.njit`, without loading numba: the decorated function is a `Kernel`."""
+    """Return a decorator like `numba.njit`, without loading numba: the decorated function is a `Kernel`."""
     return lambda function: Kernel(function, options)
 
 
 def curve_address(function: Callable[..., Any], signature: str, options: dict[str, Any]) -> int | None:
-    """Address of a function f(q, dq, values) -> torque of dynid as a function of C, from an earlier process.
+    """Return the address of a compiled function f(q, dq, values) -> torque from an earlier process.
 
     Args:
-        function: What `numba.cfunc` would compile.
-        signature: Its types in numba's words.
+        function: The function that `numba.cfunc` would compile.
+        signature: Its types in numba's notation.
         options: Options of `numba.cfunc`.
 
     Returns:
-        The address, or None where numba has to compile; the code is then kept for later processes.
+        The address, or None if numba has to compile; the code is then stored for later processes.
     """
     if os.name != "posix" or not function.__module__.startswith("dynid.") or function.__closure__:
         return None  # the code of a user's function may depend on what no key holds
@@ -196,7 +195,7 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
 
 
 def load_numba() -> Any:
-    """Import numba and run what waits for it."""
+    """Import numba and call the functions of `when_numba_is_loaded`."""
     global _is_numba_ready
     with _lock:
         import numba
@@ -210,7 +209,7 @@ def load_numba() -> Any:
 
 
 def when_numba_is_loaded(hook: Callable[[], object]) -> Callable[[], object]:
-    """Decorator of a function that is called once numba is loaded; at once if it is."""
+    """Register a function that is called when numba is loaded, or at once if it is (decorator)."""
     with _lock:
         if "numba" in sys.modules:
             load_numba()
@@ -224,7 +223,7 @@ def _flatten(words: list[Any], value: Any) -> Any:
     """Append the numbers by which numba passes an argument, and return its kind.
 
     Raises:
-        TypeError: Arguments of this kind are left to numba.
+        TypeError: Arguments of this kind are not supported and are passed to numba.
     """
     if type(value) is np.ndarray:
         flags = value.flags
@@ -241,19 +240,20 @@ def _flatten(words: list[Any], value: Any) -> Any:
 
 
 def _key(function: Callable[..., Any]) -> str:
-    """All that the code of a function depends on besides its arguments."""
+    """Return a key of everything that the code of a function depends on except its arguments."""
     own = os.stat(function.__code__.co_filename)
     return f"{own.st_size} {own.st_mtime_ns} {function.__code__.co_firstlineno} {_common_key()}"
 
 
 def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
-    """Where the code of a function for such arguments is kept."""
+    """Return the file of the code of a function for such arguments."""
     name = hashlib.sha256(repr((kinds, _processor())).encode()).hexdigest()[:16]
     return Path(cache_folder(), f"{function.__module__}.{function.__name__}-{name}{SUFFIX}")
 
 
 def _read(file: Path, key: str) -> tuple[int, str] | None:
-    """Address of the code in a file, and the kind of its result; None for a file that does not fit or is damaged."""
+    """Return the address of the code in a file, and the kind of its result; None for a file that does not match or is
+    damaged."""
     try:
         head, _, code = file.read_bytes().partition(b"\n")
         facts = json.loads(head)
@@ -272,9 +272,9 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 
 def _keep(file: Path, key: str, compiled: Any, adapter: str = "") -> None:
-    """Write the machine code of what numba has compiled; nothing where it needs numba to run, or on a full disk.
+    """Write the machine code that numba has compiled; nothing if it needs numba to run, or on a full disk.
 
-    adapter: LLVM code of a function {name} that calls {symbol}, in whose place it is kept.
+    adapter: LLVM code of a function {name} that calls {symbol}, which is stored instead.
     """
     import llvmlite.binding as llvm
     from numba.core.runtime import nrtdynmod
@@ -312,13 +312,13 @@ def _keep(file: Path, key: str, compiled: Any, adapter: str = "") -> None:
 
 @lru_cache(maxsize=1)
 def _process() -> Any:
-    """All that this process has loaded, the C library among it."""
+    """Return a handle of all libraries loaded in this process, including the C library."""
     return ctypes.CDLL(None)
 
 
 @lru_cache(maxsize=1)
 def _engine() -> Any:
-    """LLVM's loader of machine code; it lives as long as the process."""
+    """Return LLVM's loader of machine code, which exists as long as the process."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -329,7 +329,7 @@ def _engine() -> Any:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    """Name and features of the processor."""
+    """Return name and features of the processor."""
     import llvmlite.binding as llvm
 
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
@@ -337,7 +337,7 @@ def _processor() -> str:
 
 @lru_cache(maxsize=1)
 def _common_key() -> str:
-    """Digest of what the code of all kernels depends on: versions, numba's settings and the functions they call."""
+    """Return a digest of what the code of all kernels depends on: versions, numba's settings and called functions."""
     facts: list[object] = [sys.version, sorted((name, value) for name, value in os.environ.items()
                                                if name.startswith("NUMBA_") and name != VARIABLE)]
     for package in ("numba", "llvmlite"):

@@ -1,7 +1,7 @@
-"""LAPACK routines, and what is solved with them, without the rest of `scipy.linalg`.
+"""LAPACK routines and solvers based on them, without the rest of `scipy.linalg`.
 
-Importing `scipy.linalg` takes 0.15 s, most of it for array libraries and Fortran tools that are not used here. Its
-extension modules need none of that, so they are loaded by themselves; `scipy.linalg`, loaded later, takes them over.
+Importing `scipy.linalg` takes 0.15 s, mostly for array libraries and Fortran tools that are not used here. Its
+extension modules do not need these and are loaded separately; a later import of `scipy.linalg` uses them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
 
 def load_for_cones() -> None:
-    """Load the two modules of `scipy.linalg` that Clarabel takes its BLAS from: it would import all of that package."""
+    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; it would import the whole package."""
     with _cone_lock:
         for name in ("cython_blas", "cython_lapack"):
             _load(name)

@@ -102,7 +102,7 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(kind: Any) -> tuple[dict[str, Any], set[str]]:
-    """Types of all fields by name, those of bases first, and which of them are optional."""
+    """Return the types of all fields by name, those of bases first, and which of them are optional."""
     declared = _declaration(kind)
     found: dict[str, Any] = {}
     optional: set[str] = set()
@@ -119,7 +119,7 @@ def _fields(kind: Any) -> tuple[dict[str, Any], set[str]]:
 
 
 def _own_fields(kind: Any) -> dict[str, Any]:
-    """Types of dataclass fields as `plain` writes them: a number that is not finite becomes null."""
+    """Return the types of dataclass fields as `plain` writes them: a number that is not finite becomes null."""
     hints = get_type_hints(kind)
     return {one.name: _nullable(hints[one.name]) for one in fields(kind)}
 
@@ -172,7 +172,7 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _any_of(choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One of several schemas, plain types in one list."""
+    """Return the union of several schemas, with plain types in one list."""
     different = [one for k, one in enumerate(choices) if one not in choices[:k]]
     if len(different) == 1:
         return different[0]

@@ -1,4 +1,4 @@
-"""Numbers as JSON has them: plain ones, and None for what is not finite."""
+"""Conversion of numbers for JSON: plain numbers, and None for those that are not finite."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None where it is not one."""
+    """Return the number, or None if it is not finite."""
     return float(value) if value is not None and math.isfinite(value) else None
 
 
 def plain(value: Any) -> Any:
-    """Dicts, lists, strings and finite numbers only; None for a number that is not finite."""
+    """Return dicts, lists, strings and finite numbers only; None for a number that is not finite."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):

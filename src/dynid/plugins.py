@@ -58,7 +58,7 @@ def plugin_names(group: str) -> tuple[str, ...]:
 
 
 def load_plugin(group: str, name: str) -> Any:
-    """The object that an entry point refers to.
+    """Return the object that an entry point refers to.
 
     Raises:
         DynidError: no installed package declares the name (code "unknown-plugin"), or its module cannot be imported
@@ -76,8 +76,10 @@ def load_plugin(group: str, name: str) -> Any:
 
 
 def usable_plugins(group: str) -> dict[str, Any]:
-    """The objects of a group by name, without those that cannot be loaded: a faulty package must not stop a run that
-    does not need it. `dynid plugins` states why one was left out."""
+    """Return the objects of a group by name, without those that cannot be loaded.
+
+    A faulty package must not stop a run that does not need it. `dynid plugins` states why one was left out.
+    """
     found = {}
     for name in plugin_names(group):
         try:
@@ -88,7 +90,7 @@ def usable_plugins(group: str) -> dict[str, Any]:
 
 
 def list_plugins() -> list[Plugin]:
-    """All plugins of installed packages, loaded once to see whether that works."""
+    """Return all plugins of installed packages, loaded once to check that this works."""
     found = []
     for group in GROUPS:
         for name in plugin_names(group):

@@ -1,4 +1,4 @@
-"""Progress: what is going on now, in a few words, and which share of the whole is done."""
+"""Progress of a computation: a short description of the present step, and the completed share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Say = Callable[[str, float], None]  # the same, with the share of the whole that
 
 
 def prefixed(tell: Tell, prefix: str) -> Tell:
-    """A `Tell` whose sentences start with some words."""
+    """Return a `Tell` whose sentences start with a prefix."""
     return lambda sentence: tell(f"{prefix}{sentence}")
 
 
@@ -25,17 +25,17 @@ class Progress:
 
     @staticmethod
     def of(tell: Tell) -> Progress:
-        """A progress itself, or one that gives its sentences to a function of a sentence alone."""
+        """Return a progress itself, or one that passes its sentences to a function."""
         return tell if isinstance(tell, Progress) else Progress(lambda sentence, share: tell(sentence))
 
     def __call__(self, sentence: str, share: float | None = None) -> None:
-        """Say what is going on. share: of this part that is done, 0 to 1."""
+        """Report the present step; share: completed share of this part, 0 to 1."""
         if share is not None:
             inside = self._start + (self._stop - self._start) * min(max(share, 0.0), 1.0)
             self._last[0] = max(self._last[0], inside)
         self._say(sentence, self._last[0])
 
     def part(self, start: float, stop: float) -> Progress:
-        """The progress of a part that lasts from one share of this one to another."""
+        """Return the progress of a part between two shares of this one."""
         width = self._stop - self._start
         return Progress(self._say, self._start + start * width, self._start + stop * width, self._last)

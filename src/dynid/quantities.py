@@ -1,7 +1,7 @@
-"""Ranges that quantities of robots, logs and motions lie in: a number outside them is a slip or damage.
+"""Plausible ranges of quantities of robots, logs and motions; a number outside is a mistake or damage.
 
-The ranges are wider than any machine by several orders of magnitude. They keep numbers that a computer can hold and no
-robot can have (1e-300 Hz, 1e308 s) from reaching the algorithms, where they overflow or ask for all memory.
+The ranges are wider than any machine by several orders of magnitude. They prevent implausible numbers (1e-300 Hz, 1e308
+s) from reaching the algorithms, where they would overflow or exhaust memory.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz,
 
 
 def is_physical(value: float) -> bool:
-    """Whether a number can be that of a quantity in SI units: finite, and neither so large nor so small, zero aside,
-    that products of two such overflow or vanish."""
+    """Return whether a number is plausible in SI units: finite, and such that products of two do not overflow or
+    vanish."""
     return value == 0.0 or _SMALLEST <= abs(value) <= LARGEST
 
 
@@ -59,13 +59,13 @@ def finite_number(text: str) -> float:
 
 
 def check_quantity(quantity: Quantity, value: float, what: str, error: type[DynidError] = DynidError) -> None:
-    """Raise where a number is outside the range of its quantity; `what` it is, for the message."""
+    """Raise an error if a number is outside the range of its quantity; what: its name in the message."""
     if not quantity.low <= value <= quantity.high:
         raise error(f"{what} must be between {quantity.low:g} and {quantity.high:g} {quantity.unit}, got {value:g}")
 
 
 def check_samples(duration: float, rate: float) -> None:
-    """Raise where a motion of `duration` s at `rate` Hz has more samples than are computed with."""
+    """Raise an error if a motion of `duration` s at `rate` Hz has too many samples."""
     if duration * rate > MOST_SAMPLES:
         raise DynidError(f"a motion of {duration:g} s at {rate:g} Hz has {duration * rate:.3g} samples, more than the "
                          f"{MOST_SAMPLES:g} that are computed with", "give a lower --rate or a shorter --duration")

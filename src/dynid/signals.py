@@ -1,7 +1,7 @@
-"""Butterworth filters, power densities and interpolation of sampled signals: what every run needs.
+"""Butterworth filters, power densities and interpolation of sampled signals.
 
-scipy.signal and scipy.interpolate have them too, but importing those, and the scipy.stats that comes with them, takes
-longer than identifying a robot.
+scipy.signal and scipy.interpolate have them too, but importing these, with scipy.stats, takes longer than identifying a
+robot.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ _NUMBERS_AT_ONCE = 1 << 21  # numbers of windows that are transformed together: 
 
 
 def butterworth(order: int, share: float) -> Array:
-    """Sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: the cut-off (-3 dB) by half the rate.
+    """Return sections (n, 6) of a digital low-pass, each b0 b1 b2 1 a1 a2; share: the cut-off (-3 dB) over half the
+    rate.
 
-    Poles on a circle in s, moved to z by the bilinear transformation with the cut-off held in place. The section
-    whose poles are nearest to the unit circle comes last, which keeps the values between sections small.
+    The analog poles are transformed by the bilinear transformation with the cut-off prewarped. The section whose poles
+    are nearest to the unit circle comes last, which keeps the values between sections small.
     """
     warped = 4.0 * math.tan(0.5 * math.pi * share)
     analog = -warped * np.exp(0.5j * math.pi * np.arange(1 - order, order, 2) / order)
@@ -37,17 +38,17 @@ def butterworth(order: int, share: float) -> Array:
 
 
 def filtered(sections: Array, x: Array) -> Array:
-    """x (samples,) run once through the sections, from rest."""
+    """Return x (samples,) filtered once by the sections, from rest."""
     out = np.array(x, dtype=float)
     _run(sections, np.zeros((len(sections), 2)), out)
     return out
 
 
 def filtered_both_ways(sections: Array, x: Array, padding: int) -> Array:
-    """x (samples,) run forward and backward through the sections: no delay, the gain squared.
+    """Return x (samples,) filtered forward and backward by the sections: no delay, and the squared gain.
 
-    The signal is continued beyond its borders by `padding` rows of its own image through the end point, and the
-    filter starts settled at the first of them.
+    The signal is extended beyond its ends by `padding` rows of a point reflection, and the filter starts in the steady
+    state of the first row.
     """
     padding = min(padding, len(x) - 1)
     out = np.concatenate([2.0 * x[0] - x[padding:0:-1], x, 2.0 * x[-1] - x[-2:-padding - 2:-1]])
@@ -59,7 +60,7 @@ def filtered_both_ways(sections: Array, x: Array, padding: int) -> Array:
 
 
 def _settled(sections: Array) -> Array:
-    """The state (sections, 2) at which a constant input of one has long been held."""
+    """Return the steady state (sections, 2) for a constant input of one."""
     level, state = 1.0, np.empty((len(sections), 2))
     for k, (b0, b1, b2, _, a1, a2) in enumerate(sections):
         gain = (b0 + b1 + b2) / (1.0 + a1 + a2)
@@ -71,7 +72,7 @@ def _settled(sections: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def _run(sections: Array, state: Array, x: Array) -> None:
-    """Direct form II transposed, one section after the other, in place."""
+    """Apply the sections in direct form II transposed, one after the other, in place."""
     for k in range(sections.shape[0]):
         b0, b1, b2, a1, a2 = sections[k, 0], sections[k, 1], sections[k, 2], sections[k, 4], sections[k, 5]
         first, second = state[k, 0], state[k, 1]
@@ -83,10 +84,10 @@ def _run(sections: Array, state: Array, x: Array) -> None:
 
 
 def power_density(x: Array, rate: float, window: int, differences: int = 0) -> tuple[Array, Array]:
-    """Frequencies (n,), Hz, and one-sided power densities (n, columns), units^2/Hz, of x (samples, columns).
+    """Return frequencies (n,), Hz, and one-sided power densities (n, columns), units^2/Hz, of x (samples, columns).
 
-    Welch's method: Hann windows of `window` rows that overlap by half, each without its mean; some windows at a time,
-    so that a long signal is not held in memory. differences: how many times x is differenced before.
+    Welch's method is used: Hann windows of `window` rows that overlap by half, each without its mean. Some windows are
+    processed at a time, to limit memory. differences: number of times x is differenced before.
     """
     window = max(2, window)
     step, size = window - window // 2, len(x) - differences
@@ -105,12 +106,15 @@ def power_density(x: Array, rate: float, window: int, differences: int = 0) -> t
 
 
 def at_times(at: Array, t: Array, x: Array) -> Array:
-    """Signals x (rows, n) given at times t (rows,), at other times (m, n): straight between rows, held beyond them."""
+    """Return signals x (rows, n) at other times (m, n), interpolated linearly and constant beyond the ends.
+
+    t (rows,): times of x.
+    """
     return np.column_stack([np.interp(at, t, x[:, j]) for j in range(x.shape[1])])
 
 
 def fast_length(least: int) -> int:
-    """The smallest length from `least` with no prime factor above five: Fourier transforms of such are fast."""
+    """Return the smallest length from `least` without a prime factor above five, for fast Fourier transforms."""
     best = 1 << (least - 1).bit_length()
     fives = 1
     while fives < best:
@@ -123,7 +127,7 @@ def fast_length(least: int) -> int:
 
 
 def cubic_spline(t: Array, x: Array, at: Array) -> Array:
-    """x (rows, n), given at rising times t (rows,), at other times (m,) -> (m, n); at least four rows.
+    """Return x (rows, n), given at ascending times t (rows,), at other times (m,) -> (m, n); at least four rows.
 
     Two derivatives are continuous everywhere, and the third at the second row and the last but one ("not a knot").
     """

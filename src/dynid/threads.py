@@ -1,7 +1,7 @@
-"""Outer threads: the kernels and LAPACK release the interpreter lock, so plain Python threads run them side by side.
+"""Threads over samples: kernels and LAPACK release the interpreter lock, so Python threads run them in parallel.
 
-numba's own pool is not used, and while our threads work the BLAS keeps to one each: pools inside pools make all of
-them wait for each other, a hundred times slower than either alone.
+numba's own pool is not used, and BLAS uses one thread while these threads work: nested pools would wait for each other
+and be a hundred times slower.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _THREAD_NAME = "dynid"  # of our threads
 
 
 def thread_count(threads: int | None = None) -> int:
-    """Threads to use: the argument, the variable DYNID_THREADS, or one for each core this process may use."""
+    """Return the number of threads: the argument, the variable DYNID_THREADS, or one for each available core."""
     if threads is None:
         text = os.environ.get("DYNID_THREADS", "")
         if not text:
@@ -41,7 +41,7 @@ def thread_count(threads: int | None = None) -> int:
 
 @lru_cache(maxsize=8)
 def pool(threads: int, name: str = _THREAD_NAME) -> ThreadPoolExecutor:
-    """Worker threads, kept for the life of the process."""
+    """Return worker threads, which exist as long as the process."""
     return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
 
@@ -50,12 +50,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def _inside() -> bool:
-    """Whether this is one of our threads: work it hands on would wait for threads that wait for it."""
+    """Return whether this is one of the worker threads, from which no further work may be submitted."""
     return threading.current_thread().name.startswith(_THREAD_NAME)
 
 
 def over_samples(work: Callable[[int, int], object], samples: int, threads: int | None = None) -> list[object]:
-    """work(start, stop) over all samples, cut into one piece for each thread; its results in order."""
+    """Return the results of work(start, stop) over all samples, divided into one piece per thread, in order."""
     worth = samples // _WORTH_A_THREAD
     count = 1 if worth <= 1 and threads is None else min(thread_count(threads), max(1, worth))
     if count == 1 or _inside():
@@ -73,12 +73,13 @@ def _blas() -> ThreadpoolController:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """While it lasts BLAS keeps to one thread: on a busy machine many small products wait for each other otherwise."""
+    """Return a context in which BLAS uses one thread, because many small products would otherwise wait for
+    each other."""
     return cast(AbstractContextManager[object], _blas().limit(limits=1, user_api="blas"))
 
 
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> list[Result]:
-    """work(item) for every item, on several threads; the results in order. BLAS calls inside use one thread each."""
+    """Return work(item) for every item, on several threads, in order. BLAS calls inside use one thread each."""
     todo = list(items)
     count = min(thread_count(threads), len(todo))
     with one_blas_thread():

@@ -1,3 +1,3 @@
-"""The version of this package, in a place that every room can import."""
+"""Version of this package, in a module that every other module can import."""
 
 __version__ = "0.1.0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
+from dynid.runs import RunSettings
+from dynid.runs.logs import found_logs_sentence
 
 QUICK = ("--method", "wls", "--friction", "viscous,coulomb,offset", "--no-simulation")
 
@@ -55,6 +58,29 @@ def test_a_wrong_sign_is_not_usable_named_first_and_corrected_by_what_is_typed(d
     [typed] = [line.partition("command: ")[2] for line in shown.out.splitlines() if "Add to the command" in line]
     again = dynid("identify", "arm3r", "sign.csv", *QUICK, "--strict", *shlex.split(typed))
     assert again.code == 0 and again.out.startswith("Good model: ")
+
+
+def test_a_folder_names_the_logs_that_are_fitted_together(dynid, log):
+    """The folder holds a good log and one with a wrong sign: the first screen names both, and how to take one."""
+    (log / "later").mkdir()
+    shutil.copy("good.csv", log / "later" / "copy.csv")
+    shown = " ".join(dynid("identify", "arm3r", ".", *QUICK).out.split())
+    note = shown.partition("Note: Found in .")[2]
+    assert "good.csv and sign.csv" in note and "Left out: copy.csv" in note and "give their files" in note
+    named = RunSettings.of({"robot": "arm3r", "logs": ["good.csv", "sign.csv"]})
+    assert found_logs_sentence(named, ["good.csv", "sign.csv"], []) == ""
+
+
+def test_torques_in_newton_millimetres_give_no_robot_file_and_the_reason(dynid, log):
+    """A thousand times the torques: no robot of that mass exists, and the screen states why its file is missing."""
+    table = np.genfromtxt("good.csv", delimiter=",", names=True)
+    for name in table.dtype.names:
+        if name.startswith("torque"):
+            table[name] *= 1000.0
+    np.savetxt("nmm.csv", table, delimiter=",", header=",".join(table.dtype.names), comments="")
+    shown = dynid("identify", "arm3r", "nmm.csv", *QUICK, "-o", "out")
+    assert shown.code == 0 and not list(Path("out").glob("robot.*"))
+    assert "robot.xml is not written: " in " ".join(shown.out.split())
 
 
 def test_json_has_the_grade_and_no_poor_parameter_is_identified(dynid, log):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from online.streams import Truth, coloured, truth, weighted
 
+import dynid
 from dynid.errors import ModelError
 from dynid.estimate.recursive import forgetting_of
 from dynid.online import Directional, Exponential, Online, StartUp, VectorForgetting
@@ -58,6 +59,22 @@ def test_vector_forgetting_is_equation_4_12() -> None:
     for k in range(300):
         text.update(*(x[k] for x in data.signals))
     assert relative(text.values, beta) < 1e-8
+
+
+def test_vector_forgetting_without_a_prior_starts_from_the_printed_one() -> None:
+    """A stream that begins at rest leaves most directions open; factors of single joints must not spread that."""
+    moving = truth(600)
+    still = np.repeat(moving.q[:1], 30, axis=0)
+    torque = moving.model.inverse_dynamics(moving.base.expand(moving.beta), still, 0 * still, 0 * still)
+    signals = [np.concatenate(pair) for pair in zip((still, 0 * still, 0 * still, torque), moving.signals, strict=True)]
+    forgetting = "vector:0.9995,1=0.999"
+    plain = dynid.identify(moving.model, moving.samples, "wls")
+    free, given = (Online(moving.model, forgetting=forgetting, noise=0.3, slow=0.0, **prior)
+                   for prior in ({}, {"prior": (0.0, 10.0)}))
+    for online in (free, given):
+        online.update(*signals)
+    assert np.array_equal(free.values, given.values)
+    assert np.all(np.abs(free.values - plain.values) < 3.0 * plain.std)
 
 
 def test_vector_forgetting_as_text() -> None:

@@ -70,7 +70,7 @@ def test_the_same_motion_without_load_finds_it_too(machine, unloaded):
     found = dynid.payload(estimate, both[1], FRAME, way="same-motion", unloaded=both[0], gain_deviation=0.0)
     assert abs(found.mass - MASS) < 3 * found.mass_std < 0.2
     assert found.facts["apart_s"] == [0.0]
-    with pytest.raises(NotPossibleError, match="same motion without load: the nearest, log 1, differs by"):
+    with refused(NotPossibleError, "no-same-motion", "log 1"):
         dynid.payload(estimate, both[1], FRAME, way="same-motion", unloaded=problem)
 
 
@@ -156,7 +156,7 @@ def test_a_mass_from_a_scale_is_kept_and_helps_the_centre(unloaded, log):
     assert np.all(exact.centre_std <= free.centre_std * 1.001)
     assert rough.mass_std < 0.051 < free.mass_std
     assert "gains-decide" not in codes(exact)
-    with pytest.raises(ModelError, match="above zero"):
+    with refused(ModelError, "not-above-zero", "-1"):
         dynid.payload(estimate, log, FRAME, mass=-1.0)
 
 
@@ -325,7 +325,7 @@ def test_another_robot_is_said(machine, unloaded, log):
     (said,) = [one for one in found.findings if one.code == "payload-unexplained"]
     assert said.severity == "fatal"
     two = dynid.Samples.of(*(x[:, :6] for x in (log.q, log.dq, log.ddq, log.tau)))
-    with pytest.raises(ModelError, match="6 joints.*has 7; check whether it is another robot"):
+    with refused(ModelError, "other-robot", "6 joints", "7"):
         dynid.payload(estimate, two)
 
 
@@ -354,7 +354,7 @@ def test_wrong_names_are_refused(unloaded, log):
     _, estimate = unloaded
     with refused(RobotError, "unknown-frame", "hand", "link1"):
         dynid.payload(estimate, log, "hand")
-    with pytest.raises(ModelError, match="is fixed to the base"):
+    with refused(ModelError, "frame-of-the-base", "base"):
         dynid.payload(estimate, log, "base")
     with refused(ModelError, "unknown-payload-method", "'magic'"):
         dynid.payload(estimate, log, way="magic")

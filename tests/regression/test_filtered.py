@@ -128,7 +128,7 @@ def test_unmeasured_joints_have_kernels_but_no_power():
     model, _, log = simulated("arm3r", seconds=8.0)
     silent = replace(log, unmeasured=("joint3",))
     assert Problem.of(model, prepare(silent, equations="kernel", cutoff=8.0)).regression.rows[2] == 0
-    with pytest.raises(NotPossibleError, match="joint3 is not measured"):
+    with refused(NotPossibleError, "torque-not-measured", "joint3"):
         prepare(silent, equations="power", cutoff=8.0)
 
 
@@ -144,7 +144,7 @@ def test_what_does_not_go_together_is_refused():
         prepare(log, equations="kernel", suppress=3.0, kernel_window=0.1)
     with refused(NotPossibleError, "window-too-short", "0.003", "3"):
         prepare(log, equations="kernel", kernel_window=0.003)
-    with pytest.raises(NotPossibleError, match="a window of 9 s needs"):
+    with refused(NotPossibleError, "log-too-short", "9 s"):
         prepare(log, equations="kernel", kernel_window=9.0, cutoff=8.0)
     with refused(ModelError, "different-equations"):
         Problem.of(model, [prepare(log, cutoff=8.0), prepare(log, equations="kernel", cutoff=8.0)])

@@ -1,20 +1,24 @@
 """docs/reproductions.md lists every table of the five documents, and names only what runs and reads the table.
 
-The counts of entries compared and within tolerance are stated in reproductions/tables/. A reproduction that compares
-fewer fails, so that the page, the README and `dynid reproduce --all` give the same totals.
+The counts of entries compared and within tolerance are stated in reproductions/tables/, with the study that compares
+them. Every such study is run here, the long ones among the slow tests, and its comparisons are checked against the
+stored tables. So the page, the README and `dynid reproduce --all` give the same totals.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import tomllib
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
-from _printed import TABLES as DATA
-from _printed import PrintedTable, printed
+from _printed import Comparison, PrintedTable, printed, stored_tables
+from reproduced import check_tables, reproduced
 
 from dynid.cli.reproduce import FOLDER
 from dynid.cli.scripts import Scripts
@@ -32,6 +36,9 @@ TABLES = {
 }
 SHOWN = {"given", "shape", "input"}
 NOT_SHOWN = {"not possible", "missing"}
+# Studies of at most two CPU seconds each; the others are slow tests.
+QUICK = {"base-parameters", "code-generation", "iiwa-joint4", "sousa-feasibility"}
+ON_REAL_LOGS = {"tx40-pc-iv": ("tx40", "tx40_mdh_modified.urdf")}  # studies that read a file of the data folder
 
 
 @dataclass(frozen=True)
@@ -60,12 +67,11 @@ def listed() -> dict[str, list[Row]]:
 
 def stored(document: str) -> dict[str, list[PrintedTable]]:
     """Number of a table -> its stored parts: '4.6' has '4.6' and '4.6 drawings'."""
-    with open(DATA / f"{document}.toml", "rb") as file:
-        names = list(tomllib.load(file))
     found: dict[str, list[PrintedTable]] = {}
-    for name in names:
-        number = name if name.startswith("s. ") else name.split()[0]
-        found.setdefault(number, []).append(printed(document, name))
+    for table in stored_tables():
+        if table.document == document:
+            number = table.number if table.number.startswith("s. ") else table.number.split()[0]
+            found.setdefault(number, []).append(table)
     return found
 
 
@@ -101,23 +107,104 @@ def test_stored_tables_are_counted_on_the_page(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", TABLES)
-def test_the_script_of_a_claimed_table_reads_it(document: str) -> None:
-    """And compares at least one of its entries where numbers are claimed (given)."""
+def test_the_study_of_a_stored_table_is_on_the_page_and_names_it(document: str) -> None:
+    """Entries are within tolerance where numbers are claimed (given), and compared only where a study is named."""
     scripts = Scripts("reproduction", FOLDER, "needs").names()
     rows = {row.table: row for row in listed()[document]}
     for number, parts in stored(document).items():
         row = rows[number]
-        if row.status == "given":
-            assert counted(parts)[2] > 0, row
-        if row.status not in SHOWN:
-            assert not counted(parts)[1], row
-            continue
-        named = [scripts[shown.removeprefix("dynid reproduce ")] for shown in row.shown
-                 if shown.startswith("dynid reproduce ")]
-        texts = {node.value for path in named for node in ast.walk(ast.parse(path.read_text()))
-                 if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        assert row.status in SHOWN, row
+        assert row.status != "given" or counted(parts)[2] > 0, row
         for one in parts:
+            assert f"dynid reproduce {one.study}" in row.shown, row
+            texts = {node.value for node in ast.walk(ast.parse(scripts[one.study].read_text()))
+                     if isinstance(node, ast.Constant) and isinstance(node.value, str)}
             assert {document, one.number} <= texts, (document, one.number)
+
+
+@pytest.mark.parametrize("study", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+                                   for name in sorted({table.study for table in stored_tables()})])
+def test_a_study_compares_its_tables_as_the_page_states(study: str, data: Callable[..., Path]) -> None:
+    """`reproduced` checks every entry of its comparisons against the stored tables, in the size of `--all`."""
+    if study in ON_REAL_LOGS:
+        data(*ON_REAL_LOGS[study])
+    name = study.replace("-", "_")
+    assert reproduced(name, **getattr(import_module(name), "IN_ALL", {}))["printed"]
+
+
+def _compared() -> tuple[PrintedTable, dict[str, Any]]:
+    """A stored table, and the summary of a run that compares as many entries as it states, the first one wrongly."""
+    table = printed("001", "6.1")
+    comparison = Comparison(table)
+    for k, (row, column) in enumerate(table.entries[:table.compared]):
+        comparison.compare(row, column, table.value(row, column) + (k == 0), claimed=k > 0)
+    comparison.leave_out("given")
+    return table, comparison.summary()
+
+
+def _without_entry(one: dict[str, Any]) -> None:
+    one["entries"].pop()
+
+
+def _with_fewer(one: dict[str, Any]) -> None:
+    one["entries"].pop()
+    one["compared"] -= 1
+    one["within"] -= 1
+    one["not_comparable"]["given"] += 1
+
+
+def _with_another_number(one: dict[str, Any]) -> None:
+    one["entries"][1]["printed"] = one["entries"][1]["ours"] = 2.5
+
+
+def _called_within(one: dict[str, Any]) -> None:
+    one["entries"][0]["within"] = True
+    one["within"] += 1
+
+
+def _without_reasons(one: dict[str, Any]) -> None:
+    one["not_comparable"] = {}
+
+
+def _in_another_place(one: dict[str, Any]) -> None:
+    one["entries"][1]["column"] = "none"
+
+
+def _of_another_table(one: dict[str, Any]) -> None:
+    one["table"] = "6.2"
+
+
+@pytest.mark.parametrize("change", [_without_entry, _with_fewer, _with_another_number, _called_within, _without_reasons,
+                                    _in_another_place, _of_another_table])
+def test_a_run_that_does_not_read_its_table_or_compares_less_fails(change: Callable[[dict[str, Any]], None]) -> None:
+    table, summary = _compared()
+    stated = PrintedTable(**{**vars(table), "within": table.compared - 2})
+    check_tables([stated], [summary])
+    changed = deepcopy(summary)
+    change(changed)
+    for summaries in ([changed], [], [summary, summary]):
+        with pytest.raises(AssertionError):
+            check_tables([stated], summaries)
+
+
+def test_fewer_entries_than_stated_fail_the_command() -> None:
+    table = printed("001", "6.1")
+    comparison = Comparison(table)
+    for row, column in table.entries[:table.compared - 1]:
+        comparison.compare(row, column, table.value(row, column))
+    comparison.leave_out("given")
+    assert [failure.partition(": ")[2] for failure in comparison.summary()["failures"]] == [
+        f"{table.compared - 1} entries compared, {table.compared} stated",
+        f"{table.compared - 1} entries within tolerance, {table.within} stated"]
+
+
+def test_studies_that_no_document_prints_are_marked_in_their_code() -> None:
+    """The mark is an assignment of the module, not a line of its docstring."""
+    for path in Scripts("reproduction", FOLDER, "needs").names().values():
+        text = path.read_text()
+        marked = any(isinstance(node, ast.Assign) and ast.unparse(node) == "OWN_STUDY = True"
+                     for node in ast.parse(text).body)
+        assert marked == ("OWN_STUDY" in text), path.name
 
 
 def test_the_readme_states_the_total() -> None:

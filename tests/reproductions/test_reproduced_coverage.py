@@ -70,10 +70,12 @@ def test_few_logs_are_held_to_what_they_can_tell() -> None:
     """Ten logs: six of ten in the median parameter is no proof against 90 %, five is; the means of methods decide."""
     def row(median: float, worst: float, mean: float) -> dict[str, object]:
         return {"robot": "a", "loop": "open", "method": "wls", "median": median, "worst": worst, "again": {},
-                "parameters": 9, "logs": 10, "failures": 0, "mean": mean}
+                "parameters": 9, "logs": 10, "failures": 0, "mean": mean,
+                "shares": [mean - 5.0, mean + 5.0] * 5}
 
     def held(*found: float) -> list[bool]:
         return list(coverage_._checks([{**row(*found), "method": name} for name in coverage_.METHODS], 10).values())
 
     assert all(held(100.0, 60.0, 95.0)) and all(held(60.0, 50.0, 91.0))
     assert not all(held(50.0, 60.0, 95.0)) and not all(held(100.0, 30.0, 95.0)) and not all(held(100.0, 60.0, 85.0))
+    assert all(held(100.0, 60.0, 87.0)), "ten logs with a standard error of 1.7 % do not tell 87 % from 90"

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 import delta
-import pytest
-from reproduced import reproduced
-
-
-@pytest.mark.slow
-def test_kernels_find_table_i_and_savitzky_golay_does_not() -> None:
-    reproduced("delta")
 
 
 def test_how_fully_bodies_are_described_makes_the_count() -> None:

@@ -1,12 +1,10 @@
-"""Chapter 2 of Ardiani on a virtual iiwa: its printed tables, and what comes out."""
+"""Chapter 2 of Ardiani on a virtual iiwa: its printed tables and the public model of iiwa_stack."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from _iiwa_stack import iiwa_stack
 from _iiwa_tables import CONTROLLER, ESSENTIAL
-from reproduced import reproduced
 
 from dynid.dynamics import forward_kinematics
 from dynid.robot import Robot
@@ -22,12 +20,3 @@ def test_joints_of_iiwa_stack_turn_as_those_of_the_built_in_robot() -> None:
     other, own = forward_kinematics(iiwa_stack(), q), forward_kinematics(Robot.builtin("kuka-iiwa14"), q)
     assert np.allclose(other[:, :3, 2], own[:, :3, 2], atol=1e-12)
     assert np.allclose(other[[1, 3, 5], :3, 3], own[[1, 3, 5], :3, 3], atol=1e-12)  # shoulder, elbow, wrist
-
-
-@pytest.mark.slow
-def test_chapter_2_on_a_virtual_iiwa() -> None:
-    reproduced("iiwa_offline")
-
-
-def test_one_joint_alone_and_friction_that_drives() -> None:
-    reproduced("iiwa_joint4")

@@ -1,11 +1,9 @@
-"""The mobile robot's tables come out, and the reproduction's own parts are what they say."""
+"""Parts of the reproduction of the mobile robot."""
 
 from __future__ import annotations
 
 import mobile_robot
 import numpy as np
-import pytest
-from reproduced import reproduced
 
 from dynid.model import DifferentialDrive
 
@@ -25,8 +23,3 @@ def test_reference_is_one_motion_from_rest():
     assert np.allclose(np.gradient(reference.q, 1 / reference.rate, axis=0)[1:-1], reference.dq[1:-1], atol=1e-3)
     assert np.allclose(np.gradient(reference.dq, 1 / reference.rate, axis=0)[1:-1], reference.ddq[1:-1], atol=1e-3)
     assert np.all(np.abs(reference.dq[0]) < 0.01)
-
-
-@pytest.mark.slow
-def test_mobile_robot() -> None:
-    reproduced("mobile_robot")

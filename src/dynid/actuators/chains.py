@@ -1,4 +1,4 @@
-"""Chain: the joints of a robot that one joint of its base carries, which move independently of all others."""
+"""Independent chains of a robot: the joints carried by one joint of its base."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class Chain:
     bodies: Array
 
     def packed(self, scale: Array | None = None) -> Array:
-        """Working array of the compiled dynamics. scale (n,): factor on the inertial parameters of each link."""
+        """Return the work array of the compiled dynamics; scale (n,): factor on the inertial parameters of
+        each link."""
         return pack(self.tree, self.bodies if scale is None else self.bodies * scale[:, None])
 
 
 def chains_of(robot: Robot) -> list[Chain]:
-    """The independent chains of a robot with a fixed base and known links."""
+    """Return the independent chains of a robot with a fixed base and known links."""
     if robot.followers is not None:
         raise ModelError(f"robot '{robot.name}' has dependent joints, which actuator identification does not support",
                          "lock them with --set robot.lock, or use a file without them", "dependent-joints")
@@ -66,7 +67,8 @@ def chains_of(robot: Robot) -> list[Chain]:
 
 @dataclass(frozen=True, eq=False)
 class LogSignals:
-    """A log of one chain, ready for rollouts; all (rows, n) but time stamps (rows,) and starts (segments,).
+    """A log of one chain, ready for simulation; all arrays are (rows, n), except time stamps (rows,) and starts
+    (segments,).
 
     Attributes:
         t: time stamps, s.
@@ -74,7 +76,7 @@ class LogSignals:
         command, total: commanded positions and their integrals over time.
         rate: commanded velocities.
         feed, supply: signals of the drive law.
-        starts: rows at which simulation starts anew, because rows are missing before them.
+        starts: rows at which the simulation restarts, because rows before them are missing.
         first: positions and velocities there (segments, 2, n).
     """
 
@@ -91,8 +93,15 @@ class LogSignals:
     @staticmethod
     def of(log: Recording, joints: Ints, signals: Mapping[str, Array], gap: float, restart: float | None = None) \
             -> LogSignals:
-        """Signals of some joints of a log. signals: feed and supply (rows, dof) where the law has them. gap: s between
-        two rows beyond which simulation starts anew. restart: s after which it does so too."""
+        """Return the signals of some joints of a log.
+
+        Args:
+            log: the log.
+            joints: indices of the joints.
+            signals: feed and supply (rows, dof), if the law has them.
+            gap: time between two rows beyond which the simulation restarts, s.
+            restart: time after which it restarts in any case, s.
+        """
         assert log.reference is not None
         t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
         command = np.ascontiguousarray(log.reference[:, joints])
@@ -119,7 +128,7 @@ _MIN_STATE_ROWS = 5
 
 
 def _state(t: Array, q: Array, start: int, stop: int) -> Array:
-    """Position and velocity (2, n) at a row, from a parabola through the rows that follow it."""
+    """Return position and velocity (2, n) at a row, from a parabola through the following rows."""
     count = min(max(int(np.searchsorted(t[start:stop], t[start] + _STATE_WINDOW)), _MIN_STATE_ROWS), stop - start)
     if count < 3:
         return np.vstack([q[start], np.zeros_like(q[start])])
@@ -131,7 +140,7 @@ def _state(t: Array, q: Array, start: int, stop: int) -> Array:
 
 def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array | None = None,
                    step: float = LARGEST_STEP) -> Array | None:
-    """Positions that the encoders show and velocities (2, rows, n) of a chain in closed loop; None where it diverges.
+    """Return encoder positions and velocities (2, rows, n) of a chain in closed loop; None if the simulation diverges.
 
     numbers (n, COLUMNS): of each joint, see `columns`. rows: see `Chain.packed`.
     """
@@ -145,7 +154,7 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
 
 
 def pendulum(mass: float, length: float, arm_mass: float = 0.0, *, joint: str = "joint") -> Robot:
-    """A pendulum of one joint that hangs down at position 0: a point mass at the end of a thin rod.
+    """Return a pendulum of one joint that hangs down at position 0: a point mass at the end of a thin rod.
 
     Args:
         mass: of the point mass, kg.

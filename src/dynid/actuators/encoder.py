@@ -1,8 +1,8 @@
-"""Rounding of positions by an encoder: its count from a log, and how far rounding moves the estimates.
+"""Rounding of positions by an encoder: its resolution from a log, and its effect on the estimates.
 
-Rounding is no independent noise. A joint that rests or creeps keeps the same rounding error for many rows, and these
-rows determine static friction; a drive that closes its loop on rounded positions also moves differently. Simulations
-with an encoder at several origins of its counts show the errors of the estimates that follow.
+Rounding is not independent noise. A joint that rests or moves very slowly keeps the same rounding error for many rows,
+and these rows determine static friction. A drive that uses rounded positions in its loop also moves differently.
+Simulations with several origins of the encoder counts give the resulting errors of the estimates.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class ActuatorValue:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval, None where the data do not determine the parameter."""
+        """The 95 % interval; None if the data do not determine the parameter."""
         if not self.identified:
             return None
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
@@ -52,7 +52,7 @@ class ActuatorValue:
     @output_fields(joint=str, name=str, unit=str, value=float | None, std=float | None, identified=bool,
                    interval=list[float | None] | None, given=bool, linear=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
                 "std": finite(self.std) if self.identified else None, "identified": self.identified,
                 "interval": None if self.interval is None else [finite(x) for x in self.interval],
@@ -79,7 +79,7 @@ class FrictionTrial:
 
     @output_fields(model=str, title=str, error=float | None, better=float | None, chosen=bool)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
                 "chosen": self.chosen}
 
@@ -145,14 +145,14 @@ class ActuatorEstimate:
     posterior: ActuatorPosterior | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> ActuatorValue:
-        """A parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
+        """Return a parameter by joint and name, such as estimate["FL_hip_joint", "armature"]."""
         for one in self.parameters:
             if (one.joint, one.name) == key:
                 return one
         raise KeyError(key)
 
     def values(self, joint: str) -> dict[str, float]:
-        """Values of all parameters of a joint by name."""
+        """Return the values of all parameters of a joint by name."""
         return {one.name: one.value for one in self.parameters if one.joint == joint}
 
     @property
@@ -164,7 +164,7 @@ class ActuatorEstimate:
                    notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
                    simulation=_SIMULATION, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without the positions."""
+        """Return plain data for JSON, without the positions."""
         return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,
                 "parameters": [one.to_dict() for one in self.parameters],
                 "notes": [note.to_dict() for note in self.notes],
@@ -183,7 +183,7 @@ class ActuatorEstimate:
         return Path(path)
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Rows of a table: joint, parameter with unit, value, 95 % interval, remark."""
+        """Return the rows of a table: joint, parameter with unit, value, 95 % interval, remark."""
         found = []
         for one in self.parameters:
             if one.is_given:

@@ -44,7 +44,7 @@ class Room:
 
 
 def _sweep(turns: float) -> Callable[[Array, Room, np.random.Generator, float], Array]:
-    """There and back at constant speed, `turns` times over the part."""
+    """Return a command function that moves back and forth at constant speed, `turns` times over the part."""
     def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
         duration = float(t[-1])
         size = min(room.half, SPEED_SHARE * room.speed * duration / (4.0 * turns))
@@ -54,7 +54,8 @@ def _sweep(turns: float) -> Callable[[Array, Room, np.random.Generator, float], 
 
 
 def _chirp(highest: float) -> Callable[[Array, Room, np.random.Generator, float], Array]:
-    """A sine whose frequency rises to `highest`, Hz; its size falls as the speed limit asks for."""
+    """Return a command function for a sine whose frequency rises to `highest`, Hz; the speed limit reduces its
+    amplitude."""
     def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
         duration, top = float(t[-1]), min(highest, (len(t) - 1) / float(t[-1]) / ROWS_PER_PERIOD)
         frequency = MIN_CHIRP_FREQUENCY + (top - MIN_CHIRP_FREQUENCY) * t / duration
@@ -65,7 +66,7 @@ def _chirp(highest: float) -> Callable[[Array, Room, np.random.Generator, float]
 
 
 def _steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
-    """Jumps to random positions, each held for a random time."""
+    """Return jumps to random positions, each kept for a random time."""
     largest = min(2 * room.half, MAX_STEP_TIME * room.speed)
     at, level, found = 0.0, room.home, np.full(len(t), room.home)
     while at < t[-1]:
@@ -77,7 +78,7 @@ def _steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Arra
 
 
 def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
-    """Small jumps there and back about several postures, some of which do not overcome static friction."""
+    """Return small jumps back and forth about several postures, some of which do not overcome static friction."""
     postures = room.middle + room.half * np.array([-0.7, 0.0, 0.7])
     place = np.minimum((3 * t / t[-1]).astype(int), 2)
     sizes = room.half * rng.uniform(*SMALL_STEP_SHARES, size=int(t[-1] / 0.25) + 2) \
@@ -91,7 +92,7 @@ def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -
 
 
 def _lift_and_drop(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
-    """Slow lifts to alternating sides, a rest under load, and fast returns."""
+    """Return slow lifts to alternating sides, a rest under load, and fast returns."""
     period, half = 4.0, room.half
     fast = min(2.0 * half / (SPEED_SHARE * room.speed), 0.3 * period)
     u = (t + phase * period) % period

@@ -1,4 +1,4 @@
-"""Plan of an actuator experiment: its recordings, what each separates, and the standard errors to expect."""
+"""Plan of an actuator experiment: its recordings, which parameters each separates, and the expected standard errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ExperimentPart:
 
     @property
     def title(self) -> str:
-        """Kind, gains and load in words."""
+        """Kind, gains and load as text."""
         return ", ".join([self.kind, *(f"{name} {value:g}" for name, value in self.gains.items()),
                           *([self.load] if self.load else [])])
 
@@ -68,8 +68,8 @@ class ActuatorExperiment:
 
     @property
     def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value; offsets, which are zero, are
-        not counted."""
+        """Parameters whose expected standard error exceeds half of their nominal value, without offsets, which are
+        zero."""
         return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
                      if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 

@@ -50,7 +50,7 @@ NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "l
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A part that may be chosen, with its information: one matrix for each chain of the robot."""
+    """A candidate part with its information: one matrix for each chain of the robot."""
 
     part: ExperimentPart
     information: tuple[Array, ...]
@@ -124,8 +124,11 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """What is to be determined of one chain: the problem without logs, nominal values of its unknowns, and directions
-    of these (unknowns, m) that no recording can show."""
+    """Design data of one chain.
+
+    They are the problem without logs, nominal values of its unknowns, and directions of these (unknowns, m) that no
+    recording can determine.
+    """
 
     chain: Chain
     problem: ChainProblem
@@ -181,7 +184,7 @@ def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, veloc
 
 def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mapping[str, float]) \
         -> list[dict[str, float]]:
-    """Every combination of the gains that the user can set."""
+    """Return every combination of the gains that the user can set."""
     own = {item.name for item in law.parameters}
     wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICS]
     if wrong:
@@ -197,7 +200,7 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
 
 def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float],
              settings: Sequence[Mapping[str, float]], assumed: Mapping[str, float]) -> list[_ChainDesign]:
-    """What is to be determined of each chain of a robot."""
+    """Return the design data of each chain of a robot."""
     given = set(settings[0])
     wanted = [name for name in law.estimated if name not in known and name not in given]
     missing = next((name for name in wanted if name not in assumed), None)
@@ -227,7 +230,8 @@ def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Se
 
 
 def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
-    """Assumed values of each joint; those that are not given follow from what its links weigh in some postures."""
+    """Return assumed values of each joint; values that are not given follow from the gravity torque in
+    some postures."""
     n, rows = len(chain.joints), chain.packed()
     rng = np.random.default_rng(0)
     inertia, torque = np.full(n, 1e-5), np.full(n, 1e-2)
@@ -242,7 +246,7 @@ def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float
 
 def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],
                duration: float, rate: float, seed: int) -> _Candidate | None:
-    """A part with its information; None where no size of it stays inside the limits in simulation."""
+    """Return a part with its information; None if it exceeds the limits in simulation at every amplitude."""
     for share in SMALLER_SHARES:
         t, command = part_command(part.kind, duration, rate, rooms, seed, share)
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
@@ -264,14 +268,14 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
 
 
 def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
-    """Whether simulated positions (rows, joints) stay inside the limits, but for a little overshoot."""
+    """Return whether simulated positions (rows, joints) are inside the limits, except for a small overshoot."""
     more = [OVERSHOOT_SHARE * (room.high - room.low) for room in rooms]
     return all(room.low - extra <= low and high <= room.high + extra for room, extra, low, high in
                zip(rooms, more, moved.min(axis=0), moved.max(axis=0), strict=True))
 
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
-    """Information of several parts together, chain by chain, with a weak prior that keeps it regular."""
+    """Return the sum of the information of several parts, chain by chain, with a weak prior that keeps it regular."""
     found = []
     for k in range(len(chosen[0].information)):
         values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))
@@ -280,17 +284,17 @@ def _total(chosen: Sequence[_Candidate]) -> list[Array]:
 
 
 def _relative_std(chosen: Sequence[_Candidate]) -> Array:
-    """Expected standard errors (parameters,) in sizes of the parameters."""
+    """Return the expected standard errors (parameters,) relative to the scales of the parameters."""
     return np.concatenate([np.sqrt(np.diag(np.linalg.inv(matrix))) for matrix in _total(chosen)])
 
 
 def _volume(chosen: Sequence[_Candidate]) -> float:
-    """Logarithm of the determinant of the information."""
+    """Return the logarithm of the determinant of the information."""
     return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total(chosen)))
 
 
 def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
-    """The candidates that give the most information together, one after the other; each at most once."""
+    """Return the candidates that together give the most information, added one after the other, each at most once."""
     chosen: list[_Candidate] = []
     left = list(candidates)
     while left and len(chosen) < count:
@@ -301,7 +305,8 @@ def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
 
 def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
                labels: _Labels, notes: list[str]) -> ActuatorExperiment:
-    """The experiment, with what each part separates and what several gains and loads are for."""
+    """Return the experiment, with the parameters that each part separates and the purpose of several gains
+    and loads."""
     whole = _relative_std(chosen)
     notes += _tied(chosen, labels)
     parts = []
@@ -324,7 +329,7 @@ def _explained(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], j
 
 
 def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
-    """Sentences on parameters that change together without changing the motion, in any of the chosen parts."""
+    """Return sentences on parameters whose joint change does not affect the motion in any of the chosen parts."""
     found, start = [], 0
     for matrix in _total(chosen):
         own, start = labels.names[start:start + len(matrix)], start + len(matrix)
@@ -340,11 +345,11 @@ def _tied(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
 
 
 def _other(what: str, part: ExperimentPart) -> object:
-    """The part's setting that is not compared."""
+    """Return the setting of a part that is not compared."""
     return part.load if what == "one setting of the gains" else tuple(part.gains.items())
 
 
 def _grown(ratio: Array, labels: _Labels) -> dict[str, float]:
-    """Parameters whose standard errors grow by more than NAMED_RATIO, the largest first."""
+    """Return the parameters whose standard errors grow by more than NAMED_RATIO, the largest first."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
     return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}

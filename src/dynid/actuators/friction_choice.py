@@ -28,14 +28,14 @@ _EXTENDS: Mapping[str, tuple[str, ...]] = {"m1": (), "m2": ("m1",), "m3": ("m1",
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Logs that are fitted, and logs that are left out, of one chain."""
+    """Logs of one chain that are fitted, and logs for validation."""
 
     fitted: tuple[ChainLog, ...]
     left_out: tuple[ChainLog, ...]
 
 
 def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Two folds: whole logs in turn where there are many, else the halves of each log."""
+    """Return two folds: whole logs in turn if there are many, otherwise the halves of each log."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
         first, second = logs[::2], logs[1::2]
@@ -51,8 +51,10 @@ def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
 
 @dataclass(frozen=True, eq=False)
 class ModelErrors:
-    """Errors of a model on the parts that were left out: mean squares of blocks (blocks,), in units of the residuals of
-    M1, and the mean absolute error, rad."""
+    """Validation errors of a model.
+
+    They are the mean squares of blocks (blocks,), in units of the residuals of M1, and the mean absolute error, rad.
+    """
 
     blocks: Array
     mean: float
@@ -60,7 +62,10 @@ class ModelErrors:
 
 def left_out_errors(problems: Sequence[ChainProblem], starts: Sequence[Array], restart: float | None,
                     scale: list[Array], tell: Tell) -> ModelErrors:
-    """Errors of one friction model over all chains. scale: rms residuals of each chain (dof,), filled by the first."""
+    """Return the validation errors of one friction model over all chains.
+
+    scale: RMS residuals of each chain (dof,), set by the first model.
+    """
     blocks, sums, count = [], 0.0, 0
     for k, (problem, start) in enumerate(zip(problems, starts, strict=True)):
         for part, fold in enumerate(folds_of(problem, restart), 1):
@@ -80,10 +85,10 @@ def left_out_errors(problems: Sequence[ChainProblem], starts: Sequence[Array], r
 
 def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list[ChainProblem], list[Array]]],
                     restart: float | None, tell: Tell) -> tuple[str, tuple[FrictionTrial, ...]]:
-    """The simplest model that no other predicts significantly better than, and the comparison.
+    """Return the simplest model that is not significantly worse than any other, and the comparison.
 
-    make: gives problems and starts of all chains for a model. A model is tried where one that it extends was
-    significantly better than the model that was kept before it; Coulomb and viscous friction come first.
+    make: returns problems and initial values of all chains for a model. A model is tried if a model that it extends was
+    significantly better than the one before; Coulomb and viscous friction come first.
     """
     kept, scale = "m1", list[Array]()
     errors: dict[str, ModelErrors] = {}
@@ -110,6 +115,6 @@ def choose_friction(make: Callable[[str, Mapping[str, float] | None], tuple[list
 
 
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
-    """Mean decrease of the squared errors of the blocks, in its standard errors."""
+    """Return the mean decrease of the squared errors of the blocks, in units of its standard error."""
     decrease = simple.blocks - richer.blocks
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

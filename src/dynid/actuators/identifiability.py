@@ -1,4 +1,5 @@
-"""What the data determine: which parameters, which only in combination, and the experiment that separates these."""
+"""Identifiability of actuator parameters: those determined alone, those only in combination, and separating
+experiments."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Identifiability:
 
 
 def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
-    """What the data of a chain determine, from the scaled Jacobian and the standard errors of the solution."""
+    """Return which unknowns the data of a chain determine, from the scaled Jacobian and the standard errors of the
+    solution."""
     silent = np.linalg.norm(fit.jacobian.reshape(-1, len(fit.x)), axis=0) * fit.scale < 1e-9
     typical = np.array([one.item.typical for one in problem.unknowns])
     known = fit.std <= np.maximum(_MAX_TYPICAL_STD * typical, _MAX_RELATIVE_STD * np.abs(fit.x))
@@ -78,7 +80,7 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
 
 
 def experiment(names: set[str]) -> str:
-    """The experiment that separates parameters of these names."""
+    """Return the experiment that separates the parameters of these names, as a sentence."""
     if names & _DRIVE and names & _MECHANICAL:
         return "A known mass or a second gain setting separates them (`dynid excite --actuator`)."
     if "delay" in names:

@@ -45,7 +45,7 @@ ALSO = ("bias", "backlash", "torque_limit", "current_limit", "link_scale", "stri
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """A chain, the values of its first stage by joint, and the delay with which these simulate best."""
+    """A chain, the values of its first stage by joint, and the delay with the smallest simulation error."""
 
     problem: ChainProblem
     linear: list[LinearFit]
@@ -128,9 +128,9 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
 
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
-    """The problem with the longest step whose error moves no estimate by a noticeable share of its standard error.
+    """Return the problem with the longest integration step whose error changes no estimate noticeably.
 
-    An error e of the simulated positions moves an estimate by at most |e| / sigma standard errors, with sigma the
+    An error e of the simulated positions changes an estimate by at most |e| / sigma standard errors, where sigma is the
     standard deviation of independent residuals.
     """
     for step, error, finer in _step_errors(problem, fit.x):
@@ -141,7 +141,8 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
 
 
 def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
-    """The problem with the longest step whose error is small beside the residuals of every joint at x (unknowns,)."""
+    """Return the problem with the longest step whose error is small compared with the residuals of every joint at x
+    (unknowns,)."""
     for step, error, finer in _step_errors(problem, x):
         if np.all(np.mean(error ** 2, axis=0) <= _MAX_STEP_SHARE ** 2 * np.mean(finer ** 2, axis=0)):
             return replace(problem, step=step, slope_step=step)
@@ -149,7 +150,8 @@ def _quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
 
 
 def _step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Steps of the simulation with their errors and the residuals at half the step (rows, dof), longest first."""
+    """Yield steps of the simulation with their errors, and the residuals at half the step (rows, dof), longest step
+    first."""
     interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
     for step in STEPS:  # no step is longer than the interval between two rows
         own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))
@@ -158,14 +160,14 @@ def _step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array
 
 
 def _independent_rows(residual: Array) -> float:
-    """Number of independent rows with the information of the autocorrelated residuals (rows,) of a joint."""
+    """Return the effective number of independent rows of the autocorrelated residuals (rows,) of a joint."""
     shape = autocovariance(residual, np.ones(len(residual), dtype=bool))
     return float(np.clip(len(residual) * shape[0] / max(2.0 * shape.sum() - shape[0], 1e-300), 1.0, len(residual)))
 
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
         -> list[dict[str, float]]:
-    """Given values of the drive law, one table a joint."""
+    """Return given values of the drive law, one table per joint."""
     names = {item.name: item for item in law.parameters}
     for name in (*gains, *(name for log in logs for name in log.gains)):
         if name not in names:
@@ -200,7 +202,7 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: DriveLaw,
                  known: Sequence[Mapping[str, float]], also: Sequence[str], delay: float | None,
                  restart: float | None, still: Ints) -> _Stage:
-    """The problem of chain k with its first stage, at the delay with which it simulates best."""
+    """Return the problem of chain k with its first stage, at the delay with the smallest simulation error."""
     logs = []
     chain = chains_of(robot)[k]
     for entry in entries:
@@ -232,11 +234,12 @@ def _first_stage(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Driv
 
 
 def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
-    """First-stage values with enough armature and damping that no joint oscillates faster than the log can show.
+    """Return first-stage values with enough armature and damping that no joint oscillates faster than the log can
+    resolve.
 
     At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
-    whose gains are not given may also get zero for these, and then does not follow its commands; it gets a share of the
-    gains of the other joints.
+    whose gains are not given may also get zero for these and does not follow its commands; it then gets a fraction of
+    the gains of the other joints.
     """
     found = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
@@ -252,7 +255,7 @@ def _calmed(problem: ChainProblem, values: Sequence[Mapping[str, float]], interv
 
 
 def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """The problem with the unknowns of a friction model."""
+    """Return the problem with the unknowns of a friction model."""
     drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
              and not all(name in log.gains for log in problem.logs)]
     own = {item.name for item in problem.law.parameters}
@@ -262,10 +265,11 @@ def _with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay
 
 
 def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Refinement | None) -> Array:
-    """Values (unknowns,) to start a friction model from: the fit of M1 where there is one, with friction shared out.
+    """Return the initial values (unknowns,) of a friction model: from the fit of M1 if there is one, with friction
+    distributed.
 
-    Of several Stribeck speeds and shares of the load those with the lowest cost are used, since a search does not
-    cross from one to another.
+    Of several Stribeck speeds and load shares, those with the lowest cost are used, because a search does not change
+    from one to another.
     """
     names = FRICTION_MODELS[model]
     tried = [(speed, share) for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names else 1]
@@ -293,7 +297,7 @@ def _friction_start(stage: _Stage, problem: ChainProblem, model: str, plain: Ref
 
 
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
-    """Largest output of the law over the logs, from its stiffness: a limit to start from."""
+    """Return the largest output of the law over the logs, from its stiffness, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
     kp = own.get("kp", 1.0) * own.get("kv", 1.0)
     return 0.8 * kp * error
@@ -352,7 +356,7 @@ def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: _S
 
 
 def _scale_note(law: DriveLaw, problem: ChainProblem) -> Note:
-    """What sets the scale of all torques, inertias and friction."""
+    """Return a note on which given value sets the scale of all torques, inertias and friction."""
     unknown = {one.name for one in problem.unknowns}
     if unknown & set(law.estimated):
         text = ("No torque was measured: the known masses of the links set the scale of all torques, armatures and "

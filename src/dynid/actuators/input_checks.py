@@ -1,4 +1,4 @@
-"""What must hold of a log before actuators are identified from it, each with one sentence where it does not."""
+"""Checks of a log before actuators are identified from it, each with one sentence on failure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GAP_INTERVALS = 3.5  # median intervals between two rows beyond which rows are m
 
 
 def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
-    """Raise RecordingError where a log cannot be used; remarks on a log that can."""
+    """Raise RecordingError if a log cannot be used; otherwise return remarks on it."""
     source = log.source
     if log.dof != robot.dof:
         raise RecordingError(f"{source}: has {log.dof} joints, but robot '{robot.name}' has {robot.dof}",
@@ -56,7 +56,7 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
 
 
 def log_entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog]) -> list[ActuatorLog]:
-    """Return the given logs, at least one, each with what holds for it alone."""
+    """Return the given logs, at least one, each with its own gains and robot."""
     given = [logs] if isinstance(logs, Recording | ActuatorLog) else list(logs)
     if not given:
         raise ModelError("no log is given", "give at least one log with positions and commands", "no-log")
@@ -64,7 +64,7 @@ def log_entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog
 
 
 def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
-    """Return the logs that can be used, thinned where they are long, and remarks on all; an error where none can."""
+    """Return the usable logs, decimated if they are long, and remarks on all; raise an error if none is usable."""
     usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
     for log in entries:
         try:
@@ -93,12 +93,12 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
 
 
 def _duration(log: ActuatorLog) -> float:
-    """Seconds from the first row of a log to the last."""
+    """Return the time from the first row of a log to the last, s."""
     return float(log.recording.t[-1] - log.recording.t[0])
 
 
 def _pieces(log: ActuatorLog, longest: float) -> list[ActuatorLog]:
-    """A log in equal pieces, none longer than `longest`, s; itself where it is not longer."""
+    """Return a log in equal pieces of at most `longest`, s, or the log itself."""
     count = int(np.ceil(_duration(log) / longest))
     bounds = np.linspace(0, len(log.recording), count + 1).astype(int)
     return [log] if count < 2 else [replace(log, recording=log.recording[a:b]) for a, b in pairwise(bounds)]
@@ -144,7 +144,7 @@ def _refuse_unit(log: Recording, found: str, own: Array, reach: float) -> None:
 
 
 def _missing_rows(log: Recording) -> list[str]:
-    """Remarks on missing rows; an error where so many are missing that nothing can be simulated."""
+    """Return remarks on missing rows; raise an error if too many are missing for a simulation."""
     intervals = np.diff(log.t)
     usual = float(np.median(intervals))
     long = intervals > GAP_INTERVALS * usual

@@ -1,4 +1,4 @@
-"""Drive laws: how a command becomes the torque of an actuator. A law of your own is a class with the same methods."""
+"""Drive laws, which convert a command to the torque of an actuator. A custom law is a class with the same methods."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NO_LIMIT = ActuatorParameter("torque_limit", "N m", 1e-3, typical=0.05, value=n
 
 @dataclass(frozen=True, eq=False)
 class DriveSignals:
-    """Signals of one joint that laws are computed from, all (samples,).
+    """Signals of one joint from which laws are computed, all (samples,).
 
     Attributes:
         error: command minus measured position, rad.
         integral: integral of `error` over time, rad s.
         rate: commanded velocity, rad/s.
         speed: velocity of the joint, rad/s.
-        travel: position less the first one, rad.
+        travel: position minus the first one, rad.
         feed, supply: see `DriveLaw.signals`.
     """
 
@@ -53,24 +53,26 @@ class DriveLaw(Protocol):
     parameters: ClassVar[tuple[ActuatorParameter, ...]]
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
-        """Numbers of the compiled law by column (see `dynid.actuators.columns`), from the parameters' values."""
+        """Return the numbers of the compiled law by column (see `dynid.actuators.columns`), from the parameter
+        values."""
         ...
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
-        """The torque (samples,) that known parameters give, and the columns (samples,) of unknown linear factors."""
+        """Return the torque (samples,) of the known parameters, and the columns (samples,) of unknown linear
+        factors."""
         ...
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
-        """Values of the unknown parameters, from the factors of `terms`."""
+        """Return the values of the unknown parameters, from the factors of `terms`."""
         ...
 
     def signals(self, log: Recording) -> dict[str, Array]:
-        """Arrays (samples, joints) "feed" and "supply" that the law reads from a log."""
+        """Return arrays (samples, joints) "feed" and "supply" that the law reads from a log."""
         ...
 
 
 class _Law:
-    """Base of the built-in laws: no signals of its own, factors that are parameters."""
+    """Base of the built-in laws: no additional signals, and factors that equal parameters."""
 
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = ()
 
@@ -83,14 +85,15 @@ class _Law:
 
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
-    """The sum of known parts, each a column times its parameter, and the columns of the unknown ones."""
+    """Return the sum of known parts, each a column times its parameter, and the columns of the unknown ones."""
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}
 
 
 @dataclass(frozen=True)
 class PDLaw(_Law):
-    """torque = kp (q_des - q) + kd (follow dq_des - dq) + target_torque of the log, cut to +-torque_limit."""
+    """PD law: torque = kp (q_des - q) + kd (follow dq_des - dq) + target_torque of the log, limited to
+    +-torque_limit."""
 
     name: ClassVar[str] = "pd"
     estimated: ClassVar[tuple[str, ...]] = ("kp", "kd")
@@ -109,7 +112,7 @@ class PDLaw(_Law):
 
 @dataclass(frozen=True)
 class PIDLaw(_Law):
-    """As `PDLaw`, with ki times the integral of the error, which waits while the torque is cut."""
+    """PID law: `PDLaw` plus ki times the integral of the error, which is not updated while the torque is limited."""
 
     name: ClassVar[str] = "pid"
     estimated: ClassVar[tuple[str, ...]] = ("kp", "ki", "kd")
@@ -130,9 +133,9 @@ class PIDLaw(_Law):
 
 @dataclass(frozen=True)
 class CascadeLaw(_Law):
-    """Position, velocity and current loops: i = kv w + ki int w, w = kp (q_des - q) - dq, torque = kt i.
+    """Cascade of position, velocity and current loops: i = kv w + ki int w, w = kp (q_des - q) - dq, torque = kt i.
 
-    The current is cut to +-current_limit, and the integral waits meanwhile.
+    The current is limited to +-current_limit, and the integral is not updated while it is limited.
     """
 
     name: ClassVar[str] = "cascade"
@@ -167,12 +170,12 @@ class CascadeLaw(_Law):
 
 @dataclass(frozen=True)
 class VoltageLaw(_Law):
-    """Voltage law of hobby and bus servos (BAM): V = vin clip(gain kp (q_des - q), +-limit), torque = kt V / R -
-    kt^2 dq / R.
+    """Voltage law of hobby and bus servos (BAM): V = vin clip(gain kp (q_des - q), +-limit), torque = kt V / R - kt^2
+    dq / R.
 
-    The supply voltage is that of the log where it has one, else `vin`. Where it is zero, the drive is switched off:
-    there is no torque and no back-EMF. With `duty` logged, nothing else changes: the
-    simulation must know the voltage at positions that were not measured.
+    The supply voltage is that of the log, if it has one, otherwise `vin`. If it is zero, the drive is switched off:
+    there is no torque and no back-EMF. A logged `duty` is not used, because the simulation needs the voltage at
+    positions that were not measured.
     """
 
     name: ClassVar[str] = "voltage"
@@ -217,7 +220,7 @@ class VoltageLaw(_Law):
 
 @dataclass(frozen=True)
 class CurrentLaw(_Law):
-    """Torque = kt times the measured current of the log: no position loop is needed, and none is simulated."""
+    """Current law: torque = kt times the measured current of the log, without a position loop."""
 
     name: ClassVar[str] = "current"
     estimated: ClassVar[tuple[str, ...]] = ("kt",)
@@ -240,7 +243,7 @@ LAWS: dict[str, DriveLaw] = {law.name: law for law in (PDLaw(), PIDLaw(), Cascad
 
 
 def drive_law(law: str | DriveLaw) -> DriveLaw:
-    """A drive law by its name, or the law that is given."""
+    """Return a drive law by its name, or the given law."""
     if not isinstance(law, str):
         return law
     if law not in LAWS:

@@ -39,7 +39,8 @@ class LinearFit:
 
 @dataclass(frozen=True, eq=False)
 class _Filtered:
-    """A log on a uniform grid: q, dq, ddq of its filtered positions (rows, n), which rows count, and the low-pass."""
+    """A log on a uniform grid: q, dq, ddq of its filtered positions (rows, n), the mask of used rows, and
+    the low-pass."""
 
     log: ChainLog
     t: Array
@@ -52,7 +53,7 @@ class _Filtered:
     segments: Ints
 
     def low(self, x: Array) -> Array:
-        """Columns (rows, k) through the low-pass."""
+        """Return columns (rows, k) after the low-pass."""
         return low_pass(x, self.cutoff, self.rate, _FILTER_ORDER, self.segments)
 
     @staticmethod
@@ -76,7 +77,7 @@ class _Filtered:
                          keep, rate, cutoff, segments)
 
     def drive(self, j: int, delay: float) -> DriveSignals:
-        """Signals of the law of joint j, not filtered. Commands arrive `delay` s late."""
+        """Return the unfiltered signals of the law of joint j, with commands delayed by `delay` s."""
         s = self.log.signals
         at = np.clip(np.searchsorted(s.t, self.t - delay, side="right") - 1, 0, len(s.t) - 1)
         # The mean of the held command over one interval, which is continuous in the delay.
@@ -98,7 +99,7 @@ class _Filtered:
 
 
 def _cutoff(log: ChainLog, rate: float) -> float:
-    """Cut-off, Hz, that preparation chooses for the positions, within bounds."""
+    """Return the cut-off, Hz, that preparation chooses for the positions, within bounds."""
     s = log.signals
     try:
         chosen = prepare(Recording(t=s.t, q=s.q, tau=s.command - s.q, source=log.recording.source),
@@ -109,12 +110,12 @@ def _cutoff(log: ChainLog, rate: float) -> float:
 
 
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
-    """The logs of a chain, filtered; they serve for every delay that is tried."""
+    """Return the filtered logs of a chain, which are used for every tried delay."""
     return [_Filtered.of(log) for log in problem.logs]
 
 
 def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0) -> list[LinearFit]:
-    """Estimates of each joint of a chain. delay: s by which commands arrive late."""
+    """Return the estimates of each joint of a chain; delay: of the commands, s."""
     torques = [log.link_torque() for log in logs]
     found = []
     for j in range(problem.dof):

@@ -78,7 +78,7 @@ _COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB
 
 
 def mechanical_numbers(values: Mapping[str, float]) -> dict[int, float]:
-    """Numbers of a joint by column, from the values of its mechanical parameters; missing ones have their default."""
+    """Return the numbers of a joint by column, from the values of its mechanical parameters or their defaults."""
     found = {column: values.get(name, MECHANICS[name].value) for name, column in _COLUMN_OF.items()}
     for name, pair in (("load", (c.LOAD_MOTOR, c.LOAD_EXTERNAL)),
                        ("stribeck_load", (c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL))):

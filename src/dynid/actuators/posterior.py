@@ -1,4 +1,4 @@
-"""ActuatorPosterior: identified actuators with their covariance, as joints of a simulator and as draws."""
+"""Identified actuators with their covariance, as joints of a simulator and as draws."""
 
 from __future__ import annotations
 
@@ -205,12 +205,12 @@ class ActuatorPosterior:
 
 
 def _texts(table: Mapping[str, float]) -> dict[str, str]:
-    """Numbers as text, which holds infinite limits and missing supplies too."""
+    """Return numbers as text, which can express infinite limits and missing supplies."""
     return {name: repr(float(value)) for name, value in table.items()}
 
 
 def _nested(array: Any) -> Any:
-    """Nested lists of an array; infinite bounds as text."""
+    """Return nested lists of an array, with infinite bounds as text."""
     if array.dtype == bool:
         return array.astype(int).tolist()
     return array.tolist() if np.isfinite(array).all() else [repr(float(value)) for value in array]
@@ -279,7 +279,7 @@ def posterior_of(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequenc
 
 def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Array], numbers: Array,
             link_scales: Array) -> DriveStates:
-    """States along the simulated positions of all logs, evenly thinned."""
+    """Return states along the simulated positions of all logs, evenly decimated."""
     parts = []
     for entry, q in zip(entries, simulated, strict=True):
         own, t = entry.robot or robot, entry.recording.t
@@ -301,7 +301,7 @@ def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Ar
 
 
 def _notes(problems: Sequence[ChainProblem], numbers: Array) -> tuple[str, ...]:
-    """What an exported actuator does not represent."""
+    """Return sentences on what an exported actuator does not represent."""
     notes = []
     gains = [dict(log.gains) for log in problems[0].logs]
     if any(one != gains[0] for one in gains):

@@ -1,4 +1,4 @@
-"""ChainProblem: the unknown parameters of one chain, its logs, and the positions that they give in simulation."""
+"""Estimation problem of one chain: its unknown parameters, its logs, and the simulated positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ESTIMATED_STARTS = 100
 
 @dataclass(frozen=True, eq=False)
 class ActuatorLog:
-    """A log with what holds for it alone.
+    """A log with its own gains and robot.
 
     Attributes:
         recording: measured and commanded positions.
@@ -52,7 +52,7 @@ class Unknown:
 
     @property
     def is_nuisance(self) -> bool:
-        """Whether it is a state at a start, and no parameter of the joint."""
+        """Whether it is a state at the start of a simulation, and not a parameter of the joint."""
         return self.segment >= 0
 
 
@@ -72,7 +72,7 @@ class ChainLog:
         return ChainLog(chain, log.recording, signals, log.gains, chain.packed())
 
     def part(self, law: DriveLaw, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
-        """Rows from start to stop, as a log of their own."""
+        """Return the rows from start to stop as a separate log."""
         return ChainLog.of(self.chain, ActuatorLog(self.recording[start:stop], self.gains), law, gap, restart)
 
 
@@ -93,18 +93,17 @@ _FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.in
 
 @dataclass(frozen=True, eq=False)
 class ChainProblem:
-    """What is estimated of one chain, from which logs.
+    """Estimation problem of one chain.
 
     Attributes:
         law: the drive law.
         names: names of the joints.
         logs: logs of the chain.
-        known: values that are given, one table a joint.
+        known: given values, one table per joint.
         unknowns: parameters that are estimated.
         step: largest step of the simulation, s.
-        slope_step: the same of the simulations whose differences are sensitivities, which need less accuracy than
-            residuals.
-        still: places of joints that do not move in any log. They are fixed at their positions.
+        slope_step: largest step of the simulations for sensitivities, which need less accuracy than residuals, s.
+        still: indices of joints that do not move in any log. They are fixed at their positions.
     """
 
     law: DriveLaw
@@ -118,12 +117,12 @@ class ChainProblem:
 
     @property
     def coarse(self) -> ChainProblem:
-        """The problem with the step of its sensitivities."""
+        """Return the problem with the step of its sensitivities."""
         return self if self.step == self.slope_step else replace(self, step=self.slope_step)
 
     @property
     def moving(self) -> list[int]:
-        """Places of the joints that move."""
+        """Indices of the joints that move."""
         return [j for j in range(self.dof) if j not in self.still]
 
     @property
@@ -144,7 +143,8 @@ class ChainProblem:
         return [len(log.signals.t) for log in self.logs]
 
     def rows_of(self, k: int) -> slice:
-        """Rows of all logs on which an unknown acts: one simulation for a state at its start, else all."""
+        """Return the rows of all logs that an unknown affects: one simulation for a state at its start,
+        otherwise all."""
         one = self.unknowns[k]
         if not one.is_nuisance:
             return slice(None)
@@ -153,12 +153,12 @@ class ChainProblem:
         return slice(first + bounds[one.segment], first + bounds[one.segment + 1])
 
     def label(self, k: int) -> str:
-        """Name of an unknown with its joint."""
+        """Return the name of an unknown with its joint."""
         one = self.unknowns[k]
         return one.name if one.joint < 0 else f"{one.name} of {self.names[one.joint]}"
 
     def values(self, x: Array) -> list[dict[str, float]]:
-        """Values of all parameters of each joint, from those of the unknowns."""
+        """Return the values of all parameters of each joint, from those of the unknowns."""
         found = [dict(table) for table in self.known]
         for one, value in zip(self.unknowns, x, strict=True):
             if one.is_nuisance:
@@ -168,14 +168,14 @@ class ChainProblem:
         return found
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
-        """Numbers (dof, COLUMNS) of the compiled rollout."""
+        """Return the numbers (dof, COLUMNS) of the compiled rollout."""
         return np.array([_FIXED_JOINT if j in self.still else joint_numbers(self.law, {**values, **log.gains})
                          for j, values in enumerate(self.values(x))])
 
     def simulate(self, x: Array, log: ChainLog, encoder: tuple[Array, Array] | None = None) -> Array | None:
-        """Simulated positions (rows, dof) of a log; None where the simulation diverges.
+        """Return simulated positions (rows, dof) of a log; None if the simulation diverges.
 
-        encoder: counts and their origins (dof,), rad, by which the drives and the log see the positions.
+        encoder: counts and their origins (dof,), rad, by which positions are rounded for the drives and in the log.
         """
         rows = log.rows
         if any(one.name == "link_scale" for one in self.unknowns):
@@ -191,7 +191,7 @@ class ChainProblem:
         return found[0]
 
     def _started(self, x: Array, log: ChainLog) -> LogSignals:
-        """The signals of a log with the states at its starts that are estimated."""
+        """Return the signals of a log with the estimated states at its starts."""
         own = [(one, value) for one, value in zip(self.unknowns, x, strict=True)
                if one.is_nuisance and self.logs[one.log] is log] if self.has_starts else []
         if not own and not self.still:
@@ -208,7 +208,7 @@ class ChainProblem:
         return bool(self.unknowns) and self.unknowns[-1].is_nuisance
 
     def with_starts(self) -> ChainProblem:
-        """The problem with the states at the starts of its simulations as further unknowns, where they are few."""
+        """Return the problem with the states at the starts of its simulations as further unknowns, if they are few."""
         if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
             return self
         more = [Unknown(name, j, MECHANICS[name], k, s) for k, log in enumerate(self.logs)
@@ -217,8 +217,10 @@ class ChainProblem:
         return replace(self, unknowns=(*self.unknowns, *more))
 
     def residuals(self, x: Array, encoder: tuple[Array, Array] | None = None) -> Array | None:
-        """Measured minus simulated positions (rows of all logs, dof); None where a simulation diverges. encoder: see
-        `simulate`."""
+        """Return measured minus simulated positions (rows of all logs, dof); None if a simulation diverges.
+
+        encoder: see `simulate`.
+        """
         parts = []
         for log in self.logs:
             found = self.simulate(x, log, encoder)
@@ -231,7 +233,7 @@ class ChainProblem:
         return replace(self, logs=tuple(logs))
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
-        """The same with other unknowns: these of each joint, and those of `shared` once for all joints."""
+        """Return the same problem with other unknowns: `names` for each joint, and `shared` once for all joints."""
         items = {**MECHANICS, **{item.name: item for item in self.law.parameters}}
         # A command is logged at most one interval after it was sent: a delay cannot be lower than that.
         interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
@@ -240,7 +242,7 @@ class ChainProblem:
                                        *(Unknown(name, -1, items[name]) for name in shared)))
 
     def start(self, values: Sequence[Mapping[str, float]]) -> Array:
-        """Values (unknowns,) of the unknowns, from tables of each joint; inside their bounds."""
+        """Return initial values (unknowns,) of the unknowns within their bounds, from tables of each joint."""
         found = []
         for one in self.unknowns:
             rows = values if one.joint < 0 else [values[one.joint]]

@@ -76,7 +76,7 @@ class Refinement:
 
 
 def scales(problem: ChainProblem, x: Array) -> Array:
-    """A size of each unknown (unknowns,): its own, or one that matters."""
+    """Return a scale of each unknown (unknowns,): its value, or its typical size if that is larger."""
     typical = np.array([one.item.typical for one in problem.unknowns])
     return np.maximum(np.abs(x), np.maximum(typical, 1e-9))
 
@@ -116,7 +116,7 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
 
 
 def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[list[int]]:
-    """Numbers of the unknowns in groups whose members act on different rows, so that one simulation serves a group."""
+    """Return the unknowns in groups that affect different rows, so that one simulation serves a group."""
     groups: dict[tuple[str, int, int], list[int]] = {}
     for k in chosen:
         one = problem.unknowns[k]
@@ -126,20 +126,21 @@ def _independent_groups(problem: ChainProblem, chosen: Sequence[int]) -> list[li
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
            share: Array | None = None, tell: Tell = lambda sentence: None) -> Refinement:
-    """Levenberg-Marquardt from `start` (unknowns,) inside the bounds, joints weighted by their own residuals.
+    """Return the Levenberg-Marquardt solution from `start` (unknowns,) inside the bounds, joints weighted by their
+    residuals.
 
-    The states at the starts of the simulations are fitted beside the parameters. Unknowns at a bound whose gradient
-    points outward are fixed for a step. Dry friction makes the cost rough on a small scale, so the sensitivities of the
-    solution are differences over one standard error, and points two standard errors away are tried.
+    The states at the starts of the simulations are fitted together with the parameters. Unknowns at a bound whose
+    gradient points outward are fixed for a step. Dry friction makes the cost rough on a small scale. The sensitivities
+    of the solution are therefore differences over one standard error, and points two standard errors away are tried.
 
     Args:
         problem: the logs and unknowns.
-        start: first values.
+        start: initial values.
         max_iterations: of the search.
-        finish: whether to search with central differences; without, the covariance is that of the last one-sided
-            ones, and the Jacobian is empty.
-        share: steps of the differences, of a fit from whose solution this one starts.
-        tell: is called with the number of each iteration.
+        finish: whether to search with central differences; otherwise the covariance is that of the last one-sided ones,
+            and the Jacobian is empty.
+        share: steps of the differences, from an earlier fit whose solution is the start.
+        tell: called with the number of each iteration.
 
     Raises:
         NotPossibleError: the simulation diverges at the start.
@@ -175,16 +176,22 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 
 
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
-    """Steps of the differences (unknowns,), one standard error inside bounds, and the covariance of the unknowns, both
-    in sizes of the unknowns."""
+    """Return the steps of the differences (unknowns,), one standard error inside bounds, and the covariance of the
+    unknowns.
+
+    Both are in units of the scales of the unknowns.
+    """
     covariance = covariance_of(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale, found.scale)
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
 
 
 @dataclass(frozen=True, eq=False)
 class _Minimum:
-    """A minimum of the cost: unknowns, residuals, number of iterations, and the sensitivities and sizes of the unknowns
-    at the start of the last step, which was insignificant."""
+    """A minimum of the cost.
+
+    It has the unknowns, residuals, number of iterations, and the sensitivities and scales of the unknowns at the start
+    of the last step, which was insignificant.
+    """
 
     x: Array
     residual: Array
@@ -227,10 +234,10 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 
 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
-    """Return a point with a significantly lower cost near a minimum, and its residuals; None where there is none.
+    """Return a point with a significantly lower cost near a minimum, and its residuals; None if there is none.
 
-    covariance (unknowns, unknowns): of the unknowns in units of their sizes. Its longer half of axes is tried: along
-    the others the cost is steep, and no roughness hides a lower point.
+    covariance (unknowns, unknowns): of the unknowns in units of their scales. Points along the longer half of its
+    principal axes are tried; along the others the cost is so steep that there is no second minimum.
     """
     weights, coarse = _weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
@@ -254,7 +261,7 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
 
 
 def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damping: float, scale: Array) -> Array:
-    """x after a damped step of the free unknowns, cut to the bounds; those that the cut stops are fixed meanwhile."""
+    """Return x after a damped step of the free unknowns within the bounds; unknowns that reach a bound are fixed."""
     free = free.copy()
     trial = x.copy()
     for _ in range(3):
@@ -275,13 +282,13 @@ def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damp
 
 
 def _weights(residual: Array) -> Array:
-    """1 / rms of each joint (dof,)."""
+    """Return 1 / RMS residual of each joint (dof,)."""
     rms = np.sqrt(np.mean(residual ** 2, axis=0))
     return 1.0 / np.maximum(rms, 1e-6 * max(float(rms.max()), 1e-9))
 
 
 def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
-    """Covariance (k, k) of least squares on sensitivities (rows, dof, k) with residuals correlated in time."""
+    """Return the covariance (k, k) of least squares on sensitivities (rows, dof, k) with autocorrelated residuals."""
     weights, k = _weights(residual), slopes.shape[2]
     gap = max(log_rows) // 5  # rows without weight between logs keep their products apart
     starts = np.cumsum([0, *(count + gap for count in log_rows[:-1])])
@@ -305,9 +312,9 @@ def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
 
 
 def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
-    """The solution of the first `count` unknowns; the others, states at starts, are projected out.
+    """Return the solution of the first `count` unknowns; the others, states at starts, are projected out.
 
-    Parameters at a bound have no interval, but those of the others include that it may leave the bound.
+    Parameters at a bound have no interval, but the intervals of the others include that it may leave the bound.
     """
     x, residual, scale = found.x, found.residual, found.scale
     slopes = _projected(found.slopes, residual, count)
@@ -346,13 +353,13 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
 
 
 def _at_bound(problem: ChainProblem, x: Array, scale: Array) -> Bools:
-    """Which unknowns (unknowns,) are at a bound."""
+    """Return which unknowns (unknowns,) are at a bound."""
     room = 1e-6 * scale
     return np.asarray((x <= problem.lower + room) | (x >= problem.upper - room))
 
 
 def _projected(slopes: Array, residual: Array, count: int) -> Array:
-    """Sensitivities (rows, dof, count) of the first unknowns without what the others can explain."""
+    """Return sensitivities (rows, dof, count) of the first unknowns, projected on the complement of the others."""
     if slopes.shape[2] == count:
         return slopes
     weights = _weights(residual)[None, :, None]

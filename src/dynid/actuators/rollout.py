@@ -56,7 +56,7 @@ WORK_ROWS = 12
 
 @njit(**INNER_BORROWING)
 def friction_budget(p: Array, motor: float, external: float, speed: float) -> float:
-    """Largest dry friction torque of a joint, N m: the family M1 to M6 of BAM. p: see `columns`."""
+    """Return the largest dry friction torque of a joint, N m, by the models M1 to M6 of BAM; p: see `columns`."""
     budget = p[COULOMB] + abs(p[LOAD_EXTERNAL] * external - p[LOAD_MOTOR] * motor)
     more = p[STRIBECK] + abs(p[STRIBECK_LOAD_EXTERNAL] * external - p[STRIBECK_LOAD_MOTOR] * motor)
     if external * motor < 0.0:
@@ -71,14 +71,17 @@ def friction_budget(p: Array, motor: float, external: float, speed: float) -> fl
 
 @njit(**INNER_BORROWING)
 def rounded(position: float, count: float, origin: float) -> float:
-    """Position that an encoder shows, rad; count 0: the position itself."""
+    """Return the position that an encoder measures, rad; for count 0 the position itself."""
     return position if count == 0.0 else origin + count * math.floor((position - origin) / count + 0.5)
 
 
 @njit(**INNER_BORROWING)
 def _mean_command(t: Array, command: Array, total: Array, j: int, start: float, stop: float, at: int) -> float:
-    """Mean of the held command of joint j from `start` to `stop`, s; total (rows, n): its integral up to each row; at:
-    a row not after `stop`, from which the rows are looked for."""
+    """Return the mean command of joint j from `start` to `stop`, s, with a zero-order hold.
+
+    total (rows, n): integral of the command up to each row; at: a row not after `stop`, from which the rows are
+    searched.
+    """
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -94,7 +97,8 @@ def _mean_command(t: Array, command: Array, total: Array, j: int, start: float, 
 
 @njit(**INNER_BORROWING)
 def _invert(a: Array, inverse: Array, n: int) -> bool:
-    """Inverse (n, n) of a symmetric positive definite matrix, given by its lower triangle, which is overwritten."""
+    """Compute the inverse (n, n) of a symmetric positive definite matrix from its lower triangle, which is
+    overwritten."""
     for j in range(n):
         for k in range(j):
             a[j, j] -= a[j, k] * a[j, k]
@@ -123,19 +127,19 @@ def _invert(a: Array, inverse: Array, n: int) -> bool:
 def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array, feed: Array,
             supply: Array, starts: Ints, first: Array, p: Array, step: float, work: Array, mass: Array, inverse: Array,
             out: Array) -> bool:
-    """Simulate a chain in closed loop over a log; False where it diverges or the inertia matrix is singular.
+    """Simulate a chain in closed loop over a log; return False if it diverges or the inertia matrix is singular.
 
     Args:
         parent, gravity, rows: the chain, see `dynid.dynamics.state.pack`.
         t: time stamps (rows,), s.
         command, total: commanded positions and their integrals over time (rows, n).
-        rate, feed, supply: velocities that are commanded, what is fed forward, and supply (rows, n).
-        starts: rows at which the simulation starts anew from `first`; rising, the first is 0.
+        rate, feed, supply: commanded velocities, feed-forward, and supply (rows, n).
+        starts: rows at which the simulation restarts from `first`; ascending, the first is 0.
         first: positions and velocities there (starts, 2, n).
         p: numbers of each joint (n, COLUMNS).
         step: largest step, s.
-        work, mass, inverse: working space (WORK_ROWS, n), (n, n), (n, n).
-        out: positions that the encoders show and velocities (2, rows, n).
+        work, mass, inverse: work space (WORK_ROWS, n), (n, n), (n, n).
+        out: encoder positions and velocities (2, rows, n).
     """
     n, count = len(parent), len(t)
     segment = 0
@@ -164,11 +168,10 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
 
 @njit(**INNER_BORROWING)
 def _mean_friction(before: float, free: float, mobility: float, budget: float) -> float:
-    """Mean dry friction torque of a joint over a step, N m, with the stop or reversal inside the step.
+    """Return the mean dry friction torque of a joint over a step, N m, including a stop or reversal within the step.
 
-    Until the velocity is zero, friction opposes it; from then on the joint sticks, or friction opposes the new
-    direction. A friction of one sign over the whole step would make the velocity after each reversal wrong in
-    proportion to the step.
+    Until the velocity is zero, friction opposes it. Afterwards the joint sticks, or friction opposes the new direction.
+    Friction of one sign over the whole step would cause a velocity error proportional to the step after each reversal.
 
     Args:
         before: velocity at the start of the step, rad/s.
@@ -183,7 +186,7 @@ def _mean_friction(before: float, free: float, mobility: float, budget: float) -
 
 @njit(**INNER_BORROWING)
 def _mean_friction_forward(before: float, free: float, mobility: float, budget: float) -> float:
-    """`_mean_friction` of a joint that moves forward or rests."""
+    """Return `_mean_friction` of a joint that moves forward or rests."""
     if before == 0.0:
         return min(max(free / mobility, -budget), budget)
     slid = free - mobility * budget
@@ -198,7 +201,7 @@ def _mean_friction_forward(before: float, free: float, mobility: float, budget: 
 def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, rate: Array,
              feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array, mass: Array,
              inverse: Array) -> bool:
-    """One step of h from the time `now`, which lies after the stamp of `row`."""
+    """Advance the state by one step of h from the time `now`, which is after the stamp of `row`; False on failure."""
     n = len(parent)
     for j in range(n):
         work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]

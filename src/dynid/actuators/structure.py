@@ -45,7 +45,7 @@ def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
 
 
 def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Array:
-    """Numbers of all joints, those that only act as a sum added up."""
+    """Return the numbers of all joints; numbers that only act as a sum are added."""
     table = np.zeros((problem.dof, c.COLUMNS))
     for j, values in enumerate(problem.values(x)):
         own = {**values, **gains}
@@ -59,6 +59,6 @@ def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Arr
 
 
 def projected(information: Array, directions: Array) -> Array:
-    """Return information (k, k) without what it states about some directions (k, m), which are orthonormal."""
+    """Return the information (k, k) with orthonormal directions (k, m) removed."""
     keep = np.eye(len(information)) - directions @ directions.T
     return keep @ information @ keep

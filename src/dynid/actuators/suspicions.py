@@ -40,9 +40,10 @@ class Released:
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | None:
-    """What the data say of a parameter that was given, one value for all joints; None where they agree with it.
+    """Return the estimate of a given parameter as one value for all joints; None if the data agree with the given
+    value.
 
-    One step of Gauss-Newton from the solution decides whether it is worth fitting again.
+    One Gauss-Newton step from the solution decides whether a new fit is made.
     """
     items = {**MECHANICS, **{item.name: item for item in problem.law.parameters}}
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
@@ -72,7 +73,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | No
 
 
 def given_values(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Findings on given gains, masses and delays that the data contradict: the cause that explains most."""
+    """Return findings on given gains, masses and delays that the data contradict: the cause that explains most."""
     estimated = {one.name for one in problem.unknowns}
     drive = [item.name for item in problem.law.parameters if item.name in problem.law.estimated
              and item.name in problem.known[0] and item.name not in estimated]
@@ -109,7 +110,7 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """A finding for each joint whose motion is explained much better by a torque limit that was not given."""
+    """Return a finding for each joint whose motion is explained much better by a torque limit that was not given."""
     name = next((item.name for item in problem.law.parameters if item.name in ("torque_limit", "current_limit")), None)
     if name is None or any(name in one for one in problem.known) or any(one.name == name for one in problem.unknowns):
         return []
@@ -145,13 +146,13 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def role(name: str) -> str:
-    """The name of a joint without the words for its side and corner: equal joints of a robot share it."""
+    """Return the name of a joint without the words for its side and corner, which corresponding joints share."""
     words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
     return "_".join(word for word in words if word not in _SIDE_WORDS)
 
 
 def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
-    """Findings on joints that have the same role on several legs, but armature or friction that differ."""
+    """Return findings on joints with the same role on several legs whose armature or friction differs."""
     groups: dict[tuple[str, str], list[ActuatorValue]] = defaultdict(list)
     for one in parameters:
         if one.identified and not one.is_given and one.name in ("armature", "coulomb", "viscous"):

@@ -64,7 +64,7 @@ class CompilationWatch:
         self.stop()
 
     def notify(self, event: Any) -> None:
-        """Take an event of numba: it begins or ends to compile a function that is not in the cache."""
+        """Process an event of numba, which reports the start or the end of the compilation of a function."""
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:
             self.begun = time.perf_counter()

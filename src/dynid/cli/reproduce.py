@@ -51,7 +51,7 @@ class Ran:
 
     @property
     def own_study(self) -> bool:
-        """Whether no document prints the study, so that its checks are demonstrations."""
+        """Whether the study is not printed in any document, so that its checks are demonstrations."""
         return bool(getattr(self.module, "OWN_STUDY", False))
 
     @property

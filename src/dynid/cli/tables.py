@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _SHOWN_JOINTS = 8  # that one screen has room for
 _MAX_LOG_COLUMNS = 4  # too many to stand side by side
 _MAX_FINDINGS_PRINTED = 5
-BASE_ONLY = "gives base parameters only"  # of notes on a robot file that stand on the screen too
+# Notes on the files of a result that are on the screen too: those that contain one of these texts.
+NOTES_ON_SCREEN = ("gives base parameters only", "is not written")
 OPEN_LOOP_GOOD = 10.0  # percent of the motion: a drift that simulations without a controller can be used with
 
 # -- a run and its validation ------------------------------------------------------------------------
@@ -35,8 +36,10 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
     """Print verdict, errors, the worst findings and the paths of the files on one screen; with `full` print
     everything."""
     if full:
-        _print_whole_run(result, written)
+        _print_whole_run(result, written, notes)
         return
+    from dynid.runs.logs import found_logs_sentence
+
     to, verdict = Screen(console()), result.verdict
     for line in verdict.summary.lines:
         to.print(line)
@@ -52,10 +55,13 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
             most=_SHOWN_JOINTS,
         )
     )
-    dropped = [f"Note: {log.sentence}." for log in result.logs if log.dropped]
+    used = [log.source for log in result.logs if log.role == "identification"]
+    found_logs = found_logs_sentence(result.settings, used, [log.source for log in result.left_out])
+    dropped = [*([f"Note: {found_logs}."] if found_logs else ()),
+               *(f"Note: {log.sentence}." for log in result.logs if log.dropped)]
     usable = verdict.grade != "not usable"  # otherwise the causes come first, and nothing is for use yet
     tail = [*dropped, *(_left_out(result, written) if usable else ()), *_where(written),
-            *(f"  {note}." for note in notes if BASE_ONLY in note)]
+            *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]
     below = to.height(tail)
     found = _finding_lines(result)
     shown = to.print_what_fits(found, below + 1, most=_MAX_FINDINGS_PRINTED)
@@ -85,7 +91,7 @@ def _finding_lines(result: Run) -> list[str]:
     return lines
 
 
-def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
+def _print_whole_run(result: Run, written: Mapping[str, str], notes: Sequence[str]) -> None:
     to = console()
     for line in result.verdict.summary.lines:
         to.print(line, markup=False)
@@ -111,7 +117,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str]) -> None:
             to.print(f"- {finding.text}", markup=False)
     for note in result.estimate.notes:
         to.print(f"Note: {note.text}.", markup=False)
-    for said in result.notes:
+    for said in (*result.notes, *notes):
         to.print(f"Note: {said}", markup=False)
     print_outputs(written)
 
@@ -277,7 +283,7 @@ def _percent(error: float | None, digits: int = 1) -> str:
 
 
 def _short(error: float) -> str:
-    """Format a number with three digits; a joint at rest has no error in percent of its motion."""
+    """Format a number with three digits; a dash for nan, which a joint at rest has."""
     return "-" if error != error else f"{error:.3g}" if error < 1000 else f"{error:.0f}"
 
 

@@ -37,25 +37,25 @@ class Matrices:
         return float(self.basis.shape[-1] * self.weights.sum())
 
     def along(self, step: Array) -> Array:
-        """Change of the matrices (b, n, n) with a step of theta."""
+        """Return the change of the matrices (b, n, n) by a step of theta."""
         b, k, n, _ = self.basis.shape
         return (step[self.places][:, None] @ self.basis.reshape(b, k, n * n)).reshape(b, n, n)
 
     def at(self, theta: Array) -> Array:
-        """The matrices (b, n, n)."""
+        """Return the matrices (b, n, n)."""
         return self.along(theta) - self.shift * np.eye(self.basis.shape[-1])
 
     def inverses(self, theta: Array) -> Array:
-        """Their inverses (b, n, n)."""
+        """Return the inverses (b, n, n) of the matrices."""
         return np.asarray(np.linalg.inv(self.at(theta)), dtype=float)
 
     def traces(self, matrices: Array) -> Array:
-        """tr(B_k X_b) (b, k) for symmetric X (b, n, n)."""
+        """Return tr(B_k X_b) (b, k) for symmetric X (b, n, n)."""
         b, k, n, _ = self.basis.shape
         return (self.basis.reshape(b, k, n * n) @ matrices.reshape(b, n * n, 1))[:, :, 0]
 
     def products(self, left: Array, right: Array) -> Array:
-        """tr(B_k X_b B_m Y_b) (b, k, k) for symmetric X and Y (b, n, n)."""
+        """Return tr(B_k X_b B_m Y_b) (b, k, k) for symmetric X and Y (b, n, n)."""
         b, k, n, _ = self.basis.shape
         one = (self.basis @ left[:, None]).reshape(b, k, n * n)
         other = np.swapaxes(self.basis @ right[:, None], 2, 3).reshape(b, k, n * n)
@@ -78,7 +78,10 @@ class Barrier:
 
     @cached_property
     def groups(self) -> tuple[Matrices, ...]:
-        """The bodies, and the ellipsoids: |u| < t when t I with a border of u is positive definite."""
+        """The matrices of the bodies, and those of the ellipsoids.
+
+        |u| < t is equivalent to t I, bordered by u, being positive definite.
+        """
         found = []
         places, basis = self.consistency.places, self.consistency.basis
         if len(places):
@@ -104,7 +107,7 @@ class Barrier:
         return rows, np.concatenate([block.offset for block in linear]) if linear else np.empty(0)
 
     def value(self, theta: Array) -> float:
-        """The barrier; infinite outside the set."""
+        """Return the value of the barrier; infinite outside the set."""
         total = 0.0
         for group in self.groups:
             p = group.at(theta)
@@ -120,7 +123,7 @@ class Barrier:
         return total - self.other * float(np.log(s).sum())
 
     def derivatives(self, theta: Array) -> tuple[Array, Array]:
-        """Gradient (parameters,) and Hessian (parameters, parameters)."""
+        """Return gradient (parameters,) and Hessian (parameters, parameters)."""
         size = len(theta)
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         for group in self.groups:
@@ -136,7 +139,7 @@ class Barrier:
 
 
 def _arrow(vector: Array) -> Array:
-    """t I with u along the first row and column, of a vector (t, u)."""
+    """Return t I with u along the first row and column, for a vector (t, u)."""
     matrix = vector[0] * np.eye(len(vector))
     matrix[0, 1:] = matrix[1:, 0] = vector[1:]
     return matrix

@@ -1,4 +1,4 @@
-"""Blocks: one named condition each, written as a cone, F theta + g in K."""
+"""Named conditions written as cones, F theta + g in K."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Kind = Literal["pseudo-inertia", "spatial-inertia", "positive", "centre-of-mass"
 
 
 def svec(matrix: Array) -> Array:
-    """Upper triangle of symmetric matrices (..., n, n), column by column, off-diagonals times sqrt 2 (..., n(n+1)/2).
+    """Return the upper triangle of symmetric matrices (..., n, n), column by column, off-diagonals times sqrt 2.
 
-    The scalar product of two such vectors is the trace of the product of the matrices.
+    The result is (..., n(n+1)/2). The scalar product of two such vectors is the trace of the product of the matrices.
     """
     row, column = triangle(matrix.shape[-1])
     return matrix[..., row, column] * np.where(row == column, 1.0, np.sqrt(2.0))
 
 
 def smat(vector: Array) -> Array:
-    """The symmetric matrices (..., n, n) of svec's vectors (..., n(n+1)/2)."""
+    """Return the symmetric matrices (..., n, n) of vectors (..., n(n+1)/2) of `svec`."""
     n = int((np.sqrt(8 * vector.shape[-1] + 1) - 1) / 2 + 0.5)
     row, column = triangle(n)
     entries = vector / np.where(row == column, 1.0, np.sqrt(2.0))
@@ -37,7 +37,7 @@ def smat(vector: Array) -> Array:
 
 @cache
 def triangle(n: int) -> tuple[Ints, Ints]:
-    """Rows and columns of the upper triangle of an n x n matrix, column by column; not to be written to."""
+    """Return rows and columns of the upper triangle of an n x n matrix, column by column; the arrays are read-only."""
     column, row = np.tril_indices(n)
     row.flags.writeable = column.flags.writeable = False
     return row, column
@@ -45,10 +45,16 @@ def triangle(n: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class ConeConstraint:
-    """Constraint that F theta + g lies in a cone. name: for messages. body: its link, if any.
+    """Constraint that F theta + g lies in a cone.
 
-    columns (k,): its parameters. rows (m, k): F on them. offset (m,): g. balance (m,): factors that scale the rows to
-    about one within the cone (for a matrix D a congruence with a diagonal one).
+    Attributes:
+        name: for messages.
+        body: its link, if any.
+        columns: (k,), its parameters.
+        rows: (m, k), F on them.
+        offset: (m,), g.
+        balance: (m,), factors that scale the rows to about one within the cone (for a matrix a congruence with a
+            diagonal matrix).
     """
 
     name: str
@@ -61,17 +67,19 @@ class ConeConstraint:
     body: str | None = None
 
     def value(self, theta: Array) -> Array:
-        """F theta + g (m,)."""
+        """Return F theta + g (m,)."""
         return self.rows @ theta[self.columns] + self.offset
 
     def slack(self, theta: Array) -> float:
-        """Distance from the border of the cone, negative outside: smallest eigenvalue, smallest entry, t - |u|, or
-        minus the largest error of an equality."""
+        """Return the distance from the boundary of the cone, negative outside.
+
+        It is the smallest eigenvalue, the smallest entry, t - |u|, or minus the largest error of an equality.
+        """
         return slack(self.cone, self.value(theta))
 
     @property
     def unit(self) -> Array:
-        """The middle of the cone (m,): adding it moves every point inside; zeros for an equality."""
+        """Return the central direction of the cone (m,), which moves every point inside; zeros for an equality."""
         if self.cone == "psd":
             return svec(np.eye(len(smat(self.offset))))
         if self.cone == "soc":
@@ -80,7 +88,7 @@ class ConeConstraint:
 
 
 def slack(cone: Cone, value: Array) -> float:
-    """Distance of a vector from the border of a cone, negative outside."""
+    """Return the distance of a vector from the boundary of a cone, negative outside."""
     if cone == "psd":
         return float(np.linalg.eigvalsh(smat(value))[0])
     if cone == "soc":

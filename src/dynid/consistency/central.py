@@ -69,13 +69,14 @@ def _no_worse(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: f
 
 
 def _isotropic(means: tuple[float, float], n: int, bodies: int) -> Array:
-    """Inverse of a body of mean inertia and mean mass centred in its frame, for every body (bodies, n, n)."""
+    """Return the inverse matrix of a body with mean inertia and mean mass centred in its frame, for every body (bodies,
+    n, n)."""
     diagonal = np.append(np.full(3, 1.0 / means[0]), np.full(n - 3, 1.0 / means[1]))
     return np.broadcast_to(np.diag(diagonal), (bodies, n, n))
 
 
 def _means(consistency: Consistency, theta: Array) -> tuple[float, float]:
-    """Mean of the second moments (kg m^2) and of the masses (kg) over the bodies."""
+    """Return the means of the second moments (kg m^2) and of the masses (kg) over the bodies."""
     p = consistency.matrices(theta)
     diagonal = np.diagonal(p, axis1=1, axis2=2)
     return max(float(diagonal[:, :3].mean()), 1e-12 * LENGTH ** 2), max(float(diagonal[:, 3:].mean()), 1e-12)

@@ -97,7 +97,7 @@ class Consistency:
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:
-        """Places of the ten numbers of each body among the parameters."""
+        """Indices of the ten parameters of each body."""
         bodies = self.parameters.bodies
         for body, columns in bodies.items():
             if len(columns) != 10:
@@ -106,26 +106,26 @@ class Consistency:
 
     @cached_property
     def places(self) -> Ints:
-        """Places of the ten numbers of all bodies as one array (bodies, 10)."""
+        """Indices of the ten parameters of all bodies as one array (bodies, 10)."""
         return np.array(list(self.bodies.values()), dtype=np.int64).reshape(-1, 10)
 
     @cached_property
     def basis(self) -> Array:
-        """The matrices (10, n, n) that the ten numbers multiply."""
+        """Basis matrices (10, n, n), of which the body's matrix is a combination with its ten parameters."""
         return ten.pseudo_inertia(np.eye(10)) if self.form == "pseudo" else ten.spatial_inertia(np.eye(10))
 
     def matrices(self, theta: Array) -> Array:
-        """The matrix of every body (bodies, n, n) that must be positive definite."""
+        """Return the matrix of every body (bodies, n, n) that must be positive definite."""
         tens = theta[self.places]
         return ten.pseudo_inertia(tens) if self.form == "pseudo" else ten.spatial_inertia(tens)
 
     def smallest_eigenvalue(self, theta: Array) -> float:
-        """Smallest eigenvalue over all bodies, kg or kg m^2; infinite for a model without bodies."""
+        """Return the smallest eigenvalue over all bodies, kg or kg m^2; infinite for a model without bodies."""
         return float(np.linalg.eigvalsh(self.matrices(theta)).min()) if self.bodies else np.inf
 
     @cached_property
     def blocks(self) -> tuple[ConeConstraint, ...]:
-        """Every condition as a cone: the bodies first, in order."""
+        """Every condition as a cone, the bodies first, in order."""
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[ConeConstraint]:
@@ -221,7 +221,7 @@ class Consistency:
             )
 
     def with_known(self, theta: Array) -> Array:
-        """The vector with known values in place to the last digit, which solvers miss by their tolerance."""
+        """Return the vector with exactly the known values, which solvers reproduce only within their tolerance."""
         exact = theta.copy()
         for name, value in self.known.items():
             exact[self.parameters.index(name)] = value
@@ -233,7 +233,8 @@ class Consistency:
         return min((block.slack(theta) for block in self.blocks), default=np.inf)
 
     def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:
-        """Every condition that theta (parameters,) breaks by more than the tolerance, named by link and kind."""
+        """Return every condition that theta (parameters,) violates by more than the tolerance, named by link
+        and kind."""
         theta = self.parameters.vector(theta)
         return tuple(v for v in self._violations(theta) if v.amount > tolerance)
 
@@ -258,7 +259,7 @@ class Consistency:
 
 
 def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> ConeConstraint:
-    """Limits on c = (MX MY MZ) / M become linear or conic in the moments and the mass."""
+    """Return limits on c = (MX MY MZ) / M as a linear or conic constraint on the moments and the mass."""
     name = f"limit on the centre of mass of link '{body}'"
     if isinstance(limit, Ellipsoid):
         # |inverse (h - m centre)| <= m
@@ -272,7 +273,7 @@ def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> ConeConstrain
 
 def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None, *,
                     triangle_too: bool = True) -> Iterator[Violation]:
-    """Violations by the ten numbers of one link: mass, inertia, triangle inequality, centre of mass."""
+    """Yield violations by the ten parameters of one link: mass, inertia, triangle inequality, centre of mass."""
     faults = list(ten.body_faults(link, numbers))
     # Of an inertia that is not positive definite the triangle inequality says nothing more.
     definite = all(fault.kind != "not-positive-definite" for fault in faults)

@@ -42,7 +42,7 @@ class Certificate:
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
 
     def error(self, size: float = 100.0) -> float:
-        """Largest gap that rounding in the proof could fake, for robots up to `size` (times 1 kg, 0.1 m)."""
+        """Return the largest gap that rounding errors could cause, for robots up to `size` (times 1 kg, 0.1 m)."""
         blocks = self.consistency.blocks
         balance = self.matrix.T @ self.normal
         for block, z in zip(blocks, self.duals, strict=True):
@@ -71,11 +71,17 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Feasibility:
-    """Whether a vector is consistent, its distance from the set, and the reasons.
+    """Result of a test for physical consistency: whether a vector is consistent, its distance from the set, and the
+    reasons.
 
-    distance: Euclidean, to the nearest consistent values. nearest (like the given values), theta (parameters,): the
-    nearest consistent vector in full. certificate: the proof of infeasibility, or None. violations: of a full vector.
-    virtual: the full vector is inconsistent, but another one with the same torques is consistent (Sousa, s. 3.6).
+    Attributes:
+        distance: Euclidean, to the nearest consistent values.
+        nearest: the nearest consistent values, in the form of the given ones.
+        theta: (parameters,), the same as a full vector.
+        certificate: the proof of infeasibility, or None.
+        violations: of a full vector.
+        virtual: whether the full vector is inconsistent, but another one with the same torques is consistent (Sousa, s.
+            3.6).
     """
 
     possible: bool

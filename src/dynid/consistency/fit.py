@@ -23,11 +23,16 @@ _ACTIVE_CONSTRAINT_SHARE = 1e-7  # share of the misfit that a condition costs to
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Best consistent parameters: theta (parameters,), beta (base,) = K theta.
+    """Best consistent parameters.
 
-    misfit: weighted sum of squares. unconstrained: that of the unconstrained optimum. active: active constraints.
-    smallest_eigenvalue: over all bodies, kg and kg m^2. shift: largest change of a parameter that moved the solver's
-    solution inside the set, 0 for none.
+    Attributes:
+        theta: (parameters,).
+        beta: (base,), K theta.
+        misfit: weighted sum of squares.
+        unconstrained: that of the unconstrained optimum.
+        active: active constraints.
+        smallest_eigenvalue: over all bodies, kg and kg m^2.
+        shift: largest change of a parameter that moved the solver's solution inside the set, 0 for none.
     """
 
     theta: Array
@@ -119,7 +124,7 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
 
 
 def _least(stacked: Stacked) -> float:
-    """Smallest misfit that any parameters reach, consistent or not."""
+    """Return the smallest misfit of any parameters, consistent or not."""
     diagonal = np.abs(np.diag(stacked.r))
     if diagonal.min() > 1e-9 * diagonal.max():
         return stacked.rest
@@ -128,7 +133,8 @@ def _least(stacked: Stacked) -> float:
 
 
 def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
-    """Triangular equations of the same sum of squares, up to a constant, with no more rows than parameters."""
+    """Return triangular equations with the same sum of squares, up to a constant, with at most as many rows as
+    parameters."""
     if len(matrix) <= matrix.shape[1]:
         return matrix, rho
     q, r = np.linalg.qr(matrix)
@@ -136,8 +142,10 @@ def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
 
 
 def _scaled_slack(block: ConeConstraint, theta: Array) -> float:
-    """Distance of the parameters from the border of a condition, in the units of its multiplier. At the optimum one of
-    the two is zero; of a solver that stops short of that the larger one is believed."""
+    """Return the distance of the parameters from the boundary of a condition, in the units of its multiplier.
+
+    At the optimum distance or multiplier is zero; for an inexact solution the larger of both decides.
+    """
     return slack(block.cone, block.value(theta) * block.balance)
 
 

@@ -72,7 +72,7 @@ def _interior_point(consistency: Consistency) -> Array:
 
 
 def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[str]:
-    """Names of the conditions whose multipliers are not zero."""
+    """Return the names of the conditions with nonzero multipliers."""
     sizes = [float(np.linalg.norm(z / block.balance))
              for z, block in zip(solution.duals, consistency.blocks, strict=True)]
     largest = max(sizes, default=0.0)
@@ -81,7 +81,7 @@ def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[s
 
 
 def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
-    """The same condition with its distance from the border as one more variable."""
+    """Return the same condition with its distance from the boundary as an additional variable."""
     rows = np.column_stack([block.rows, -block.unit / block.balance])
     return replace(block, columns=np.append(block.columns, width), rows=rows)
 
@@ -119,5 +119,5 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
 
 
 def _rounding(block: ConeConstraint, theta: Array) -> float:
-    """Rounding of the eigenvalues of a matrix of this size; other conditions are exact."""
+    """Return the rounding error of the eigenvalues of a matrix of this size; zero for other conditions."""
     return 8.0 * np.finfo(float).eps * float(np.abs(block.value(theta)).max()) if block.cone == "psd" else 0.0

@@ -39,11 +39,11 @@ class Box:
 
     @property
     def planes(self) -> tuple[Array, Array]:
-        """A (k, 3), b (k,): inside is A c + b >= 0."""
+        """Return A (k, 3), b (k,) of the inside A c + b >= 0."""
         return np.vstack([np.eye(3), -np.eye(3)]), np.concatenate([-self.low, self.high])
 
     def outside(self, com: Array) -> float:
-        """Distance (m) of a point from the box, 0 inside."""
+        """Return the distance (m) of a point from the box, 0 inside."""
         return float(np.linalg.norm(np.maximum(np.maximum(self.low - com, com - self.high), 0.0)))
 
 
@@ -69,7 +69,7 @@ class Hull:
         object.__setattr__(self, "planes", (-equations[:, :3], -equations[:, 3]))
 
     def outside(self, com: Array) -> float:
-        """Distance (m) of a point beyond the worst of the hull's planes, 0 inside."""
+        """Return the distance (m) of a point from the hull's most violated plane, 0 inside."""
         normals, offsets = self.planes
         return max(0.0, float(-(normals @ com + offsets).min()))
 
@@ -91,11 +91,11 @@ class Ellipsoid:
 
     @property
     def inverse(self) -> Array:
-        """(3, 3): its rows measure along the axes, in half axes."""
+        """Matrix (3, 3) whose rows give coordinates along the axes, in half axes."""
         return (np.eye(3) if self.turn is None else self.turn).T / self.axes[:, None]
 
     def outside(self, com: Array) -> float:
-        """Distance (m) of a point from the ellipsoid along the line to its centre, 0 inside."""
+        """Return the distance (m) of a point from the ellipsoid along the line to its centre, 0 inside."""
         away = float(np.linalg.norm(self.inverse @ (com - self.centre)))
         return 0.0 if away <= 1.0 else float(np.linalg.norm(com - self.centre) * (1.0 - 1.0 / away))
 
@@ -153,7 +153,7 @@ def limits_from_shapes(robot: Robot, grow: float = 0.0) -> dict[str, CentreLimit
 
 
 def _corners(shape: Shape, grow: float) -> Array:
-    """Points (k, 3) in the body frame whose hull holds the shape."""
+    """Return points (k, 3) in the body frame whose hull contains the shape."""
     if shape.kind == "box":
         half = np.array(shape.size) / 2 + grow
     elif shape.kind == "sphere":
@@ -173,7 +173,8 @@ Limits = tuple[dict[str, CentreLimit], tuple[MassLimit, ...]]
 
 
 def limits_from_tables(centres: Mapping[str, Any], masses: Sequence[Any]) -> Limits:
-    """Limits from plain tables of a run file: {link3: {low: [..], high: [..]}} and [{bodies: [..], high: 27}]."""
+    """Return limits from plain tables of a run file: {link3: {low: [..], high: [..]}} and [{bodies: [..],
+    high: 27}]."""
     found: dict[str, CentreLimit] = {}
     for body, table in centres.items():
         if not isinstance(table, Mapping):

@@ -1,4 +1,4 @@
-"""Newton's method on a fit plus a barrier, with the conditions' multipliers as unknowns of their own."""
+"""Newton's method on a fit plus a barrier, with the multipliers of the conditions as separate unknowns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ _CONVERGED_DECREMENT = 1e-9  # Newton decrement against the sum of the weights
 
 
 class _StepLimits(NamedTuple):
-    """Stop rule. steps: largest number. length: assumed length of the step before the first. enough: accepted Newton
-    decrement after the last step, relative to the sum of the weights."""
+    """Stop rule of Newton's method.
+
+    Attributes:
+        steps: largest number of steps.
+        length: initial value of the length of the previous step.
+        enough: accepted Newton decrement after the last step, relative to the sum of the weights.
+    """
 
     steps: int
     length: float
@@ -84,7 +89,7 @@ def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multiplier
 
 @dataclass(frozen=True, eq=False)
 class _Misfit:
-    """|M theta - rho|^2 / 2, with normal = M' M."""
+    """The function |M theta - rho|^2 / 2, with normal = M' M."""
 
     matrix: Array
     rho: Array
@@ -93,7 +98,7 @@ class _Misfit:
 
 def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | None,
             limits: _StepLimits) -> tuple[Array, _Multipliers] | None:
-    """The minimum and its multipliers; None where it is not reached."""
+    """Return the minimum and its multipliers; None if it is not reached."""
     matrix, normal = misfit.matrix, misfit.normal
     error = matrix @ theta - misfit.rho
     total, length, decrement = state.total, limits.length, np.inf
@@ -130,14 +135,14 @@ class _Multipliers:
 
     @staticmethod
     def of_minimum(barrier: Barrier, theta: Array) -> _Multipliers:
-        """Multipliers where theta is the minimum."""
+        """Return the multipliers if theta is the minimum."""
         rows, offset = barrier.planes
         return _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
                                            for group in barrier.groups), barrier.other / (rows @ theta + offset))
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """First multipliers: of weights so large, and so even, that theta is nearly the minimum."""
+        """Return initial multipliers, for uniform weights so large that theta is nearly the minimum."""
         gradient, hessian = barrier.derivatives(theta)
         first = _Multipliers.of_minimum(barrier, theta)
         total = first.total
@@ -154,8 +159,11 @@ class _Multipliers:
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
     def goals(self, theta: Array, length: float) -> list[float]:
-        """Factors by which the weights of each group, and of the planes, exceed their own after this step; smaller
-        the farther the last step went."""
+        """Return factors by which the weights of each group, and of the planes, exceed their final values after this
+        step.
+
+        They are smaller if the last step was longer.
+        """
         keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
         rows, offset = self.barrier.planes
         now = [float(np.sum(group.at(theta) * s)) / group.total
@@ -164,7 +172,8 @@ class _Multipliers:
         return [max(1.0, keep * x) for x in now]
 
     def system(self, theta: Array, goals: list[float]) -> tuple[Array, Array]:
-        """Slope (parameters,) of the barrier with weights goals times larger, and the matrix of its Newton step."""
+        """Return the gradient (parameters,) of the barrier with weights multiplied by `goals`, and the matrix of its
+        Newton step."""
         rows, offset = self.barrier.planes
         s = rows @ theta + offset
         gradient = -goals[-1] * self.barrier.other * (rows.T @ (1.0 / s))
@@ -177,7 +186,7 @@ class _Multipliers:
         return gradient, hessian
 
     def changes(self, theta: Array, step: Array, goals: list[float]) -> _Multipliers:
-        """Change of the multipliers with a step of theta."""
+        """Return the change of the multipliers by a step of theta."""
         rows, offset = self.barrier.planes
         s = rows @ theta + offset
         matrices = []
@@ -190,7 +199,7 @@ class _Multipliers:
         return _Multipliers(self.barrier, tuple(matrices), planes)
 
     def length(self, theta: Array, step: Array, changes: _Multipliers) -> float:
-        """The share of the step that keeps conditions and multipliers inside their cones."""
+        """Return the fraction of the step that keeps conditions and multipliers inside their cones."""
         rows, offset = self.barrier.planes
         worst = max(float((-(rows @ step) / (rows @ theta + offset)).max(initial=0.0)),
                     float((-changes.planes / self.planes).max(initial=0.0)))
@@ -205,7 +214,7 @@ class _Multipliers:
 
 
 def free_moves(consistency: Consistency) -> Array | None:
-    """Moves (parameters, k) that keep all equalities; None when there are none."""
+    """Return directions (parameters, k) that keep all equalities; None if there are no equalities."""
     equalities = [block for block in consistency.blocks if block.cone == "zero"]
     if not equalities:
         return None
@@ -216,7 +225,7 @@ def free_moves(consistency: Consistency) -> Array | None:
 
 
 def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
-    """-H^-1 g among the free moves, with H brought to unit diagonal first: masses and inertias differ by orders."""
+    """Return -H^-1 g among the free directions, with H scaled to unit diagonal first."""
     if free is not None:
         return free @ _step(free.T @ hessian @ free, free.T @ gradient, None)
     size = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))

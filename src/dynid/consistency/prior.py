@@ -1,12 +1,16 @@
-"""A nominal model as prior: how far from it, in which metric, and how strongly, chosen by the evidence in the data.
+"""Prior from a nominal model: its metric, and its strength chosen by the evidence of the data.
 
 The entropic prior gives the matrix P_i of body i the density of a Wishart distribution whose mode is the nominal one,
+
     p(P_i) ~ exp(-strength (tr(P0_i^-1 P_i) - log det P_i)),
-so that its logarithm is the log-det divergence and its integral is known. The Euclidean one is normal in the ten
-numbers, each measured by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
-difference of the true robot from the nominal one. The strength that makes the measured torques most probable, all
-robots considered (the evidence, MacKay 1992), needs the torques' noise, and that is where data are usually trusted too
-much: rows of a log are worth as many independent ones as their residuals' correlation leaves.
+
+so that its logarithm is the log-det divergence and its integral is known. The Euclidean prior is normal in the ten
+parameters, each scaled by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
+difference of the true robot from the nominal one.
+
+The strength maximises the probability of the measured torques over all robots (the evidence, MacKay 1992). It depends
+on the noise of the torques. Because of the autocorrelation of the residuals, the effective number of independent rows
+is used.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ class Nominal:
 
 
 def nominal_model(consistency: Consistency, values: Array | None = None) -> Nominal:
-    """The nominal model from the parameters' own values, or from others (parameters,)."""
+    """Return the nominal model from the parameters' own values, or from others (parameters,)."""
     if consistency.form != "pseudo":
         raise ModelError("a nominal model is compared by 4 x 4 pseudo-inertias; use form 'pseudo'")
     items = consistency.parameters.items
@@ -98,7 +102,7 @@ class PriorFit:
 
     @property
     def spread(self) -> Array:
-        """Covariance (parameters, parameters), zero for known parameters."""
+        """Return the covariance (parameters, parameters), zero for known parameters."""
         if self.free is None:
             return np.asarray(np.linalg.pinv(self.information, rcond=1e-14, hermitian=True))
         inner = np.linalg.pinv(self.free.T @ self.information @ self.free, rcond=1e-14, hermitian=True)
@@ -172,7 +176,8 @@ def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
 
 
 def _log_integral(strength: float, pseudo: Array) -> float:
-    """log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n), as for Wishart."""
+    """Return the log of the integral of exp(-s (tr(P0^-1 P) - log det P)) over positive definite P (n, n), as for
+    Wishart."""
     n = len(pseudo)
     shape = strength + 0.5 * (n + 1)
     gamma = 0.25 * n * (n - 1) * np.log(np.pi) + sum(lgamma(shape - 0.5 * k) for k in range(n))  # multivariate
@@ -180,7 +185,8 @@ def _log_integral(strength: float, pseudo: Array) -> float:
 
 
 def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:
-    """W (k, parameters) and W theta0 (k,) of the prior strength |W theta - W theta0|^2, W by each body's size."""
+    """Return W (k, parameters) and W theta0 (k,) of the prior strength |W theta - W theta0|^2; W scales by each body's
+    size."""
     rows = np.zeros((10 * len(consistency.bodies), len(consistency.parameters)))
     for b, (columns, pseudo) in enumerate(zip(consistency.bodies.values(), nominal.matrices, strict=True)):
         mass = pseudo[3, 3]
@@ -210,7 +216,7 @@ def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Ar
 
 
 def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
-    """A strictly interior point at or near the nominal model; positive parameters start at a tenth."""
+    """Return a strictly interior point at or near the nominal model; positive parameters start at a tenth."""
     theta = nominal.theta.copy()
     flagged = consistency.parameters.positive
     theta[flagged] = np.maximum(theta[flagged], 0.1)
@@ -226,7 +232,7 @@ def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
 
 
 def log_determinant(matrix: Array) -> float:
-    """log |det| of a symmetric matrix whose rows differ by many orders."""
+    """Return log |det| of a symmetric matrix whose rows differ by orders of magnitude."""
     diagonal = np.maximum(np.diag(matrix), 1e-300)
     size = 1.0 / np.sqrt(diagonal)
     return float(np.linalg.slogdet(matrix * size * size[:, None])[1] + np.log(diagonal).sum())

@@ -1,4 +1,4 @@
-"""The cone program: minimise |M theta - rho|^2 / 2 over a set of named conditions, by Clarabel."""
+"""Cone programme: minimise |M theta - rho|^2 / 2 over a set of named conditions, by Clarabel."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SparseColumns:
 
 @dataclass(frozen=True, eq=False)
 class ProgramSolution:
-    """Solution of a cone program: theta (parameters,), for each block its dual (m,), the solver's own status.
+    """Solution of a cone programme: theta (parameters,), the dual (m,) of each block, and the solver's status.
 
     objective: |M theta - rho|^2. The duals satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
     """
@@ -72,7 +72,7 @@ class ProgramSolution:
 
     @property
     def impossible(self) -> bool:
-        """No point satisfies all conditions; the duals then prove it (Farkas)."""
+        """Whether no point satisfies all conditions, which the duals then prove (Farkas)."""
         return self.status in ("PrimalInfeasible", "AlmostPrimalInfeasible")
 
 

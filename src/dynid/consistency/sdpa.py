@@ -1,4 +1,4 @@
-"""The cone programme as a file in SDPA's sparse format, for any solver that reads it (Sousa, s. 7.2)."""
+"""Export of the cone programme in SDPA's sparse format, for any solver that reads it (Sousa, s. 7.2)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dynid.files import write_whole
 
 
 def write_sdpa(path: str | Path, consistency: Consistency, matrix: Array, values: Array) -> Array:
-    """Write: minimise t over theta and t, |matrix theta - values| <= t, theta in the set; matrix (k, parameters),
-    values (k,). Gives the unit (parameters,) of each variable: theta = unit * x.
+    """Write the programme: minimise t over theta and t with |matrix theta - values| <= t and theta in the set.
 
-    SDPA's form is min c'x with F_1 x_1 + ... + F_m x_m - F_0 positive semidefinite in blocks. The distance is the block
-    [[t 1, e], [e', t]]; cones of second order are the same kind of block, equalities two rows each way.
+    matrix (k, parameters), values (k,). Returns the unit (parameters,) of each variable: theta = unit * x. SDPA's form
+    is min c'x with F_1 x_1 + ... + F_m x_m - F_0 positive semidefinite in blocks. The distance is the block [[t 1, e],
+    [e', t]]; second-order cones are blocks of the same kind, and equalities are two inequalities each.
     """
     matrix, values = np.atleast_2d(np.asarray(matrix, dtype=float)), np.asarray(values, dtype=float)
     width = len(consistency.parameters)
@@ -47,7 +47,7 @@ Entry = tuple[int, int, int, float]
 
 
 def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
-    """|matrix x - values| <= t as a matrix: t on the diagonal, the error in the last column."""
+    """Return |matrix x - values| <= t as a matrix: t on the diagonal, the error in the last column."""
     count, width = matrix.shape
     found: list[Entry] = [(width + 1, k, k, 1.0) for k in range(count + 1)]
     found += [(0, row, count, float(value)) for row, value in enumerate(values)]
@@ -56,7 +56,7 @@ def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
 
 
 def _matrices(block: ConeConstraint, unit: Array, width: int) -> tuple[int, bool, list[Entry]]:
-    """One condition of the set as a block of SDPA's form."""
+    """Return one condition of the set as a block of SDPA's form."""
     rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
     columns = [int(c) + 1 for c in block.columns]
     if block.cone == "psd":
@@ -80,6 +80,6 @@ def _matrices(block: ConeConstraint, unit: Array, width: int) -> tuple[int, bool
 
 
 def _upper(variable: int, matrix: Array) -> Iterator[Entry]:
-    """Entries of the upper triangle of a symmetric matrix (n, n)."""
+    """Yield the entries of the upper triangle of a symmetric matrix (n, n)."""
     for row, column in zip(*np.triu_indices(len(matrix)), strict=True):
         yield variable, int(row), int(column), float(matrix[row, column])

@@ -23,10 +23,19 @@ _MAX_FREE_NOISE = 20.0  # times the level of normal noise, beyond which free mot
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """One contact. start, stop: s, of its first and last row. alarm: s, time of detection. link: most probable;
-    probabilities (links,). wrench, std (6,): mean at the frame, N and N m, and the standard deviation of one row.
-    link_wrench, link_std (6,): the same at the frame of the link. peak: largest force at the frame, N, at
-    `peak_time`, s. finding: its kind."""
+    """One contact.
+
+    Attributes:
+        start, stop: times of its first and last row, s.
+        alarm: time of detection, s.
+        link: the most probable link.
+        probabilities: (links,), of all links.
+        wrench, std: (6,), mean at the frame, N and N m, and the standard deviation of one row.
+        link_wrench, link_std: (6,), the same at the frame of the link.
+        peak: largest force at the frame, N.
+        peak_time: its time, s.
+        finding: its kind.
+    """
 
     start: float
     stop: float
@@ -45,7 +54,7 @@ class Contact:
                    wrench=list[float], std=list[float], link_wrench=list[float], link_std=list[float], peak=float,
                    peak_time=float, is_=str, finding=Finding)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"start": self.start, "stop": self.stop, "alarm": self.alarm, "link": self.link,
                 "probability": float(self.probabilities.max()), "probabilities": self.probabilities.tolist(),
                 "wrench": self.wrench.tolist(), "std": self.std.tolist(), "link_wrench": self.link_wrench.tolist(),
@@ -73,7 +82,7 @@ def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
 
 
 def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
-    """First row of each contact and the one behind its last."""
+    """Return the first row of each contact, and the one after its last."""
     on = np.flatnonzero(rows.touched)
     if not len(on):
         return []

@@ -30,9 +30,17 @@ MAX_LINK_ROWS = 50  # rows that tell which link it is
 
 @dataclass(frozen=True, eq=False)
 class WrenchRows:
-    """External wrenches, one row per sample. t (m,): s, of the row, known `delay` later. wrench (m, 6): N and N m at
-    the frame; covariance (m, 6, 6). statistic (m,): squared Mahalanobis norm of the joint torques; touched (m,):
-    contact flag. torques: external joint torques, and torque_covariance (m, dof, dof)."""
+    """External wrenches, one row per sample.
+
+    Attributes:
+        t: (m,), time of the row, s; the row is available `delay` later.
+        wrench: (m, 6), N and N m at the frame.
+        covariance: (m, 6, 6).
+        statistic: (m,), squared Mahalanobis norm of the joint torques.
+        touched: (m,), contact flag.
+        torques: external joint torques.
+        torque_covariance: (m, dof, dof).
+    """
 
     t: Array
     wrench: Array
@@ -46,7 +54,7 @@ class WrenchRows:
         return len(self.t)
 
     def rows(self, which: slice | Ints) -> WrenchRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return WrenchRows(self.t[which], self.wrench[which], self.covariance[which], self.statistic[which],
                           self.touched[which], self.torques.rows(which), self.torque_covariance[which])
 
@@ -98,12 +106,12 @@ class ExternalWrench:
 
     @property
     def delay(self) -> float:
-        """Seconds after its own time that a row is known; nan before the first."""
+        """Delay of a row, s; nan before the first."""
         return self._observer.delay
 
     @property
     def events(self) -> tuple[str, ...]:
-        """What was wrong with the samples."""
+        """Problems of the samples, as sentences."""
         return self._observer.events
 
     def fresh(self) -> ExternalWrench:
@@ -112,7 +120,8 @@ class ExternalWrench:
                               prior=(float(self.prior[0]), float(self.prior[3])))
 
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
-        """Raw positions and torques with their stamps (s), one sample or a block, and the rows that they complete."""
+        """Add raw positions and torques with their stamps (s), one sample or a block, and return the rows that they
+        complete."""
         torques = self._observer.push(*fed_samples(t, q, tau, self.robot.dof))
         blocks = [torques.rows(slice(k, k + _AT_ONCE)) for k in range(0, max(len(torques.t), 1), _AT_ONCE)]
         found = [self._wrenches(block) for block in blocks]
@@ -120,17 +129,17 @@ class ExternalWrench:
         return WrenchRows(torques.t, wrench, covariance, statistic, self._alarm(torques.t, statistic), torques, spread)
 
     def of_log(self, log: Recording) -> tuple[WrenchRows, float]:
-        """What acts on the robot along a whole log, and how late a row is known, s."""
+        """Return the external wrenches along a whole log, and the delay of a row, s."""
         check_joints(self.estimate, log)
         stream = self.fresh()
         rows = stream.feed(log.t, log.q, log.tau)
         if not len(rows):
             raise NotPossibleError(f"{log.source} is too short for a filter of {self.free.options.used_window:.3g} s",
-                                   "give a longer log, or a shorter window")
+                                   "give a longer log, or a shorter window", code="log-too-short")
         return rows, stream.delay
 
     def at_frame(self, rows: WrenchRows, frame: str, axes: str | None = None) -> tuple[Array, Array]:
-        """Wrenches (m, 6) and covariances (m, 6, 6) of the same rows at another frame."""
+        """Return wrenches (m, 6) and covariances (m, 6, 6) of the same rows at another frame."""
         jacobian = frame_jacobian(self.robot, frame, axes, rows.torques.q)
         return posterior(jacobian, rows.torques.tau, rows.torque_covariance, self.prior)
 

@@ -33,9 +33,16 @@ _MEDIAN_OF_SQUARED_NORMAL = 0.455  # of a squared normal number of variance one
 
 @dataclass(frozen=True, eq=False)
 class FreeMotion:
-    """Statistics of free motion. torque, acceleration, friction (dof,): standard deviations of torques,
-    accelerations, and friction of a slow joint, in N m, rad/s^2 and N m or N, m/s^2 and N. bandwidth: rad/s, of the
-    external torques. level: crossed `alarms` times per hour. seconds: duration. options: of the filter."""
+    """Statistics of free motion.
+
+    Attributes:
+        torque, acceleration, friction: (dof,), standard deviations of torques, accelerations, and friction of a slow
+            joint, in N m, rad/s^2 and N m, or N, m/s^2 and N.
+        bandwidth: of the external torques, rad/s.
+        level: detection threshold, which free motion crosses `alarms` times per hour.
+        seconds: duration.
+        options: of the filter.
+    """
 
     estimate: Estimate
     torque: Array
@@ -48,7 +55,8 @@ class FreeMotion:
     options: FilterOptions
 
     def covariance(self, torques: OutsideTorques) -> Array:
-        """Covariance (m, dof, dof) of the torques in each row: of free motion, and of the model's parameters."""
+        """Return the covariance (m, dof, dof) of the torques in each row: of free motion, and of the model's
+        parameters."""
         inertia = complete(self.estimate.model).inertia_matrix(self.estimate.full, torques.q)
         found = (inertia * self.acceleration ** 2) @ np.swapaxes(inertia, 1, 2) + torques.model
         each = np.arange(len(self.torque))
@@ -89,11 +97,11 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], way: 
 
 
 def check_joints(estimate: Estimate, log: Recording) -> None:
-    """Refuse a log of another robot, and one without the torques of all joints."""
+    """Raise an error for a log of another robot, and for one without the torques of all joints."""
     names = complete(estimate.model).joint_names
     if log.dof != len(names):
         raise ModelError(f"{log.source} has {log.dof} joints, the robot of the result has {len(names)}",
-                         "check whether it is another robot")
+                         "check whether it is another robot", code="other-robot")
     if log.unmeasured:
         raise ModelError(f"{log.source} has no torques of joint "
                          f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",
@@ -101,7 +109,7 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:
-    """Speeds (dof,) below which the sign of a joint's motion, and with it its friction, is not sure."""
+    """Return speeds (dof,) below which the sign of a joint's motion, and thus of its friction, is uncertain."""
     top = np.max([np.quantile(np.abs(np.gradient(one.q, one.t, axis=0)), 0.99, axis=0) for one in logs], axis=0)
     reach = np.max([np.ptp(one.q, axis=0) for one in logs], axis=0)
     if not np.any(reach > 1e-3):

@@ -69,7 +69,8 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
 
 
 def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> Array:
-    """Filtered columns (m, dof, 10) of what a payload on the frame does to the joints, at the times of these rows."""
+    """Return filtered columns (m, dof, 10) of the joint torques by a payload on the frame, at the times of
+    these rows."""
     model = Model(outside.robot, (Payload(outside.frame),))
     every = np.arange(10)
     rows = ModelRows(model, BaseParameters(model.parameters, every, np.eye(10)), outside.free.options)

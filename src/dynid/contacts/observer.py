@@ -40,8 +40,14 @@ _INVERSE_WINDOWS_PER_PERIOD = 0.6
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """way: see above. window: s, of the kernel. rate: of the samples, Hz. speeds (dof,): rad/s or m/s below which a
-    joint is slow."""
+    """Options of the filter.
+
+    Attributes:
+        way: see above.
+        window: of the kernel, s.
+        rate: of the samples, Hz.
+        speeds: (dof,), rad/s or m/s below which a joint is slow.
+    """
 
     way: Way
     window: float
@@ -57,11 +63,11 @@ class FilterOptions:
 
     @property
     def used_window(self) -> float:
-        """s of the window, longer where it would hold too few samples."""
+        """Length of the window, s, increased if it would contain too few samples."""
         return max(self.window, _MIN_WINDOW_SAMPLES / self.rate)
 
     def feeding(self) -> FeedOptions:
-        """The same as options of a feed. A joint that stops dead may be held by somebody: it is not left out."""
+        """Return the same options for a feed. A joint that stops suddenly may be in contact, so it is not excluded."""
         if self.way == "momentum":
             return FeedOptions(rate=self.rate, gap=MAX_BRIDGED_PERIODS / self.rate, equations="kernel",
                                kernel_window=self.used_window, step=1, stuck=False)
@@ -70,9 +76,15 @@ class FilterOptions:
 
 
 class OutsideTorques(NamedTuple):
-    """External joint torques, one row per sample. t (m,): s. q, dq (m, dof): filtered. tau (m, dof): N m or N. model
-    (m, dof, dof): covariance of tau from that of the parameters. slow (m, dof): share of the window in which a joint
-    was slow."""
+    """External joint torques, one row per sample.
+
+    Attributes:
+        t: (m,), s.
+        q, dq: (m, dof), filtered.
+        tau: (m, dof), N m or N.
+        model: (m, dof, dof), covariance of tau from that of the parameters.
+        slow: (m, dof), share of the window in which a joint was slow.
+    """
 
     t: Array
     q: Array
@@ -83,16 +95,16 @@ class OutsideTorques(NamedTuple):
 
     @staticmethod
     def joined(parts: list[OutsideTorques]) -> OutsideTorques:
-        """One after the other."""
+        """Return the concatenation of several parts."""
         return parts[0] if len(parts) == 1 else OutsideTorques(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
     def rows(self, which: slice | Ints) -> OutsideTorques:
-        """Some of the rows."""
+        """Return some of the rows."""
         return OutsideTorques(*(x[which] for x in self))
 
 
 class ModelRows:
-    """Filtered rows of a model on base parameters, sample by sample. beside, load: see `RowEntries`."""
+    """Filtered rows of a model on base parameters, sample by sample; beside, load: see `RowEntries`."""
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,
@@ -103,13 +115,13 @@ class ModelRows:
                          self._done.append, feeding, 0.0)
 
     def push(self, t: Array, q: Array, tau: Array) -> list[TimedRows]:
-        """Raw samples (m,), (m, dof), (m, dof), and the rows that they complete."""
+        """Add raw samples (m,), (m, dof), (m, dof), and return the rows that they complete."""
         self._done.clear()
         self.feed.push(t, q, tau)
         return list(self._done)
 
     def columns(self, rows: TimedRows) -> tuple[Array, Array]:
-        """Columns (m, dof, base) and torques (m, dof) of some rows."""
+        """Return columns (m, dof, base) and torques (m, dof) of some rows."""
         layout, (m, n) = self.layout, rows.keep.shape
         found, tau = np.zeros((m, n, len(layout.base))), np.empty((m, n))
         for j in range(n):
@@ -150,7 +162,7 @@ class TransmittedTorque:
         return TransmittedTorque(model, estimate.full, np.where(alone, estimate.full, 0.0), loaded)
 
     def __call__(self, q: Array, dq: Array, tau: Array) -> Array:
-        """Torques (samples, dof) of positions, velocities and measured torques (samples, dof)."""
+        """Return transmitted torques (samples, dof) from positions, velocities and measured torques (samples, dof)."""
         whole = tau - self.model.inverse_dynamics(self.of_joints, q, dq, np.zeros_like(q))
         load = whole
         for _ in range(LOAD_TURNS):
@@ -172,21 +184,21 @@ class Observer:
                                TransmittedTorque.of(estimate))
 
     def _beside(self, q: Array, dq: Array) -> Array:
-        """Positions, velocities and whether slow (3 dof, m), which are filtered as the torques are."""
+        """Return positions, velocities and whether slow (3 dof, m), which are filtered like the torques."""
         return np.vstack([q.T, dq.T, (np.abs(dq) < self._slow).T])
 
     @property
     def delay(self) -> float:
-        """Seconds after its own time that a row is known; nan before the first."""
+        """Delay of a row, s; nan before the first."""
         return self._rows.feed.delay
 
     @property
     def events(self) -> tuple[str, ...]:
-        """What was wrong with the samples."""
+        """Problems of the samples, as sentences."""
         return tuple(one.text for one in self._rows.feed.stamps.events.last)
 
     def push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
-        """Raw samples (m,), (m, dof), (m, dof), and the torques that they complete."""
+        """Add raw samples (m,), (m, dof), (m, dof), and return the torques that they complete."""
         found = [self._torques(rows) for k in range(0, len(t), _AT_ONCE)
                  for rows in self._rows.push(*(x[k:k + _AT_ONCE] for x in (t, q, tau)))]
         if found:
@@ -195,7 +207,7 @@ class Observer:
         return OutsideTorques(np.zeros(0), none, none, none, none[:, :, None] * none[:, None], none)
 
     def _torques(self, rows: TimedRows) -> OutsideTorques:
-        """The torques of the model less those measured."""
+        """Return the torques of the model minus the measured ones."""
         columns, tau = self._rows.columns(rows)
         q, dq, slow = (x.T.copy() for x in rows.entries[self._rows.layout.rows:].reshape(3, tau.shape[1], len(tau)))
         return OutsideTorques(rows.t, q, dq, columns @ self.estimate.values - tau,
@@ -203,7 +215,7 @@ class Observer:
 
 
 def parameter_covariance(estimate: Estimate) -> Array:
-    """Covariance (base, base) of what is identified, zero elsewhere; refused where the estimate states none."""
+    """Return the covariance (base, base) of identified parameters, zero elsewhere; raise an error if there is none."""
     known = np.outer(estimate.identified, estimate.identified)
     found = np.where(known, estimate.covariance, 0.0)
     if found.shape != (len(estimate.values),) * 2 or not np.isfinite(found).all() or not np.diag(found).any():

@@ -14,7 +14,7 @@ from dynid.robot import Robot
 
 
 def frame_jacobian(robot: Robot, frame: str, axes: str | None, q: Array) -> Array:
-    """Jacobian (m, 6, dof) of a frame's origin, in the axes of another frame, by default those of the base."""
+    """Return the Jacobian (m, 6, dof) of a frame's origin, in the axes of another frame, by default the base."""
     found = dynamics.jacobian(robot, frame, q)
     if axes is None:
         return found

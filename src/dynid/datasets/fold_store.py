@@ -54,7 +54,7 @@ class FoldStore:
         return replace(entry, source=log.source, robot=first.robot, date=first.date, motion=first.motion)
 
     def path(self, sha256: str) -> Path:
-        """The file of a fold."""
+        """Return the file of a compressed log."""
         return self.folder / f"{sha256[:32]}.npz"
 
     def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:

@@ -48,22 +48,22 @@ class ManifestEntry:
 
     @property
     def span(self) -> float:
-        """Seconds."""
+        """Duration, s."""
         return self.stop - self.start
 
     @output_fields(own_fields=True, without=("facts",), span_s=float)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         table = {name: value for name, value in asdict(self).items() if name != "facts"}
         return {**table, "span_s": self.span}
 
     def stored(self) -> dict[str, Any]:
-        """Plain data for a manifest."""
+        """Return plain data for a manifest."""
         return asdict(self)
 
     @staticmethod
     def of(table: dict[str, Any]) -> ManifestEntry:
-        """From what `stored` gave."""
+        """Return an entry from the data of `stored`."""
         known = {name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table}
         facts = known.get("facts")
         return ManifestEntry(**{**known, "facts": None if facts is None else LogFacts.from_table(facts)})
@@ -78,7 +78,7 @@ class LogFold:
     noise: tuple[Array, ...] | None = None
 
     def packed(self) -> bytes:
-        """As bytes, to travel and to be kept."""
+        """Return the log as bytes, for transfer and storage."""
         raw = BytesIO()
         arrays = {f"noise{j}": matrix for j, matrix in enumerate(self.noise or ())}
         self.regression.write(raw, entry=np.array(json.dumps(self.entry.stored())), **arrays)

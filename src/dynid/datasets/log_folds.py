@@ -51,7 +51,7 @@ class Failure:
 
     @staticmethod
     def from_copy(source: str, robot: str, original: str) -> Failure:
-        """A log with the content of another one, which is counted once."""
+        """Return the failure of a log with the same content as another one, which counts once."""
         return Failure(source, robot, f"{source} has the same content as {original}", COPIED, original)
 
 
@@ -131,7 +131,7 @@ class LogReport:
 
 @dataclass(frozen=True, eq=False)
 class FoldedLogs:
-    """Logs of a sum.
+    """Logs that were included in the sum of compressed regressions, and excluded ones.
 
     Attributes:
         entries: included logs, in the order of the dataset.
@@ -152,7 +152,7 @@ class FoldedLogs:
 
     @property
     def copies(self) -> dict[str, str]:
-        """Logs with the content of another one: the other's source by their own."""
+        """Logs with the same content as another one: source -> source of the other."""
         return {one.source: one.original for one in self.left_out if one.code == COPIED}
 
 
@@ -345,7 +345,7 @@ def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProg
 
 
 def none_usable(count: int, failures: Sequence[Failure]) -> NotPossibleError:
-    """The error for logs none of which can be used."""
+    """Return the error if none of the logs can be used."""
     first = failures[0].reason if failures else ""
     return NotPossibleError(f"none of {count} logs can be used; the first one: {first}", code="no-usable-log")
 
@@ -372,7 +372,7 @@ def fold_each(folding: Folding, workers: Workers, progress: LogProgress | None =
 
 
 def each_task(job: FoldJob, item: Item | Failure) -> LogReport | Failure:
-    """Work of one worker on one log whose fold is kept in the store."""
+    """Compress one log whose result is kept in the store; return a report or a failure."""
     return part_task(job, item)[0]
 
 

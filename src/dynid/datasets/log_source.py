@@ -123,7 +123,7 @@ class LogFacts:
 
     @staticmethod
     def from_table(table: Mapping[str, Any]) -> LogFacts:
-        """From what `to_dict` gave."""
+        """Return facts from the data of `to_dict`."""
         return LogFacts(**{**table, "dropped_rows": tuple(DroppedRow(**one) for one in table["dropped_rows"]),
                            "notes": tuple(table["notes"]), "signals": tuple(table["signals"])})
 

@@ -40,9 +40,11 @@ MOTION = 9  # rows: adjoints of W, E, A of a body
 
 @njit(**INNER)
 def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m: int) -> None:
-    """Weights `ten` (10 rows) of one joint and body: adds to the body's `motion` (9), gives `out` (6, a wrench).
+    """Add the contribution of weights `ten` (10 rows) of one joint and body to the body's `motion` (9); compute `out`
+    (6).
 
-    With J, h, M the weights, k = J w and u = s x w, the sum is s.n + v.f of their `wrench` f, n, and its derivatives
+    out is a wrench. With J, h, M the weights, k = J w and u = s x w, the sum is s.n + v.f of their `wrench` f, n, and
+    its derivatives are
       by w: k x s + J u + h (w.v) + v (h.w) - 2 w (h.v),   by e: J s + h x v,   by a: s x h + M v.
     """
     for t in range(m):
@@ -63,9 +65,9 @@ def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m
 
 @njit(**INNER)
 def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> None:
-    """turn (6 rows) += sign * (N x S + F x V, then F x S), the effect of a wrench on an axis on every joint between.
+    """Add the effect of a wrench on an axis to turn (6 rows): sign * (N x S + F x V, then F x S).
 
-    The derivative by joint k is S_k . (first three) + V_k . (last three).
+    The derivative by a joint k between is S_k . (first three) + V_k . (last three).
     """
     for t in range(m):
         F, N = vector(load, t, TILE), vector(load, 3 * TILE + t, TILE)
@@ -110,7 +112,7 @@ def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array
 @njit(**OPTIONS)
 def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Array, dq: Array, ddq: Array, place: Ints,
                    weights: Array, out: Array, start: int, stop: int) -> None:
-    """out (3, samples, n) += derivatives by q, dq, ddq of sum(weights * entries) for samples start..stop.
+    """Add to out (3, samples, n) the derivatives by q, dq, ddq of sum(weights * entries) for samples start..stop.
 
     place (n, 10 n) and weights (rows, samples): as in `regressor_columns_kernel`, weights for entries.
     """

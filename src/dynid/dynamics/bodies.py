@@ -30,14 +30,15 @@ from dynid.kernel_store import njit
 
 @njit(**INLINED)
 def _pose_row(rows: Array, at: int, stride: int, c: float, s: float) -> Vector:
-    """A row of a rotation T0 + cos Tc + sin Ts, whose parts stand twelve numbers apart."""
+    """Return a row of a rotation T0 + cos Tc + sin Ts, whose parts are twelve numbers apart."""
     turning = add_times(vector(rows, at, stride), c, vector(rows, at + 12 * stride, stride))
     return add_times(turning, s, vector(rows, at + 24 * stride, stride))
 
 
 @njit(**INLINED)
 def pose_in_parent(rows: Array, at: int, stride: int, c: float, s: float, x: float) -> tuple[Matrix, Vector]:
-    """Rotation and origin of a body in its parent, T0 + cos Tc + sin Ts + q Tq, from the constants `pose` of `Tree`."""
+    """Return rotation and origin of a body in its parent, T0 + cos Tc + sin Ts + q Tq, from the constants `pose` of
+    `Tree`."""
     r = (*_pose_row(rows, at, stride, c, s), *_pose_row(rows, at + 4 * stride, stride, c, s),
          *_pose_row(rows, at + 8 * stride, stride, c, s))
     p = add_times(vector(rows, at + 3 * stride, 4 * stride), c, vector(rows, at + 15 * stride, 4 * stride))
@@ -48,13 +49,13 @@ def pose_in_parent(rows: Array, at: int, stride: int, c: float, s: float, x: flo
 
 @njit(**INLINED)
 def placed(R: Matrix, P: Vector, r: Matrix, p: Vector) -> tuple[Matrix, Vector]:
-    """Rotation and origin in the base of a body at r, p in its parent: R r, P + R p."""
+    """Return rotation and origin in the base of a body at r, p in its parent: R r, P + R p."""
     return (*turned_back(r, R[:3]), *turned_back(r, R[3:6]), *turned_back(r, R[6:])), add_turned(P, R, p)
 
 
 @njit(**INLINED)
 def axis_in_base(R: Matrix, P: Vector, s: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """S = R s, V = R v + P x S."""
+    """Return S = R s, V = R v + P x S: a joint's axis in the base frame."""
     S = turned(R, s)
     return S, add_cross(turned(R, v), P, S)
 
@@ -67,7 +68,7 @@ def axis_in_body(R: Matrix, P: Vector, S: Vector, V: Vector) -> tuple[Vector, Ve
 
 @njit(**INLINED)
 def acceleration_at(p: Vector, W: Vector, E: Vector, A: Vector) -> Vector:
-    """A + E x p + W x (W x p): acceleration of the point p of a body."""
+    """Return A + E x p + W x (W x p): acceleration of the point p of a body."""
     return add_cross(add_cross(A, E, p), W, cross(W, p))
 
 
@@ -80,17 +81,17 @@ def wrench(J: Symmetric, h: Vector, M: float, w: Vector, e: Vector, a: Vector) -
 
 @njit(**INLINED)
 def wrench_in_base(R: Matrix, P: Vector, f: Vector, n: Vector) -> tuple[Vector, Vector]:
-    """F = R f, and about the base origin N = R n + P x F."""
+    """Return F = R f, and the moment about the base origin N = R n + P x F."""
     F = turned(R, f)
     return F, add_cross(turned(R, n), P, F)
 
 
 @njit(**INLINED)
 def inertia_in_base(R: Matrix, P: Vector, J: Symmetric, h: Vector, M: float) -> tuple[Symmetric, Vector]:
-    """J and h of a body about the base origin, base frame.
+    """Return J and h of a body about the base origin, base frame.
 
-    h: g + M P with g = R h. J: R J R' + 2 (g.P) 1 - g P' - P g' + M (P.P 1 - P P'), and k = g + M P / 2 folds both
-    Steiner terms into one.
+    h: g + M P with g = R h. J: R J R' + 2 (g.P) 1 - g P' - P g' + M (P.P 1 - P P'), where k = g + M P / 2 combines both
+    Steiner terms.
     """
     g = turned(R, h)
     x, y, z = R[:3], R[3:6], R[6:]
@@ -104,5 +105,5 @@ def inertia_in_base(R: Matrix, P: Vector, J: Symmetric, h: Vector, M: float) -> 
 
 @njit(**INLINED)
 def momentum(J: Symmetric, H: Vector, M: float, S: Vector, V: Vector) -> tuple[Vector, Vector]:
-    """Momentum of an inertia about the base origin moving with S, V: L = M V + S x H, K = J S + H x V."""
+    """Return the momentum of an inertia about the base origin moving with S, V: L = M V + S x H, K = J S + H x V."""
     return add_cross(times(M, V), S, H), add_cross(scaled(J, S), H, V)

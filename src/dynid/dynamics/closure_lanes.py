@@ -24,8 +24,10 @@ FRAME, MOTION, EQUATION, END = 18, 12, 7, 12
 
 @njit(**INNER_BORROWING)
 def turns_lanes(x, joint, lanes):
-    """Rows of a joint (3): cos, sin and value of x (LANES,). lanes: LANES, as a number that the compiler does not
-    know, since it unrolls this loop before it could become SIMD otherwise."""
+    """Compute the rows of a joint (3): cos, sin and value of x (LANES,).
+
+    lanes: LANES as a run-time number, because the compiler would otherwise unroll this loop instead of vectorising it.
+    """
     largest = 0.0
     for t in range(lanes):
         joint[2 * LANES + t] = x[t]
@@ -40,7 +42,7 @@ def turns_lanes(x, joint, lanes):
 
 @njit(**INNER_BORROWING)
 def frame_lanes(pose, axis, joint, up, here):
-    """Frame and axis of a body from its parent's frame and its joint."""
+    """Compute frame and axis of a body from its parent's frame and its joint."""
     s, v = vector(axis, 0, 1), vector(axis, 3, 1)
     for t in range(LANES):
         r, p = pose_in_parent(pose, 0, 1, joint[t], joint[LANES + t], joint[2 * LANES + t])
@@ -56,7 +58,7 @@ def frame_lanes(pose, axis, joint, up, here):
 
 @njit(**INNER_BORROWING)
 def set_joints(source, ratio, offset, least, z, x):
-    """Joints x (joints, LANES) that move with coordinates from number `least` on."""
+    """Compute joints x (joints, LANES) that move with coordinates from number `least` on."""
     for j in range(len(source)):
         if source[j] >= least:
             share, shift, row, to = ratio[j], offset[j], z[source[j]], x[j]
@@ -66,7 +68,7 @@ def set_joints(source, ratio, offset, least, z, x):
 
 @njit(**INNER_BORROWING)
 def place_lanes(parent, pose, axis, source, ratio, offset, z, x, joint, bodies, lanes):
-    """All joints x (joints, LANES) and bodies at coordinates z (coordinates, LANES)."""
+    """Compute all joints x (joints, LANES) and bodies at coordinates z (coordinates, LANES)."""
     set_joints(source, ratio, offset, 0, z, x)
     for i in range(len(parent)):
         turns_lanes(x[i], joint, lanes)
@@ -75,7 +77,7 @@ def place_lanes(parent, pose, axis, source, ratio, offset, z, x, joint, bodies, 
 
 @njit(**INNER_BORROWING)
 def end_lanes(place, body, out):
-    """Rotation and origin (12 rows) in the base of a place (12) on a body."""
+    """Compute rotation and origin (12 rows) in the base of a place (12) on a body."""
     r = (place[0], place[1], place[2], place[4], place[5], place[6], place[8], place[9], place[10])
     p = (place[3], place[7], place[11])
     for t in range(LANES):
@@ -88,7 +90,7 @@ def end_lanes(place, body, out):
 
 @njit(**INNER_BORROWING)
 def origin_lanes(place, body, out):
-    """The same, its origin alone."""
+    """Compute the origin in the base of a place on a body."""
     p = (place[3], place[7], place[11])
     for t in range(LANES):
         put(out, 9 * LANES + t, LANES, add_turned(vector(body, 9 * LANES + t, LANES), matrix(body, t, LANES), p))
@@ -96,20 +98,20 @@ def origin_lanes(place, body, out):
 
 @njit(**INLINED)
 def column_lanes(end, k, t):
-    """Unit vector k of a place's rotation."""
+    """Return unit vector k of a place's rotation."""
     return vector(end, k * LANES + t, 3 * LANES)
 
 
 @njit(**INLINED)
 def apart(first, second, t):
-    """Origins of two places, and the way from the second to the first."""
+    """Return the origins of two places, and the vector from the second to the first."""
     a, b = vector(first, 9 * LANES + t, LANES), vector(second, 9 * LANES + t, LANES)
     return a, b, (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
 @njit(**INNER_BORROWING)
 def rod_lanes(first, second, length, out):
-    """Equation of a rod."""
+    """Compute the equation of a rod."""
     share = 1.0 / length
     for t in range(LANES):
         a, _, d = apart(first, second, t)
@@ -121,7 +123,7 @@ def rod_lanes(first, second, length, out):
 
 @njit(**INNER_BORROWING)
 def distance_lanes(first, second, e, out):
-    """Equation e of places whose origins coincide, along unit vector e of the first."""
+    """Compute equation e of places whose origins coincide, along unit vector e of the first."""
     for t in range(LANES):
         a, b, d = apart(first, second, t)
         unit = column_lanes(first, e, t)
@@ -132,7 +134,7 @@ def distance_lanes(first, second, e, out):
 
 @njit(**INNER_BORROWING)
 def angle_lanes(first, second, i, j, out):
-    """Equation of unit vectors i of the first place and j of the second at a right angle."""
+    """Compute the equation that unit vectors i of the first place and j of the second are perpendicular."""
     for t in range(LANES):
         x, y = column_lanes(first, i, t), column_lanes(second, j, t)
         out[t] = dot(x, y)
@@ -142,7 +144,7 @@ def angle_lanes(first, second, i, j, out):
 
 @njit(**INNER_BORROWING)
 def equations_lanes(kinds, pairs, places, lengths, bodies, ends, equations):
-    """Equations (m, 7 LANES) of all closures, and their places (k, 2, 12 LANES)."""
+    """Compute equations (m, 7 LANES) of all closures, and their places (k, 2, 12 LANES)."""
     row = 0
     for k in range(len(kinds)):
         kind, first, second = kinds[k], ends[k, 0], ends[k, 1]
@@ -167,7 +169,7 @@ def equations_lanes(kinds, pairs, places, lengths, bodies, ends, equations):
 
 @njit(**INNER_BORROWING)
 def rate_lanes(equation, body, share, out):
-    """out += share times the rate of an equation for unit velocity of a body's joint."""
+    """Add to `out` share times the rate of an equation for unit velocity of a body's joint."""
     for t in range(LANES):
         turned = dot(vector(equation, LANES + t, LANES), vector(body, 12 * LANES + t, LANES))
         moved = dot(vector(equation, 4 * LANES + t, LANES), vector(body, 15 * LANES + t, LANES))
@@ -176,8 +178,11 @@ def rate_lanes(equation, body, share, out):
 
 @njit(**INNER_BORROWING)
 def rates_lanes(terms, shares, equations, bodies, store, sides):
-    """Entries of Phi_d in the store (rows, LANES) of an `Elimination` and of Phi_a in its right sides (dependent,
-    (n + 1) LANES), the others zero."""
+    """Compute the entries of Phi_d in the store (rows, LANES) of an `Elimination` and those of Phi_a in its right-hand
+    sides.
+
+    The right-hand sides are (dependent, (n + 1) LANES); all other entries are zero.
+    """
     store[:] = 0.0
     sides[:] = 0.0
     rows, flat = len(store), sides.reshape(-1)
@@ -189,7 +194,7 @@ def rates_lanes(terms, shares, equations, bodies, store, sides):
 
 @njit(**INNER_BORROWING)
 def factor_lanes(steps, store, growth):
-    """Factors of Phi_d in the store of an `Elimination`; growth (LANES,): the largest multiplier, where it grows."""
+    """Factorise Phi_d in the store of an `Elimination`; growth (LANES,): updated with the largest multiplier."""
     for k in range(len(steps)):
         kind, to, left = steps[k, 0], store[steps[k, 1]], store[steps[k, 2]]
         if kind == INVERT:
@@ -207,7 +212,7 @@ def factor_lanes(steps, store, growth):
 
 @njit(**INNER_BORROWING)
 def solve_lanes(steps, store, sides, first, stop):
-    """Columns first .. stop - 1 of the solution in place of those of the right sides."""
+    """Solve for columns first .. stop - 1; the solution replaces the right-hand sides."""
     for k in range(len(steps)):
         to, multiplier = sides[steps[k, 0]], store[steps[k, 1]]
         if steps[k, 2] < 0:
@@ -223,8 +228,10 @@ def solve_lanes(steps, store, sides, first, stop):
 
 @njit(**INNER_BORROWING)
 def motion_lanes(body, d, up, here):
-    """Twist of a body, and its rate where no coordinate accelerates, dS/dt = V_parent x S; d (LANES,): velocity of its
-    joint."""
+    """Compute the twist of a body, and its rate without acceleration of the coordinates, dS/dt = V_parent x S.
+
+    d (LANES,): velocity of its joint.
+    """
     for t in range(LANES):
         s, v = vector(body, 12 * LANES + t, LANES), vector(body, 15 * LANES + t, LANES)
         w, u = vector(up, t, LANES), vector(up, 3 * LANES + t, LANES)
@@ -237,7 +244,7 @@ def motion_lanes(body, d, up, here):
 
 @njit(**INLINED)
 def point_rates(motion, a, t):
-    """Turn of a body, velocity of its point a, and what turning adds to the acceleration of that point."""
+    """Return angular velocity of a body, velocity of its point a, and the acceleration of that point by rotation."""
     w = vector(motion, t, LANES)
     rate = add_cross(vector(motion, 3 * LANES + t, LANES), w, a)
     return rate, cross(w, rate)
@@ -245,7 +252,7 @@ def point_rates(motion, a, t):
 
 @njit(**INNER_BORROWING)
 def accelerated_lanes(equation, one, two, out):
-    """out = power of an equation's wrench on the difference of the rates of two twists."""
+    """Compute the power of an equation's wrench on the difference of the rates of two twists."""
     for t in range(LANES):
         c, f = vector(equation, LANES + t, LANES), vector(equation, 4 * LANES + t, LANES)
         out[t] = (dot(c, vector(one, 6 * LANES + t, LANES)) + dot(f, vector(one, 9 * LANES + t, LANES))
@@ -254,7 +261,7 @@ def accelerated_lanes(equation, one, two, out):
 
 @njit(**INNER_BORROWING)
 def distance_bias_lanes(equation, first, second, one, two, share, out):
-    """out += second rate of a distance beyond that; share: 1 / length of a rod, else zero."""
+    """Add to `out` the remaining second derivative of a distance; share: 1 / length of a rod, otherwise zero."""
     for t in range(LANES):
         a, b, _ = apart(first, second, t)
         rate1, turned1 = point_rates(one, a, t)
@@ -266,7 +273,7 @@ def distance_bias_lanes(equation, first, second, one, two, share, out):
 
 @njit(**INNER_BORROWING)
 def angle_bias_lanes(first, second, i, j, one, two, out):
-    """out += second rate of an angle beyond that."""
+    """Add to `out` the remaining second derivative of an angle equation."""
     for t in range(LANES):
         x, y = column_lanes(first, i, t), column_lanes(second, j, t)
         w1, w2 = vector(one, t, LANES), vector(two, t, LANES)
@@ -276,7 +283,8 @@ def angle_bias_lanes(first, second, i, j, one, two, out):
 
 @njit(**INNER_BORROWING)
 def bias_lanes(kinds, pairs, lengths, chosen, n, equations, ends, motions, sides):
-    """Second rates of the chosen equations where no coordinate accelerates, as column n of the right sides."""
+    """Compute second derivatives of the chosen equations without acceleration of the coordinates, in column n of the
+    right sides."""
     row, c = 0, 0
     for k in range(len(kinds)):
         one, two, first, second = motions[pairs[k, 0]], motions[pairs[k, 1]], ends[k, 0], ends[k, 1]

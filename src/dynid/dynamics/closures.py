@@ -29,7 +29,7 @@ def equations_of(kind):
 
 @njit(**INNER_BORROWING)
 def place_bodies(parent, pose, axis, q, R, P, S):
-    """Rotation R (n, 9) and origin P (n, 3) of every body, and the axis S (n, 6) of every joint, in the base."""
+    """Compute rotation R (n, 9) and origin P (n, 3) of every body, and axis S (n, 6) of every joint, in the base."""
     for i in range(len(parent)):
         cosine, sine = cos_sin(q[i]) if abs(q[i]) <= EXACT_ANGLE else (math.cos(q[i]), math.sin(q[i]))
         r, p = pose_in_parent(pose[i], 0, 1, cosine, sine, q[i])
@@ -46,7 +46,7 @@ def place_bodies(parent, pose, axis, q, R, P, S):
 
 @njit(**INNER_BORROWING)
 def end_of(body, place, R, P, out):
-    """Rotation (9) and origin (3) in the base of a place (12) on a body, -1 for the base, into out (12)."""
+    """Compute rotation (9) and origin (3) in the base of a place (12) on a body, -1 for the base, into out (12)."""
     r = (place[0], place[1], place[2], place[4], place[5], place[6], place[8], place[9], place[10])
     p = (place[3], place[7], place[11])
     if body >= 0:
@@ -59,7 +59,7 @@ def end_of(body, place, R, P, out):
 
 @njit(**INNER_BORROWING)
 def column(end, k):
-    """Unit vector k of a place's rotation."""
+    """Return unit vector k of a place's rotation."""
     return end[k], end[3 + k], end[6 + k]
 
 
@@ -73,7 +73,7 @@ def aligned(kind, e):
 
 @njit(**INNER_BORROWING)
 def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends):
-    """phi (m,), wrenches (m, 6) and ends (k, 24) of all closures."""
+    """Compute phi (m,), wrenches (m, 6) and ends (k, 24) of all closures."""
     row = 0
     for k in range(len(kinds)):
         end_of(bodies[k, 0], places[k, 0], R, P, ends[k, :12])
@@ -106,7 +106,7 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
 
 @njit(**INNER_BORROWING)
 def closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, out):
-    """out (m, coordinates): rates of all equations for unit rates of the coordinates."""
+    """Compute out (m, coordinates): rates of all equations for unit rates of the coordinates."""
     out[:] = 0.0
     row = 0
     for k in range(len(kinds)):
@@ -127,7 +127,7 @@ def closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, out):
 @njit(**INNER_BORROWING)
 def place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
                    wrenches, ends):
-    """All joints q, bodies and closures at coordinates z."""
+    """Compute all joints q, bodies and closures at coordinates z."""
     for j in range(len(q)):
         q[j] = offset[j] + (ratio[j] * z[source[j]] if source[j] >= 0 else 0.0)
     place_bodies(parent, pose, axis, q, R, P, S)
@@ -145,8 +145,10 @@ def equation_count(kinds):
 
 @njit(**INNER_BORROWING)
 def closure_bias(kind, e, pair, wrench, ends, length, V, A):
-    """Second rate of equation e of a closure where no coordinate accelerates. V, A: twists and their rates, the base's,
-    which are zero, behind those of the bodies."""
+    """Return the second derivative of equation e of a closure without acceleration of the coordinates.
+
+    V, A: twists of the bodies and their rates, followed by those of the base, which are zero.
+    """
     V1, V2, A1, A2 = V[pair[0]], V[pair[1]], A[pair[0]], A[pair[1]]
     total = 0.0
     for x in range(6):
@@ -172,7 +174,7 @@ def closure_bias(kind, e, pair, wrench, ends, length, V, A):
 
 @njit(**OPTIONS)
 def linearised(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z):
-    """Equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
+    """Return equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
     joints, m = len(parent), equation_count(kinds)
     R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
     phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))
@@ -185,8 +187,10 @@ def linearised(parent, pose, axis, kinds, bodies, places, lengths, source, ratio
 
 @njit(**OPTIONS)
 def closure_forces(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, coordinates, q):
-    """At all joints q: wrenches (m, 6) of the closures' equations, their rates (m, coordinates), and poses (joints,
-    12), rotation and origin, of the bodies."""
+    """Return wrenches (m, 6) of the closures' equations at all joints q, their rates (m, coordinates), and body poses.
+
+    Poses (joints, 12) are rotation and origin of the bodies.
+    """
     joints, m = len(parent), equation_count(kinds)
     R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
     phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))

@@ -1,4 +1,4 @@
-"""How the kernels are compiled."""
+"""Options with which the kernels are compiled."""
 
 from __future__ import annotations
 

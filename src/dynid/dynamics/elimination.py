@@ -17,13 +17,19 @@ _LEAST_PIVOT = 0.3  # share of the largest number of its column that a pivot mus
 class Elimination(NamedTuple):
     """Plan for solving Phi_d x = right for many samples, with one row over the samples for each number.
 
-    Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right sides are by equation, columns 0 .. n-1
-    for the rates Phi_a and column n for one more; the solution replaces them. terms (k, 3): equation, joint and place
-    to which it adds its rate, `shares` (k,) times; a place is a row of the store or, from `rows` on, of the right
-    sides, n + 1 per equation. factor (k, 4): steps of the factorisation, an operation and rows of the store. sides
-    (k, 3): steps for right sides: equation, multiplier's row of the store, and the equation that is subtracted, -1 if
-    the multiplier is the inverse pivot. solved (dependent,): equation whose place holds the solution of each
-    dependent coordinate. pivots (dependent,): rows of the pivots; sign: of their order.
+    Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right-hand sides are stored by equation, columns
+    0 .. n-1 for the rates Phi_a and column n for one more; the solution replaces them.
+
+    Attributes:
+        terms: (k, 3), equation, joint and place to which the joint adds its rate. A place is a row of the store or,
+            from `rows` on, of the right-hand sides, n + 1 per equation.
+        shares: (k,), factors of these rates.
+        factor: (k, 4), steps of the factorisation: an operation and rows of the store.
+        sides: (k, 3), steps for right-hand sides: equation, multiplier's row of the store, and the equation that is
+            subtracted, -1 if the multiplier is the inverse pivot.
+        solved: (dependent,), equation whose place holds the solution of each dependent coordinate.
+        pivots: (dependent,), rows of the pivots.
+        sign: of their order.
     """
 
     terms: Ints
@@ -40,11 +46,14 @@ Contribution = tuple[int, int, int, int, float]
 
 
 def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution], n: int) -> Elimination:
-    """The elimination for chosen equations of a chain.
+    """Return the elimination for chosen equations of a chain.
 
-    pattern (dependent, coordinates): rates of the equations that are not zero in every posture; values (dependent,
-    coordinates): in the posture of the loops. contributions: chosen equation, its number among all, a joint that moves
-    it, the joint's coordinate, and how many times the joint's rate counts.
+    Args:
+        pattern: (dependent, coordinates), rates of the equations that are not zero in every posture.
+        values: (dependent, coordinates), rates in the initial posture of the loops.
+        contributions: chosen equation, its number among all, a joint that moves it, the joint's coordinate, and the
+            factor of the joint's rate.
+        n: number of independent coordinates.
     """
     dependent = len(pattern)
     taken, order = _pivots(pattern[:, n:].copy(), values[:, n:].copy())
@@ -79,8 +88,10 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
 
 
 def _pivots(pattern: Bools, values: Array) -> tuple[Bools, list[tuple[int, int]]]:
-    """Entries that are needed, those which appear on the way among them, and pivots (equation, coordinate) in order:
-    of those large enough the one that lets the fewest others appear (Markowitz)."""
+    """Return the entries that are needed, including fill-in, and the pivots (equation, coordinate) in order.
+
+    Of the sufficiently large entries, the one with the least fill-in is chosen (Markowitz).
+    """
     n, taken = len(pattern), pattern.copy()
     rows, columns, order = list(range(n)), list(range(n)), []
     for _ in range(n):

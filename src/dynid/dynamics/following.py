@@ -23,7 +23,7 @@ from dynid.threads import over_samples
 _CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
           "rod": closures.ROD}
 _RANK_TOLERANCE = 1e-7  # singular values below that share of the largest are none
-_NARROWEST = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
+_MIN_RANGE_SHARE = 1e-3  # share of the joints' ranges, about the posture of the loops, in which motions are sought
 _NEAR_POSTURES = 0.1  # rad or m of the joints of own freedom
 _ALWAYS_ZERO = 1e-10  # rates of closures below it in several postures are zero everywhere
 _WORTH_LANES = 8  # samples a lane; below, the solutions that lanes start from take most of the time
@@ -31,8 +31,11 @@ _CLOSED_TO = 1e-6  # m: a posture that Newton's method leaves no better is not c
 
 
 class TreeMotion(NamedTuple):
-    """q, dq, ddq (samples, joints of the tree), and rates (samples, joints of the tree, dof): derivatives of the
-    tree's joints by those of the robot; its torques are rates' times those of the tree."""
+    """Motion of all joints of the tree: q, dq, ddq (samples, joints of the tree).
+
+    rates (samples, joints of the tree, dof): derivatives of the tree's joints by those of the robot; the robot's
+    torques are rates' times those of the tree.
+    """
 
     q: Array
     dq: Array
@@ -43,10 +46,12 @@ class TreeMotion(NamedTuple):
 class Closures(NamedTuple):
     """Loop closures of a robot as arrays for the kernels.
 
-    kinds (k,), bodies (k, 2), places (k, 2, 12), lengths (k,): of the closures. source, ratio, offset (joints of the
-    tree,): the coordinate of each joint, -1 for none, q = ratio z + offset. chosen: equations that determine the
-    dependent joints, ascending; the others are redundant. begin (coordinates,): a closed posture; branch: the
-    determinant there.
+    Attributes:
+        kinds, bodies, places, lengths: (k,), (k, 2), (k, 2, 12) and (k,), of the closures.
+        source, ratio, offset: (joints of the tree,), the coordinate of each joint, -1 for none, q = ratio z + offset.
+        chosen: equations that determine the dependent joints, ascending; the others are redundant.
+        begin: (coordinates,), a closed posture.
+        branch: the determinant there.
     """
 
     kinds: Ints
@@ -70,7 +75,7 @@ class ClosedChain(NamedTuple):
 
     @property
     def begin(self) -> Array:
-        """A closed posture (coordinates,): the robot's own joints first."""
+        """A closed posture (coordinates,), the robot's own joints first."""
         return self.closures.begin
 
 
@@ -101,7 +106,7 @@ def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | No
 
 
 def closes(robot: Robot, q: Array) -> Bools:
-    """Whether the loops can be closed at positions q (samples, dof) of the robot's own joints (samples,)."""
+    """Return whether the loops can be closed at positions q (samples, dof) of the robot's own joints (samples,)."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return np.ones(len(q), dtype=bool)
@@ -138,7 +143,7 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         good = trial[closes(robot, trial)]
         if 4 * len(good) < len(trial):
             reach *= 0.7
-        if reach < _NARROWEST:
+        if reach < _MIN_RANGE_SHARE:
             raise NotPossibleError(f"the loops {followers.loops.names} of "
                                    f"robot '{robot.name}' close only in "
                                    "their given posture", "give another posture, farther from a singularity")
@@ -189,8 +194,11 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
 
 
 def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
-    """Wrenches (joints, 6), moment about the base origin and force in base axes, as force and moment in each joint's
-    frame; poses (joints, 12): rotations and origins of the bodies."""
+    """Return wrenches as force and moment in each joint's frame.
+
+    wrenches (joints, 6): moment about the base origin and force in base axes; poses (joints, 12): rotations and origins
+    of the bodies.
+    """
     out = np.empty_like(wrenches)
     for j, joint in enumerate(tree.joints):
         turn = poses[j, :9].reshape(3, 3) @ joint.after[:3, :3].T
@@ -288,7 +296,7 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
 
 
 def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
-    """Equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
+    """Return equations (m,) of all closures at coordinates z, and their rates (m, coordinates)."""
     arrays = tree_of(tree)
     return closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
 

@@ -1,4 +1,4 @@
-"""Loops over samples, tile by tile, and over the tree's bodies. Each writes its results for samples start..stop."""
+"""Loops over samples in tiles, and over the bodies of the tree; each kernel computes samples start..stop."""
 
 from __future__ import annotations
 
@@ -43,22 +43,23 @@ def base_rows(gravity):
 
 @njit(**INNER)
 def working_rows(gravity, n):
-    """Rows of the base, of a joint, of n bodies and of n axes for a tile."""
+    """Return work arrays of the base, of a joint, of n bodies and of n axes for a tile."""
     return base_rows(gravity), np.empty(JOINT * TILE), np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))
 
 
 @njit(**INNER)
 def first_body(parent):
-    """Number of the first body: 0, or that of the root link behind the five virtual bodies of a free base."""
+    """Return the number of the first body: 0, or that of the root link after the five virtual bodies of a free base."""
     return 5 if parent[0] == FREE_ROOT else 0
 
 
 @njit(**INNER)
 def free_tile(base, dq, ddq, lo, m, bodies, axes):
-    """Motion of the root link of a free base, where the recursion then starts, and the six unit twists as its axes.
+    """Compute the motion of the root link of a free base, from which the recursion starts, and its six unit twists as
+    axes.
 
     The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
-    twist, linear part first, and those of ddq the acceleration of its origin minus gravity, then its angular
+    twist, linear part first. Those of ddq are the acceleration of its origin minus gravity, then its angular
     acceleration, all in axes of the root. The linear velocity has no effect on forces.
     """
     for i in range(6):
@@ -78,7 +79,7 @@ def free_tile(base, dq, ddq, lo, m, bodies, axes):
 
 @njit(**INNER)
 def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
-    """Motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
+    """Compute the motion of all bodies and all axes for the tile of m samples from lo; dq and ddq may be empty."""
     first = 0
     if parent[0] == FREE_ROOT:
         free_tile(base, dq, ddq, lo, m, bodies, axes)
@@ -111,9 +112,9 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
 
 @njit(**OPTIONS)
 def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
-    """out (n, 10 n) of the sample q, dq, ddq (n,), n < TILE; False where a number is not finite.
+    """Compute out (n, 10 n) of one sample q, dq, ddq (n,), n < TILE; return False if a number is not finite.
 
-    There is one sample, so the lanes of the tiles are bodies: body i is lane i, and lane n stays the base.
+    The lanes of the tiles are bodies here: body i is lane i, and lane n is the base.
     """
     n = len(parent)
     for i in range(n):
@@ -181,7 +182,7 @@ def carry_wrenches(parent, ten, bodies, wrenches, m):
 
 @njit(**OPTIONS)
 def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, start, stop):
-    """out (samples, n): torques. ten (n, 10)."""
+    """Compute torques, out (samples, n), from ten parameters per body, ten (n, 10)."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     wrenches, row = np.empty((n, WRENCH * TILE)), np.empty(TILE)
@@ -197,7 +198,7 @@ def inverse_dynamics_kernel(parent, pose, axis, gravity, ten, q, dq, ddq, out, s
 
 @njit(**OPTIONS)
 def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, out, start, stop):
-    """out (samples, n, 6): force and moment through each joint, about and along its own frame (z the axis).
+    """Compute force and moment through each joint, out (samples, n, 6), in the joint's own frame (z is the axis).
 
     after (n, 12): pose a, d of the body in its joint's frame. Joint frame in the base: Rj = R a', Pj = P - Rj d.
     """
@@ -222,7 +223,7 @@ def link_wrenches_kernel(parent, pose, axis, gravity, ten, after, q, dq, ddq, ou
 
 @njit(**INNER)
 def composite_inertias(parent, ten, bodies, inertias, m):
-    """Inertia about the base origin of everything each joint carries."""
+    """Compute the inertia about the base origin of all bodies that each joint carries."""
     for i in range(len(parent)):
         inertia_tile(ten[i], bodies[i], inertias[i], m)
     carry(parent, inertias, m)
@@ -230,7 +231,8 @@ def composite_inertias(parent, ten, bodies, inertias, m):
 
 @njit(**INNER)
 def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matrix, m):
-    """matrix (m, n, n): composite rigid bodies, M_ji = axis_j . momentum of composite i moving with axis i."""
+    """Compute matrix (m, n, n) by composite rigid bodies: M_ji = axis_j . momentum of composite i moving
+    with axis i."""
     composite_inertias(parent, ten, bodies, inertias, m)
     for i in range(len(parent)):
         momentum_tile(inertias[i], axes[i], momentum, m)
@@ -245,7 +247,7 @@ def inertia_matrix_tile(parent, ten, bodies, axes, inertias, momentum, row, matr
 
 @njit(**OPTIONS)
 def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop):
-    """out (samples, n, n), zero on entry."""
+    """Compute inertia matrices, out (samples, n, n), which is zero on entry."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     inertias, momentum, row = np.empty((n, TEN * TILE)), np.empty(WRENCH * TILE), np.empty(TILE)
@@ -257,7 +259,7 @@ def inertia_matrix_kernel(parent, pose, axis, gravity, ten, q, out, start, stop)
 
 @njit(**OPTIONS)
 def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau, out, start, stop):
-    """out (samples, n): accelerations (M + extra)^-1 (tau - c - g). extra (n, n): inertia of rotors.
+    """Compute accelerations, out (samples, n) = (M + extra)^-1 (tau - c - g); extra (n, n): inertia of rotors.
 
     Returns the first sample whose inertia matrix is singular, or -1.
     """
@@ -289,7 +291,7 @@ def forward_dynamics_kernel(parent, pose, axis, gravity, ten, extra, q, dq, tau,
 
 @njit(**OPTIONS)
 def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
-    """out (samples, 2): kinetic energy and potential energy (zero with all centres of mass at the base origin).
+    """Compute out (samples, 2): kinetic and potential energy (zero if all centres of mass are at the base origin).
 
     Velocities in the base frame add along the tree: V_i = V_p + axis_i dq_i; T = V.momentum / 2, U = -g.H.
     """
@@ -316,7 +318,7 @@ def energy_kernel(parent, pose, axis, gravity, ten, q, dq, out, start, stop):
 
 @njit(**OPTIONS)
 def kinematics_kernel(parent, pose, axis, gravity, q, poses, axes_out, start, stop):
-    """poses (samples, n, 3, 4) of the bodies and axes_out (samples, n, 6) of the joints, base frame."""
+    """Compute poses (samples, n, 3, 4) of the bodies and axes_out (samples, n, 6) of the joints, base frame."""
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     for lo in range(start, stop, TILE):

@@ -18,7 +18,8 @@ from dynid.threads import over_samples
 
 
 def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
-    """Poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, base frame."""
+    """Return poses (samples, joints, 3, 4) of the bodies and axes (samples, joints, 6) of the joints of a tree, base
+    frame."""
     poses, axes = np.empty((len(q), robot.dof, 3, 4)), np.empty((len(q), robot.dof, 6))
     tree = tree_of(robot)
     over_samples(lambda a, b: kernels.kinematics_kernel(*tree, q, poses, axes, a, b), len(q), threads)
@@ -26,7 +27,8 @@ def _kinematics(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Pose of every body in the base (samples, bodies, 4, 4), those that follow behind the robot's own."""
+    """Return the pose of every body in the base (samples, bodies, 4, 4), with dependent bodies after the
+    robot's own."""
     single, (q,), root = rooted(robot, q=q)
     followers = robot.followers
     case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
@@ -40,7 +42,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None
 
 
 def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Pose of a named frame in the base (samples, 4, 4)."""
+    """Return the pose of a named frame in the base (samples, 4, 4)."""
     poses, place = forward_kinematics(robot, q, threads=threads), robot.frame(frame)
     if place.body == BASE:
         return np.broadcast_to(place.pose, (*poses.shape[:-3], 4, 4)).copy()
@@ -48,9 +50,9 @@ def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = 
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Velocity of a frame's origin (3 rows) and its turn (3 rows) for joint velocities: (samples, 6, joints).
+    """Return the Jacobian (samples, 6, joints) of a frame in axes of the base.
 
-    In axes of the base.
+    The first three rows are the velocity of the frame's origin, the last three its angular velocity.
     """
     single, (q,), root = rooted(robot, q=q)
     place, followers = robot.frame(frame), robot.followers
@@ -74,7 +76,7 @@ def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = No
 
 def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,
                    threads: int | None = None) -> Array:
-    """What wrenches from outside add to the joints (samples, joints): the sum of J' F (Ardiani, eq. 1.18).
+    """Return the joint torques (samples, joints) of external wrenches, the sum of J' F (Ardiani, eq. 1.18).
 
     t (samples,): times, s, for wrenches that depend on them.
     """

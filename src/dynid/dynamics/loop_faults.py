@@ -1,4 +1,4 @@
-"""Diagnosis of a chain that does not close, for messages: the loop, and the joints that cannot follow."""
+"""Diagnosis of a chain that does not close, for messages: the loop, and the joints that block it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dynid.robot import BASE, Robot
 from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 
-_HALVINGS = 40
+_PATH_HALVINGS = 40
 MAX_CLOSURE_STEPS = 50  # of the least squares that show what stays open
-_BLOCKED = 0.05  # ratio of singular values: below it a direction is lost
+_SINGULAR_RATIO = 0.05  # ratio of singular values: below it a direction is lost
 _OPEN_RESIDUAL = 1e-6  # m or 1: equations that stay as large are open
 _CLEARLY_OPEN_RATIO = 2.0  # times more open than the next loop
 
@@ -34,10 +34,10 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 
 
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
-    """Return the number of the closure that fails at q (dof,), and the joints of its loop that cannot follow.
+    """Return the number of the closure that fails at q (dof,), and the joints of its loop that block it.
 
     On the path to q from the initial posture, at the last closed posture, the derivatives of the closures by the
-    dependent joints lose rank: the closure in that direction, and the joints along it. Otherwise a redundant closure
+    dependent joints lose rank. The singular direction gives the closure and the joints. Otherwise a redundant closure
     is open: the one with the largest least-squares residual.
     """
     from dynid.dynamics.following import chain_of
@@ -61,7 +61,7 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
             return worst, _followers_in(followers, loops.closures[worst])
     _, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
     left_side, values, right_side = np.linalg.svd(jacobian[chain.chosen][:, n:])
-    lost = values <= max(values[-1] * 1.001, _BLOCKED * 1e-3 * values[0])
+    lost = values <= max(values[-1] * 1.001, _SINGULAR_RATIO * 1e-3 * values[0])
     held, moved = np.abs(left_side[:, lost]).max(axis=1), np.abs(right_side[lost]).max(axis=0)
     weight = np.array([np.sum(held[owner[chain.chosen] == k] ** 2) for k in range(len(loops.closures))])
     k = int(np.argmax(weight))
@@ -72,12 +72,12 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
 
 
 def owners(held: tuple[Closure, ...]) -> Ints:
-    """Number of the closure of each equation."""
+    """Return the number of the closure of each equation."""
     return np.repeat(np.arange(len(held)), [one.equations for one in held])
 
 
 def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
-    """Which joints of the tree the loop of a closure runs through (joints of the tree,)."""
+    """Return which joints of the tree are in the loop of a closure (joints of the tree,)."""
     tree = followers.tree
     first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
                      for end in (closure.first, closure.second))
@@ -98,7 +98,7 @@ def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
     chain, arrays, n = chain_of(robot).closures, tree_of(followers.tree), robot.dof
     begin, reached = chain.begin[:n], np.append(chain.begin, chain.branch)
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_PATH_HALVINGS):
         middle = 0.5 * (low + high)
         trial, trying = (begin + middle * (q - begin))[None], reached.copy()
         status = np.zeros(1, dtype=np.int64)
@@ -114,7 +114,7 @@ def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
 
 
 def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
-    """Name of the loop that runs through most of these joints of the tree."""
+    """Return the name of the loop that contains most of these joints of the tree."""
     assert followers.loops is not None
     places = [followers.tree.joint_index(name) for name in names]
     through = [int(np.sum(of_loop(followers, one)[places])) for one in followers.loops.closures]

@@ -26,7 +26,7 @@ from dynid.dynamics.vectors import cross, vector
 from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
-_ITERATIONS = 20
+_MAX_NEWTON_STEPS = 20
 _NEAR_TOLERANCE = 1e-9  # rad or m of a step: from there on with factors of the posture itself
 CONVERGED = 1e-12  # rad or m of a step with such factors, whose square is the error behind it
 _EXACT_TOLERANCE = 1e-14  # the same behind a long way, where speed does not count
@@ -41,8 +41,10 @@ _MIN_PIVOT_RATIO = 1e-9  # least ratio of pivots
 
 @njit(**INNER_BORROWING)
 def factor(matrix, order):
-    """LU factors of a matrix in place, rows in `order`, inverse pivots. Returns its determinant, 0 where it is
-    singular."""
+    """Compute LU factors of a matrix in place, with the row order `order` and inverse pivots.
+
+    Returns its determinant, 0 if it is singular.
+    """
     n, determinant, largest = len(matrix), 1.0, 0.0
     for i in range(n):
         order[i] = i
@@ -73,7 +75,7 @@ def factor(matrix, order):
 
 @njit(**INNER_BORROWING)
 def solve_factored(matrix, order, given, out):
-    """out (n,): solution for the right side `given` (n,) with the factors of `factor`."""
+    """Compute the solution out (n,) for the right-hand side `given` (n,) with the factors of `factor`."""
     n = len(matrix)
     for i in range(n):
         out[i] = given[order[i]]
@@ -87,7 +89,8 @@ def solve_factored(matrix, order, given, out):
 
 @njit(**INNER_BORROWING)
 def slopes_of(matrix, order, jacobian, chosen, out):
-    """out (dependent, n) = -Phi_d^-1 Phi_a: how the dependent coordinates move with those of own freedom."""
+    """Compute out (dependent, n) = -Phi_d^-1 Phi_a: derivatives of the dependent coordinates by the
+    independent ones."""
     dependent, n = out.shape
     for i in range(dependent):
         for a in range(n):
@@ -118,7 +121,8 @@ def take_step(square, order, phi, chosen, right, step, z, n):
 
 @njit(**INNER_BORROWING)
 def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square, order):
-    """Rates of the closures and the factors of those that determine what follows. Returns the determinant."""
+    """Compute the rates of the closures and factorise those that determine the dependent coordinates. Returns the
+    determinant."""
     closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
     for i in range(len(chosen)):
         for c in range(len(chosen)):
@@ -136,7 +140,7 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
     """
     last = math.inf
-    for _ in range(_ITERATIONS):
+    for _ in range(_MAX_NEWTON_STEPS):
         place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
                        wrenches, ends)
         fresh, determinant = not usable or last < _NEAR_TOLERANCE, 0.0
@@ -271,7 +275,8 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
 @njit(**INNER_BORROWING)
 def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, V, A, wrenches, ends, lengths, bodies,
                  square, order, right, step, motion, rates):
-    """Positions, velocities and accelerations (3, joints) of all joints and their rates (joints, n), at one sample."""
+    """Compute positions, velocities and accelerations (3, joints) of all joints and their rates (joints, n), at one
+    sample."""
     joints, dependent = len(parent), len(chosen)
     for j in range(joints):
         velocity, z = 0.0, source[j]
@@ -310,8 +315,10 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
 
 @njit(**INNER_BORROWING)
 def twist_tile(rates, i, a, lo, m, own, rate, twist):
-    """Twist (6 rows) of a body for unit velocity of coordinate a, what joint i adds to it: its axis `own` times its
-    rate, with rate (TILE,) as working space."""
+    """Add the contribution of joint i to the twist (6 rows) of a body for unit velocity of coordinate a.
+
+    It is the joint's axis `own` times its rate; rate (TILE,): work space.
+    """
     for t in range(m):
         rate[t] = rates[lo + t, i, a]
     for x in range(AXIS):

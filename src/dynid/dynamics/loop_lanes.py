@@ -32,17 +32,27 @@ from dynid.dynamics.compiled import INNER, INNER_BORROWING, OPTIONS
 from dynid.dynamics.loop_kernels import CLOSED, CONVERGED, LARGEST_CORRECTION, LEAST_SHARE, LONGEST_STEP, STAYS_OPEN
 from dynid.kernel_store import njit
 
-_PASSES = 5
+_MAX_NEWTON_PASSES = 5
 _ON_THE_WAY = 1e-5  # rad or m of a step where the next posture is all that is wanted
 _LARGEST_MULTIPLIER = 1e4  # of an elimination whose order was chosen in another posture
 
 
 class Work(NamedTuple):
-    """What the lanes are at. z, before (coordinates, LANES): coordinates, and those a step before; target (n, LANES):
-    where own coordinates go; x, velocity, acceleration (joints, LANES): of all joints; slopes (2, dependent, n LANES):
-    here and a step before; guess, corrections (dependent, LANES), (3, ..): what slopes gave, and what it lacked at the
-    last three steps; size, growth, inverse, found, spare (LANES,): last step, largest multiplier, inverse determinants
-    a step before and here, and space; walking (LANES,): which go on. The others are those of `closure_lanes`."""
+    """Work arrays of the lanes.
+
+    The others are those of `closure_lanes`.
+
+    Attributes:
+        z, before: (coordinates, LANES), coordinates, and those of the previous step.
+        target: (n, LANES), targets of the independent coordinates.
+        x, velocity, acceleration: (joints, LANES), of all joints.
+        slopes: (2, dependent, n LANES), at the present and the previous step.
+        guess: (dependent, LANES), prediction by the slopes.
+        corrections: (3, dependent, LANES), its errors at the last three steps.
+        size, growth, inverse, found, spare: (LANES,), last Newton step, largest multiplier, inverse determinants at the
+            previous and the present step, and work space.
+        walking: (LANES,), which lanes continue.
+    """
 
     z: Array
     before: Array
@@ -70,7 +80,7 @@ class Work(NamedTuple):
 
 @njit(**INNER)
 def working_space(joints, coordinates, n, closures, equations, rows):
-    """Room for all that, the base where it belongs."""
+    """Return the work arrays, with the base initialised."""
     dependent = coordinates - n
     bodies = np.zeros((joints + 1, FRAME * LANES))
     for k in (0, 4, 8):
@@ -86,9 +96,11 @@ def working_space(joints, coordinates, n, closures, equations, rows):
 
 @njit(**OPTIONS)
 def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
-    """motion, rates and status as `close_kernel` writes them, of samples cuts[t] .. cuts[t + 1] - 1 of every lane t,
-    reached from the solution of sample `origin` that is there. Returns for every lane the sample behind the last
-    that it wrote."""
+    """Compute motion, rates and status as `close_kernel` does, for samples cuts[t] .. cuts[t + 1] - 1 of every lane t.
+
+    All lanes start from the known solution of sample `origin`. Returns for every lane the sample after the last one
+    written.
+    """
     n, joints = q.shape[1], len(tree.parent)
     work = working_space(joints, len(closures.begin), n, len(closures.kinds), equation_count(closures.kinds), plan.rows)
     for j in range(joints):
@@ -131,14 +143,14 @@ def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion,
 
 @njit(**INNER_BORROWING)
 def advance(tree, closures, plan, k, exact, work):
-    """Step k of the lanes to their targets, by Newton's method until its steps are below `exact`."""
+    """Move the lanes to their targets in step k, by Newton's method until its steps are below `exact`."""
     for c in range(len(work.z)):
         to, row = work.before[c], work.z[c]
         for t in range(LANES):
             to[t] = row[t]
     predict(k, work)
     work.growth[:] = 0.0
-    for _ in range(_PASSES):
+    for _ in range(_MAX_NEWTON_PASSES):
         linearise(tree, closures, plan, work)
         if newton_step(closures, plan, work) < exact:
             break
@@ -157,7 +169,7 @@ def advance(tree, closures, plan, k, exact, work):
 
 @njit(**INNER_BORROWING)
 def linearise(tree, closures, plan, work):
-    """Bodies, equations, and the factors of their rates."""
+    """Compute bodies, equations, and the factors of their rates."""
     place_lanes(tree.parent, tree.pose, tree.axis, closures.source, closures.ratio, closures.offset, work.z, work.x,
                 work.joint, work.bodies, work.z.shape[1])
     equations_lanes(closures.kinds, closures.bodies, closures.places, closures.lengths, work.bodies, work.ends,
@@ -168,7 +180,7 @@ def linearise(tree, closures, plan, work):
 
 @njit(**INNER_BORROWING)
 def newton_step(closures, plan, work):
-    """Newton's step in the coordinates that follow, and in all joints. Returns the largest of the lanes that walk."""
+    """Make a Newton step in the dependent coordinates and all joints. Returns the largest step of the active lanes."""
     dependent, sides, size = len(work.sides), work.sides, work.size
     n = len(work.z) - dependent
     for c in range(dependent):
@@ -192,7 +204,7 @@ def newton_step(closures, plan, work):
 
 @njit(**INNER_BORROWING)
 def slope_rows(plan, work, out):
-    """out (dependent, n LANES): how the coordinates that follow move with the others."""
+    """Compute out (dependent, n LANES): derivatives of the dependent coordinates by the others."""
     width, sides = out.shape[1], work.sides
     solve_lanes(plan.sides, work.store, sides, 0, width // LANES)
     for c in range(len(out)):
@@ -203,7 +215,7 @@ def slope_rows(plan, work, out):
 
 @njit(**INNER_BORROWING)
 def inverse_determinants(plan, store, out):
-    """Inverse determinant of Phi_d of every lane."""
+    """Compute the inverse determinant of Phi_d of every lane."""
     out[:] = plan.sign
     for pivot in plan.pivots:
         for t in range(LANES):
@@ -212,8 +224,11 @@ def inverse_determinants(plan, store, out):
 
 @njit(**INNER_BORROWING)
 def predict(k, work):
-    """Coordinates at the targets of step k: slopes go on as they changed (Adams and Bashforth), which gives the guess,
-    and what that lacked at the last three steps goes on as a parabola."""
+    """Predict the coordinates at the targets of step k.
+
+    Slopes are extrapolated linearly (Adams-Bashforth), which gives the guess. Its errors at the last three steps are
+    extrapolated by a parabola.
+    """
     n, dependent, guess = len(work.target), len(work.guess), work.guess
     new, old = work.slopes[(k - 1) % 2], work.slopes[k % 2]
     last, middle, first = work.corrections[(k - 1) % 3], work.corrections[(k - 2) % 3], work.corrections[k % 3]
@@ -240,8 +255,10 @@ def predict(k, work):
 
 @njit(**INNER_BORROWING)
 def judge(k, exact, work):
-    """Lanes stop walking where a step was long, Newton's method did not end, or the posture comes near to one in which
-    branches meet: `loop_kernels` looks at those more closely."""
+    """Stop lanes whose step was long, whose Newton iteration did not converge, or that approach a singular posture.
+
+    `loop_kernels` processes these samples more carefully.
+    """
     excess, n = work.spare, len(work.target)
     excess[:] = 0.0
     for a in range(n):
@@ -264,7 +281,7 @@ def judge(k, exact, work):
 
 @njit(**INNER_BORROWING)
 def gather(signal, at, out):
-    """out (n, LANES): samples `at` of a signal (samples, n)."""
+    """Copy samples `at` of a signal (samples, n) into out (n, LANES)."""
     for t in range(LANES):
         for a in range(len(out)):
             out[a, t] = signal[at[t], a]
@@ -272,8 +289,10 @@ def gather(signal, at, out):
 
 @njit(**INNER_BORROWING)
 def velocities(closures, slope, own, out):
-    """out (joints, LANES): velocities of all joints for those of the robot's own (n, LANES); or what these add to
-    accelerations."""
+    """Compute out (joints, LANES): velocities of all joints for those of the independent ones (n, LANES).
+
+    With accelerations as input it gives their contribution to the accelerations.
+    """
     n = len(own)
     for j in range(len(out)):
         c, ratio, to = closures.source[j], closures.ratio[j], out[j]
@@ -293,7 +312,7 @@ def velocities(closures, slope, own, out):
 
 @njit(**INNER_BORROWING)
 def add_bias(tree, closures, plan, work):
-    """Accelerations complete: Phi_d ddz_d = -(Phi_a ddz_a + bias), of which the slopes hold the first part already."""
+    """Complete the accelerations: Phi_d ddz_d = -(Phi_a ddz_a + bias), of which the first part is already included."""
     n = len(work.target)
     for i in range(len(tree.parent)):
         motion_lanes(work.bodies[i], work.velocity[i], work.motions[tree.parent[i]], work.motions[i])
@@ -310,7 +329,7 @@ def add_bias(tree, closures, plan, work):
 
 @njit(**INNER_BORROWING)
 def write_lanes(closures, at, work, slope, motion, rates, status):
-    """The motion of all joints and their rates at samples `at` of the lanes that walk."""
+    """Write the motion of all joints and their rates at samples `at` of the active lanes."""
     n = rates.shape[2]
     for t in range(LANES):
         if not work.walking[t]:

@@ -21,15 +21,21 @@ UNMET = 4  # beside the states of `loop_kernels`: no posture has these positions
 MAX_JOINT_STEP = 0.1  # rad or m of an own joint in one step
 _CONVERGED_STEP = 1e-12  # rad or m of the last step
 _MAX_CLOSURE_ERROR = 1e-6  # rad or m by which as many measured joints as own ones may be off at the end
-_TRIALS = 60  # Gauss and Newton's steps at a sample
-_BLIND = 1e-6  # least ratio of the rates' singular values in the posture of the loops
-_WEAKEST = 0.02  # of the largest rate along a log: behind it a measured joint turns back while an own one goes on
+_MAX_GAUSS_NEWTON_STEPS = 60  # Gauss and Newton's steps at a sample
+_MIN_RATE_RATIO = 1e-6  # least ratio of the rates' singular values in the posture of the loops
+_MIN_RATE_SHARE = 0.02  # of the largest rate along a log; below it a measured joint is at a turning point
 
 
 class OwnPositions(NamedTuple):
-    """q (samples, dof): positions of the independent joints. rates (samples, measured, dof): derivatives of the
-    measured joints; driven (samples, driven, dof): of the driven ones. misfit (samples, measured): measured positions
-    minus those of the solution, rad or m. last: state for the following samples."""
+    """Positions of the independent joints from measured positions of other joints.
+
+    Attributes:
+        q: (samples, dof), positions of the independent joints.
+        rates: (samples, measured, dof), derivatives of the measured joints.
+        driven: (samples, driven, dof), derivatives of the driven joints.
+        misfit: (samples, measured), measured positions minus those of the solution, rad or m.
+        last: state for the following samples.
+    """
 
     q: Array
     rates: Array
@@ -41,11 +47,11 @@ class OwnPositions(NamedTuple):
 @njit(**ALLOCATING)
 def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
                          q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
-    """q (samples, n) with which the measured joints (k,) are at `given` (samples, k), nearest in the mean square;
-    rates (samples, k, n), moving (samples, driven, n), misfit (samples, k), status (samples,).
+    """Compute q (samples, n) for which the measured joints (k,) are nearest to `given` (samples, k) in least squares.
 
-    state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is sought; at
-    the end those of the last sample. Each sample is reached from the one before, by Gauss and Newton's method.
+    It also computes rates (samples, k, n), moving (samples, driven, n), misfit (samples, k) and status (samples,).
+    state (coordinates + 1,): coordinates and determinant of a closed posture from which the first sample is searched;
+    at the end those of the last sample. Each sample starts from the previous one, by the Gauss-Newton method.
     """
     n, k, joints = q.shape[1], len(measured), len(tree.parent)
     own, still, one = np.zeros((1, n)), np.zeros((1, n)), np.zeros(1, np.int64)
@@ -57,7 +63,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
             own[0, a] = at[a] + (min(max(at[a] - before[a], -MAX_JOINT_STEP), MAX_JOINT_STEP) if t > 1 else 0.0)
         before[:] = at
         status[t] = UNMET
-        for _ in range(_TRIALS):
+        for _ in range(_MAX_GAUSS_NEWTON_STEPS):
             close_kernel(tree.parent, tree.pose, tree.axis, closures.kinds, closures.bodies, closures.places,
                          closures.lengths, closures.source, closures.ratio, closures.offset, closures.chosen,
                          state[:-1].copy(), state[-1], own, still, still, one, motion, slopes, how, state)
@@ -130,7 +136,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
     """Refuse measured joints that do not determine the independent ones in the initial posture."""
     here = tree_motion(robot, chain_of(robot).begin[None, :robot.dof], threads=1).rates[0, where]
     _, values, directions = np.linalg.svd(here)
-    if values[-1] < _BLIND * values[0]:
+    if values[-1] < _MIN_RATE_RATIO * values[0]:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
         raise NotPossibleError("the measured joints "
                                f"{', '.join(robot.measured)} of robot "
@@ -142,7 +148,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
-    """The linear case: q_measured = coupling q + offset; of a tree without dependent joints, q itself."""
+    """Return the linear case: q_measured = coupling q + offset; for a tree without dependent joints, q itself."""
     followers, n = robot.followers, robot.dof
     whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
     coupling, off = whole[where], given - offset[where]
@@ -172,7 +178,7 @@ def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, ra
                                f"allow them for {said}", "check sign, offset and unit of the measured joints")
     least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
     t = int(np.argmin(least)) if len(least) else 0
-    if len(least) and least[t] < _WEAKEST * least.max():
+    if len(least) and least[t] < _MIN_RATE_SHARE * least.max():
         at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q[t], strict=True))
         raise NotPossibleError(f"the measured joints {said} of robot '{robot.name}' are at a turning point in sample "
                                f"{t}, at {at}, so the solution is ambiguous",

@@ -25,7 +25,7 @@ from dynid.robot import Robot
 
 @njit(**INNER)
 def twist_tile(axis, joint_rate, up, out, m):
-    """Motion of a body as turn and velocity at the base origin (6 rows): its parent's and its joint's."""
+    """Compute the twist of a body at the base origin (6 rows): its parent's plus its joint's."""
     for k in range(AXIS):
         for t in range(m):
             out[k * TILE + t] = up[k * TILE + t] + joint_rate[t] * axis[k * TILE + t]
@@ -33,7 +33,8 @@ def twist_tile(axis, joint_rate, up, out, m):
 
 @njit(**INNER)
 def rate_tile(twist, axis, out, m):
-    """Rate of an axis that moves with a body (6 rows): W x S, and W x V + U x S with U the velocity at the origin."""
+    """Compute the rate of an axis that moves with a body (6 rows): W x S, and W x V + U x S with U the velocity at the
+    origin."""
     for t in range(m):
         w, u = vector(twist, t, TILE), vector(twist, 3 * TILE + t, TILE)
         s, v = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
@@ -43,11 +44,11 @@ def rate_tile(twist, axis, out, m):
 
 @njit(**INNER)
 def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
-    """What each of the ten numbers of a body adds to a joint's momentum, mine (10 rows), and to its force without the
-    change of momentum, rest (10 rows).
+    """Compute the contribution of each inertial parameter of a body to a joint's momentum and to its remaining force.
 
-    As `regressor_tile` without turning, with the axis s, v and its rate p, r seen from the body, e, a its velocities
-    and b = R' lift the acceleration that holds it:
+    mine (10 rows): momentum; rest (10 rows): force without the change of momentum. As in `regressor_tile` without
+    rotation, with the axis s, v and its rate p, r in the body frame, e, a its velocities and b = R' lift the
+    acceleration against gravity:
       momentum: I: s e' (symmetric part), h: v x e + a x s, M: a.v
       rest:     I: -p e',                 h: b x s - r x e - a x p, M: b.v - a.r
     """
@@ -76,7 +77,8 @@ def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
 
 @njit(**OPTIONS)
 def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place, momentum, force, start, stop):
-    """momentum, force (rows, samples) for one unit of each number, at rows `place`; see `momentum_columns`."""
+    """Compute momentum and force (rows, samples) for unit inertial parameters, at rows `place`; see
+    `momentum_columns`."""
     n = len(parent)
     base, joint, lift = base_rows(np.zeros(3)), np.empty(JOINT * TILE), times(-1.0, vector(gravity, 0, 1))
     bodies, axes = np.empty((n, BODY * TILE)), np.empty((n, AXIS * TILE))

@@ -1,4 +1,4 @@
-"""Arguments of the physics, checked, and brought onto the tree that the kernels compute with."""
+"""Checks of the arguments of dynamics functions, and their conversion to the tree that the kernels use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
 
 
 def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootPose | None]:
-    """As `check_motion`, with the motion of a free base in the axes of the root, and its pose where q states it."""
+    """Check as `check_motion` does; also convert a free base to the axes of the root, and return its pose if q states
+    it."""
     single, arrays = check_motion(robot, **signals)
     if not is_configuration(robot, arrays[0]):
         return single, arrays, None
@@ -57,7 +58,7 @@ def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootP
 
 
 def inertias_of(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Ten numbers a body (bodies, 10), given or the robot's own."""
+    """Return ten inertial parameters per body (bodies, 10), given or the robot's own."""
     given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
@@ -70,7 +71,7 @@ def inertias_of(robot: Robot, inertias: ArrayLike | None) -> Array:
 
 
 def _nominal_inertias(robot: Robot) -> Array:
-    """Of all bodies, those that follow behind the robot's own."""
+    """Return the nominal inertias of all bodies, with dependent bodies after the robot's own."""
     followers = robot.followers
     if followers is None:
         return robot.inertias
@@ -78,10 +79,10 @@ def _nominal_inertias(robot: Robot) -> Array:
 
 
 class MotionCase:
-    """The tree to compute with and its motion: the robot as it is, or, where dependent joints matter, all of them.
+    """The tree that is computed and its motion: the robot itself or, if dependent joints matter, all joints.
 
-    bodies: how many bodies have numbers; with those that follow, or where these carry the robot's own, it is the whole
-    tree. What comes out of the tree is brought back to the robot's joints by `torques` and `matrices`.
+    bodies: number of bodies with parameters. It is the whole tree if parameters of dependent bodies are given, or if
+    these carry the robot's own. `torques` and `matrices` convert results of the tree to the robot's joints.
     """
 
     def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:
@@ -100,7 +101,7 @@ class MotionCase:
         return tree_of(self.robot)
 
     def numbers(self, ten: Array) -> Array:
-        """Ten numbers of every body of the tree (joints, 10)."""
+        """Return ten inertial parameters of every body of the tree (joints, 10)."""
         if self.places is None:
             return ten
         whole = np.zeros((self.robot.dof, 10))
@@ -108,18 +109,18 @@ class MotionCase:
         return whole
 
     def torques(self, found: Array) -> Array:
-        """Torques (samples, dof) of the robot's joints, of those of the tree."""
+        """Return the torques (samples, dof) of the robot's joints from those of the tree."""
         return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
 
     def matrices(self, found: Array) -> Array:
-        """Matrices (samples, dof, dof) of the robot's joints, of those of the tree."""
+        """Return the matrices (samples, dof, dof) of the robot's joints from those of the tree."""
         if self.rates is None:
             return found
         return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)
 
 
 def need_configuration(robot: Robot, q: Array) -> None:
-    """Raise where the direction of gravity is needed and q is in the axes of the root, which do not show it."""
+    """Raise an error if the direction of gravity is needed but q is in the axes of the root, which do not define it."""
     if robot.has_free_base and not is_configuration(robot, q):
         raise ModelError(f"q must be configurations (samples, {robot.dof + 1}) of robot '{robot.name}', whose free "
                          f"base turns in gravity, got shape {q.shape}", code="wrong-shape")

@@ -107,7 +107,7 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints
 def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
                      wrenches: Sequence[Wrench] = (), t: ArrayLike | None = None,
                      threads: int | None = None) -> Array:
-    """Torques (samples, joints) that give the accelerations ddq, while wrenches act from outside (Ardiani, eq. 1.11).
+    """Return the torques (samples, joints) for accelerations ddq under external wrenches (Ardiani, eq. 1.11).
 
     t (samples,): times, s, for wrenches that depend on them.
     """
@@ -130,7 +130,7 @@ def gravity(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *, threads: 
 
 def coriolis(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
              threads: int | None = None) -> Array:
-    """Torques (samples, joints) of centrifugal and Coriolis effects, C(q, dq) dq."""
+    """Return the torques (samples, joints) of centrifugal and Coriolis effects, C(q, dq) dq."""
     single, (q, dq) = check_motion(robot, q=q, dq=dq)
     motion = (root_motion(robot, q, dq, weightless=True) if is_configuration(robot, q)
               else (q, dq, np.zeros_like(dq)))
@@ -169,13 +169,13 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
 
 
 def _turning(joints: Sequence[Joint], wrenches: Array) -> Array:
-    """Torques (samples, joints) of the wrenches (samples, joints, 6) through joints."""
+    """Return the torques (samples, joints) of the wrenches (samples, joints, 6) through joints."""
     return np.stack([wrenches[:, j, 2 if joint.prismatic else 5] for j, joint in enumerate(joints)], axis=1)
 
 
 def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                    threads: int | None = None) -> Array:
-    """Joint-space inertia matrix (samples, joints, joints)."""
+    """Return the joint-space inertia matrix (samples, joints, joints)."""
     single, (q,), _ = rooted(robot, q=q)
     ten = inertias_of(robot, inertias)
     case = MotionCase(robot, len(ten), (q,), threads)
@@ -189,7 +189,7 @@ def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
 def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, *,
                      rotor: ArrayLike | None = None, wrenches: Sequence[Wrench] = (), t: ArrayLike | None = None,
                      threads: int | None = None) -> Array:
-    """Accelerations (samples, joints) under the torques tau and wrenches from outside (Ardiani, eq. 1.12).
+    """Return the accelerations (samples, joints) under the torques tau and external wrenches (Ardiani, eq. 1.12).
 
     rotor: inertia to add to the inertia matrix, one per joint or a matrix (joints, joints). t: see `inverse_dynamics`.
     """
@@ -221,7 +221,7 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
 
 
 def _accelerations(robot: Robot, inertia: Array, torque: Array) -> Array:
-    """inertia (samples, dof, dof) times acceleration = torque (samples, dof), solved for the acceleration."""
+    """Return the acceleration that solves inertia (samples, dof, dof) times acceleration = torque (samples, dof)."""
     try:
         return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
     except np.linalg.LinAlgError:
@@ -245,13 +245,13 @@ def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayL
 
 def kinetic_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
                    threads: int | None = None) -> Array:
-    """Kinetic energy (samples,), J."""
+    """Return the kinetic energy (samples,), J."""
     return _energies(robot, inertias, q, dq, 0, threads)
 
 
 def potential_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                      threads: int | None = None) -> Array:
-    """Potential energy (samples,), J; zero where the whole mass is at the base origin."""
+    """Return the potential energy (samples,), J; zero if the whole mass is at the base origin."""
     _, (at,) = check_motion(robot, q=q)
     need_configuration(robot, at)
     return _energies(robot, inertias, q, np.zeros((*np.shape(q)[:-1], robot.dof)), 1, threads)
@@ -259,9 +259,10 @@ def potential_energy(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
 
 def total_momentum(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
                    threads: int | None = None) -> Array:
-    """Momentum of a robot with a free base (samples, 6): linear, kg m/s, and angular about its centre of mass.
+    """Return the momentum of a robot with a free base (samples, 6): linear, kg m/s, and angular about its centre of
+    mass.
 
-    In axes of the base. Without forces from outside the angular one is constant.
+    It is in axes of the base. Without external forces the angular momentum is constant.
     """
     if not robot.has_free_base:
         raise ModelError(f"robot '{robot.name}' has a fixed base, which takes up its momentum", code="fixed-base")

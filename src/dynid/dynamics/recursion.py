@@ -22,9 +22,10 @@ Matrix = Sequence[Sequence[Number]]
 def inverse_dynamics(robot: Robot, inertias: Matrix, q: Vector, dq: Vector, ddq: Vector, *,
                      cos: Callable[[Number], Number] = math.cos, sin: Callable[[Number], Number] = math.sin,
                      number: Callable[[float], Number] = float) -> list[Number]:
-    """Torques, one per joint, of one sample (q, dq, ddq: one number per joint) for ten numbers per body (joints, 10).
+    """Return the torques, one per joint, of one sample (q, dq, ddq: one number per joint) for bodies (joints, 10).
 
-    cos, sin: of the numbers in q. number: turns the robot's own constants (poses, gravity) into the kind of number.
+    cos, sin: functions for the numbers in q. number: converts the robot's own constants (poses, gravity) to this kind
+    of number.
     """
     base = ([number(0.0)] * 3, [number(0.0)] * 3, [number(-g) for g in robot.gravity])
     motions: list[tuple[Vector, Vector, Vector]] = []
@@ -59,7 +60,7 @@ def inverse_dynamics(robot: Robot, inertias: Matrix, q: Vector, dq: Vector, ddq:
 
 def pose(joint: Joint, x: Number, cos: Callable[[Number], Number], sin: Callable[[Number], Number],
          number: Callable[[float], Number]) -> tuple[Matrix, Vector]:
-    """Rotation and origin of a body in its parent: before * motion(x) * after (see `Joint`)."""
+    """Return rotation and origin of a body in its parent: before * motion(x) * after (see `Joint`)."""
     (B, b), (A, a) = (([[number(k) for k in row[:3]] for row in at[:3]], [number(row[3]) for row in at[:3]])
                       for at in (joint.before, joint.after))
     if joint.prismatic:
@@ -102,5 +103,5 @@ def turned(matrix: Matrix, vector: Vector) -> Vector:
 
 
 def turned_back(matrix: Matrix, vector: Vector) -> Vector:
-    """Transpose of the matrix times the vector."""
+    """Return the transpose of the matrix times the vector."""
     return [matrix[0][k] * vector[0] + matrix[1][k] * vector[1] + matrix[2][k] * vector[2] for k in range(3)]

@@ -1,12 +1,12 @@
-"""Motion of a free base, from the world into the axes of the root link.
+"""Conversion of the motion of a free base from the world to the axes of the root link.
 
 A configuration of a robot with a free base and n joints has 7 + n numbers: position of the root link in the world, m,
-its orientation as a unit quaternion (x, y, z, w), and the joint positions. Its velocity v has 6 + n numbers: linear
-and angular velocity of the root in the root's own axes, then the joint velocities; its acceleration a is the
-derivative of v. These are the conventions of Pinocchio.
+its orientation as a unit quaternion (x, y, z, w), and the joint positions. Its velocity v has 6 + n numbers: linear and
+angular velocity of the root in the root's own axes, then the joint velocities; its acceleration a is the derivative of
+v. These are the conventions of Pinocchio.
 
-Forces depend on the configuration only by the joint positions and by the direction of gravity. The kernels therefore
-take the motion in the axes of the root, (samples, 6 + n) each: q with zeros for the base, dq = v, and ddq with the
+Forces depend on the configuration only through the joint positions and the direction of gravity. The kernels therefore
+use the motion in the axes of the root, (samples, 6 + n) each: q with zeros for the base, dq = v, and ddq with the
 proper acceleration of the root's origin, dv/dt + w x v - R'g, as an accelerometer there measures it.
 """
 
@@ -26,19 +26,19 @@ _NORM_TOLERANCE = 1e-3  # by which the norm of a quaternion may differ from one;
 
 
 class RootPose(NamedTuple):
-    """Where the root link is in the world: position (samples, 3), m, and rotation (samples, 3, 3)."""
+    """Pose of the root link in the world: position (samples, 3), m, and rotation (samples, 3, 3)."""
 
     position: Array
     rotation: Array
 
 
 def is_configuration(robot: Robot, q: Array) -> bool:
-    """Whether q (samples, k) are configurations of a free base, and not positions in the axes of the root."""
+    """Return whether q (samples, k) are configurations of a free base, and not positions in the axes of the root."""
     return robot.has_free_base and q.ndim == 2 and q.shape[1] == robot.dof + 1
 
 
 def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base") -> Array:
-    """Rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
+    """Return rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
     given = np.asarray(quaternions, dtype=float)
     norms = np.linalg.norm(given, axis=1)
     if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
@@ -52,7 +52,8 @@ def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base")
 
 
 def quaternions(rotation: ArrayLike) -> Array:
-    """Unit quaternions (samples, 4), order x, y, z, w, of rotation matrices (samples, 3, 3), continuous in time."""
+    """Return unit quaternions (samples, 4), order x, y, z, w, of rotation matrices (samples, 3, 3),
+    continuous in time."""
     R = np.asarray(rotation, dtype=float)
     xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
     squares = np.stack([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz], axis=1)
@@ -72,7 +73,7 @@ def quaternions(rotation: ArrayLike) -> Array:
 
 
 def root_pose(robot: Robot, q: Array) -> RootPose:
-    """Pose of the root link, of configurations (samples, 7 + n)."""
+    """Return the pose of the root link for configurations (samples, 7 + n)."""
     return RootPose(q[:, :3], rotations(q[:, 3:7], f"the quaternion of the base of robot '{robot.name}'"))
 
 
@@ -108,20 +109,21 @@ def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
 
 
 def weight(robot: Robot, pose: RootPose) -> Array:
-    """Acceleration of free fall in the axes of the root (samples, 3), m/s^2."""
+    """Return the acceleration of free fall in the axes of the root (samples, 3), m/s^2."""
     return np.asarray(np.einsum("sji,j->si", pose.rotation, robot.gravity))
 
 
 def world_acceleration(robot: Robot, pose: RootPose, dq: Array, ddq: Array) -> Array:
-    """Acceleration a (samples, 6 + n), the derivative of the velocity dq, of ddq in the axes of the root."""
+    """Return the acceleration a (samples, 6 + n), the derivative of the velocity dq, from ddq in the axes
+    of the root."""
     found = ddq.copy()
     found[:, :3] += weight(robot, pose) - np.cross(dq[:, 3:SIX], dq[:, :3])
     return found
 
 
 def mass_moments(inertia: Array) -> tuple[Array, Array]:
-    """Mass (samples,), kg, and first moment (samples, 3), kg m, of the whole robot in the axes of its root.
+    """Return mass (samples,), kg, and first moment (samples, 3), kg m, of the whole robot in the axes of its root.
 
-    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n), whose block of the base holds both.
+    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n), whose base block contains both.
     """
     return inertia[:, 0, 0], np.stack([inertia[:, 1, 5], inertia[:, 2, 3], inertia[:, 0, 4]], axis=1)

@@ -62,7 +62,7 @@ def pack(tree: Tree, ten: Array) -> Array:
 
 @njit(**BORROWING)
 def mass_and_bias(parent: Array, gravity: Array, w: Array, q: Array, dq: Array, mass: Array, bias: Array) -> None:
-    """Lower triangle of the inertia matrix (n, n) and c(q, dq) + g(q) (n,); q and dq may be longer than n.
+    """Compute the lower triangle of the inertia matrix (n, n) and c(q, dq) + g(q) (n,); q and dq may be longer than n.
 
     w: see `pack`.
     """
@@ -128,7 +128,7 @@ def add_wrenches(parent: Array, w: Array, places: Array, values: Array, bias: Ar
 
 @njit(**INLINED)
 def _frame(rows: Array, at: int) -> tuple[Matrix, Vector]:
-    """Rotation and origin out of twelve rows, a 3 x 4 matrix row by row."""
+    """Return rotation and origin from twelve rows, a 3 x 4 matrix row by row."""
     R = (*vector(rows, at, LANES), *vector(rows, at + 4 * LANES, LANES), *vector(rows, at + 8 * LANES, LANES))
     return R, vector(rows, at + 3 * LANES, 4 * LANES)
 
@@ -143,7 +143,7 @@ def _put_frame(rows: Array, at: int, R: Matrix, P: Vector) -> None:
 
 @njit(**INNER_BORROWING)
 def _poses(w: Array) -> None:
-    """Pose of every body in its parent."""
+    """Compute the pose of every body in its parent."""
     for t in range(LANES):
         cosine, sine, x = vector(w, _CS + t, LANES)
         r, p = pose_in_parent(w, _POSE + t, LANES, cosine, sine, x)
@@ -152,8 +152,11 @@ def _poses(w: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _start_free(w: Array, dq: Array) -> None:
-    """The root link of a free base and its six axes, the unit twists in its own frame, which is the base frame at this
-    instant (see `kernels.free_tile`). Only its angular velocity has an effect on forces."""
+    """Compute the root link of a free base and its six axes, the unit twists in its own frame.
+
+    That frame is the base frame at this instant (see `kernels.free_tile`). Only its angular velocity has an effect on
+    forces.
+    """
     for i in range(6):
         x = (i // LANES) * BLOCK + i % LANES
         for k in range(6):
@@ -165,7 +168,7 @@ def _start_free(w: Array, dq: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
-    """Frames, axes, velocities and velocity-dependent accelerations (minus gravity), from the base outwards."""
+    """Compute frames, axes, velocities and velocity-dependent accelerations (minus gravity), from the base outwards."""
     first = 0
     if parent[0] == FREE_ROOT:
         _start_free(w, dq)
@@ -193,8 +196,11 @@ def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _loads(w: Array) -> None:
-    """The ten numbers of each body about the base origin, and the wrench it needs: with momentum L, K of its velocity
-    V = (w, u), and F, N as momentum of its acceleration, F + w x L and N + w x K + u x L."""
+    """Compute the ten parameters of each body about the base origin, and the wrench it needs.
+
+    With momentum L, K of its velocity V = (w, u), and F, N as momentum of its acceleration, the wrench is F + w x L and
+    N + w x K + u x L.
+    """
     for t in range(LANES):
         R, P = _frame(w, _FRAME + t)
         M = w[_TEN + 9 * LANES + t]
@@ -212,8 +218,11 @@ def _loads(w: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _momenta(w: Array) -> None:
-    """Momentum of all that each joint carries, moving with its axis, and its bias torque, left in the first row of the
-    poses: S.N + V.F."""
+    """Compute the momentum of all bodies that each joint carries, for motion along its axis, and its bias torque S.N +
+    V.F.
+
+    The bias torque is stored in the first row of the poses.
+    """
     for t in range(LANES):
         S, V = vector(w, _S + t, LANES), vector(w, _S + 3 * LANES + t, LANES)
         L, K = momentum(symmetric(w, _INERTIA + t, LANES), vector(w, _INERTIA + 6 * LANES + t, LANES),
@@ -226,10 +235,10 @@ def _momenta(w: Array) -> None:
 
 @njit(**BORROWING)
 def solve_state(matrix: Array, inverse: Array, x: Array) -> bool:
-    """x := matrix^-1 x by L D L' of the lower triangle, in place, `inverse` (n,) being working space for 1 / D.
+    """Solve matrix x = x in place by L D L' of the lower triangle; inverse (n,): work space for 1 / D.
 
-    False where the matrix is singular. Not Cholesky: the published inertias of some robots are not physically
-    consistent, yet their equations have a solution. One division a row.
+    Returns False if the matrix is singular. Cholesky is not used, because the published inertias of some robots are not
+    physically consistent, although their equations have a solution.
     """
     n = len(inverse)
     largest = 0.0

@@ -39,8 +39,10 @@ EXACT_ANGLE = 1.0e6  # rad; beyond it the library's sine is used
 
 @njit(**INLINED)
 def cos_sin(x: float) -> tuple[float, float]:
-    """Cosine and sine of |x| <= EXACT_ANGLE to the last digit or two, without branches: reduced to |r| <= pi/4 in
-    quadrant k, then the minimax polynomials of the Cephes library."""
+    """Return cosine and sine of |x| <= EXACT_ANGLE, accurate to the last one or two digits, without branches.
+
+    The angle is reduced to |r| <= pi/4 in quadrant k, then the minimax polynomials of the Cephes library are used.
+    """
     k = math.floor(x * 0.6366197723675814 + 0.5)
     r = ((x - k * _HALF_PI_1) - k * _HALF_PI_2) - k * _HALF_PI_3
     z = r * r
@@ -59,7 +61,7 @@ def cos_sin(x: float) -> tuple[float, float]:
 
 @njit(**INNER_BORROWING)
 def angle_tile(joint, m):
-    """Rows cos q and sin q of a joint from its row q."""
+    """Compute rows cos q and sin q of a joint from its row q."""
     far = False
     for t in range(m):
         far = far or abs(joint[2 * TILE + t]) > EXACT_ANGLE
@@ -74,9 +76,9 @@ def angle_tile(joint, m):
 
 @njit(**INNER_BORROWING)
 def joint_tile(q, dq, ddq, i, lo, m, joint):
-    """Rows of a joint (5): cos q, sin q, q, dq, ddq, from columns i of (samples, joints) arrays.
+    """Compute the rows of a joint (5): cos q, sin q, q, dq, ddq, from columns i of (samples, joints) arrays.
 
-    dq and ddq may be empty (0, joints), and are zero then. (A flag would be compiled anew for each of its values.)
+    dq and ddq may be empty (0, joints) and are then zero. (A flag would be compiled again for each of its values.)
     """
     moving, accelerating = len(dq) > 0, len(ddq) > 0
     for t in range(m):
@@ -88,7 +90,7 @@ def joint_tile(q, dq, ddq, i, lo, m, joint):
 
 @njit(**INNER)
 def body_tile(pose, axis, joint, up, here, m):
-    """Motion of a body from its parent's (`up`) and its joint's.
+    """Compute the motion of a body from its parent's (`up`) and its joint's.
 
     With r, p the pose in the parent and s, v the axis, all primes in the body frame:
       R' = R r, P' = P + R p
@@ -117,7 +119,7 @@ def body_tile(pose, axis, joint, up, here, m):
 
 @njit(**INNER)
 def axis_tile(axis, here, out, m):
-    """A joint's axis in the base frame (6 rows)."""
+    """Compute a joint's axis in the base frame (6 rows)."""
     s, v = vector(axis, 0, 1), vector(axis, 3, 1)
     for t in range(m):
         S, V = axis_in_base(matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE), s, v)
@@ -150,7 +152,7 @@ def regressor_tile(axis, here, ten, m):
 
 @njit(**INNER)
 def wrench_tile(body, here, out, m):
-    """Force and moment about the base origin that a body with the ten numbers `body` needs, base frame (6 rows)."""
+    """Compute force and moment about the base origin that a body with parameters `body` needs, base frame (6 rows)."""
     J, h, M = symmetric(body, 0, 1), vector(body, 6, 1), body[9]
     for t in range(m):
         f, n = wrench(J, h, M, vector(here, 12 * TILE + t, TILE), vector(here, 15 * TILE + t, TILE),
@@ -162,7 +164,7 @@ def wrench_tile(body, here, out, m):
 
 @njit(**INNER)
 def inertia_tile(body, here, out, m):
-    """The ten numbers of a body about the base origin, base frame (10 rows)."""
+    """Compute the ten parameters of a body about the base origin, base frame (10 rows)."""
     J, h, M = symmetric(body, 0, 1), vector(body, 6, 1), body[9]
     for t in range(m):
         about, H = inertia_in_base(matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE), J, h, M)
@@ -174,7 +176,7 @@ def inertia_tile(body, here, out, m):
 
 @njit(**INNER)
 def momentum_tile(ten, axis, out, m):
-    """Momentum of an inertia moving with an axis (6 rows, the linear one first)."""
+    """Compute the momentum of an inertia that moves with an axis (6 rows, linear part first)."""
     for t in range(m):
         L, K = momentum(symmetric(ten, t, TILE), vector(ten, 6 * TILE + t, TILE), ten[9 * TILE + t],
                         vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE))
@@ -184,7 +186,7 @@ def momentum_tile(ten, axis, out, m):
 
 @njit(**INNER)
 def project_tile(wrench, axis, out, m):
-    """Power of a wrench (force, moment) on an axis: out = N.S + F.V (1 row)."""
+    """Compute the power of a wrench (force, moment) on an axis: out = N.S + F.V (1 row)."""
     for t in range(m):
         out[t] = (dot(vector(axis, t, TILE), vector(wrench, 3 * TILE + t, TILE))
                   + dot(vector(axis, 3 * TILE + t, TILE), vector(wrench, t, TILE)))
@@ -192,7 +194,7 @@ def project_tile(wrench, axis, out, m):
 
 @njit(**INNER)
 def add_tile(source, target, m):
-    """target += source, row by row."""
+    """Add source to target, row by row."""
     for k in range(len(target) // TILE):
         for t in range(m):
             target[k * TILE + t] += source[k * TILE + t]

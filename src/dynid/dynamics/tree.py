@@ -14,13 +14,14 @@ FREE_ROOT = -2  # parent of the first coordinate of a free base
 
 
 class Tree(NamedTuple):
-    """parent (n,): parent body of each joint, -1 for the base, FREE_ROOT for the first coordinate of a free base.
+    """Arrays of a robot.
 
-    pose (n, 48): the pose of a body in its parent is affine in (cos q, sin q, q),
-    T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq, for revolute and prismatic joints;
-    the four 3 x 4 matrices one after the other.
-    axis (n, 6): turn (3) and velocity of the body's origin (3) for unit joint velocity, body frame.
-    gravity (3,): zero for a free base, where it is part of the root's acceleration (`dynid.dynamics.root_frame`).
+    Attributes:
+        parent: (n,), parent body of each joint, -1 for the base, FREE_ROOT for the first coordinate of a free base.
+        pose: (n, 48), four 3 x 4 matrices of the pose of a body in its parent, which is affine in (cos q, sin q, q) for
+            revolute and prismatic joints: T(q) = T0 + cos(q) Tc + sin(q) Ts + q Tq.
+        axis: (n, 6), angular velocity (3) and velocity of the body's origin (3) for unit joint velocity, body frame.
+        gravity: (3,), zero for a free base, where it is part of the root's acceleration (`dynid.dynamics.root_frame`).
     """
 
     parent: Ints
@@ -30,7 +31,7 @@ class Tree(NamedTuple):
 
 
 def joint_pose(joint: Joint) -> Array:
-    """T0, Tc, Ts, Tq of `Tree` (4, 3, 4)."""
+    """Return T0, Tc, Ts, Tq of `Tree` (4, 3, 4)."""
     fixed, cos, sin, slide = np.zeros((4, 4, 4))
     if joint.prismatic:
         fixed[:] = np.eye(4)
@@ -43,7 +44,8 @@ def joint_pose(joint: Joint) -> Array:
 
 
 def joint_axis(joint: Joint) -> Array:
-    """Motion of the body for unit joint velocity, in the body frame: turn, then velocity of its origin (6,)."""
+    """Return the motion of the body for unit joint velocity, body frame: angular velocity, velocity of its
+    origin (6,)."""
     rotation, origin = joint.after[:3, :3], joint.after[:3, 3]
     z = rotation[2]
     if joint.prismatic:

@@ -40,7 +40,7 @@ def put(rows: Array, at: int, stride: int, a: Vector) -> None:
 
 @njit(**INLINED)
 def put_more(rows: Array, at: int, stride: int, a: Vector) -> None:
-    """Adds a to the vector that is there."""
+    """Add a to the stored vector."""
     rows[np.uintp(at)] += a[0]
     rows[np.uintp(at + stride)] += a[1]
     rows[np.uintp(at + 2 * stride)] += a[2]
@@ -53,20 +53,20 @@ def add(a: Vector, b: Vector) -> Vector:
 
 @njit(**INLINED)
 def add_times(c: Vector, x: float, a: Vector) -> Vector:
-    """c + x a; as the two below, in the order that becomes fused multiply-adds."""
+    """Return c + x a, in the order that compiles to fused multiply-adds."""
     return c[0] + x * a[0], c[1] + x * a[1], c[2] + x * a[2]
 
 
 @njit(**INLINED)
 def add_cross(c: Vector, a: Vector, b: Vector) -> Vector:
-    """c + a x b."""
+    """Return c + a x b."""
     return (c[0] + a[1] * b[2] - a[2] * b[1], c[1] + a[2] * b[0] - a[0] * b[2],
             c[2] + a[0] * b[1] - a[1] * b[0])
 
 
 @njit(**INLINED)
 def add_turned(c: Vector, R: Matrix, a: Vector) -> Vector:
-    """c + R a."""
+    """Return c + R a."""
     return (c[0] + R[0] * a[0] + R[1] * a[1] + R[2] * a[2], c[1] + R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
             c[2] + R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
 
@@ -88,20 +88,20 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 @njit(**INLINED)
 def turned(R: Matrix, a: Vector) -> Vector:
-    """R a."""
+    """Return R a."""
     return (R[0] * a[0] + R[1] * a[1] + R[2] * a[2], R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
             R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
 
 
 @njit(**INLINED)
 def turned_back(R: Matrix, a: Vector) -> Vector:
-    """R' a."""
+    """Return R' a."""
     return (R[0] * a[0] + R[3] * a[1] + R[6] * a[2], R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
             R[2] * a[0] + R[5] * a[1] + R[8] * a[2])
 
 
 @njit(**INLINED)
 def scaled(S: Symmetric, a: Vector) -> Vector:
-    """S a of a symmetric matrix."""
+    """Return S a of a symmetric matrix."""
     return (S[0] * a[0] + S[1] * a[1] + S[2] * a[2], S[1] * a[0] + S[3] * a[1] + S[4] * a[2],
             S[2] * a[0] + S[4] * a[1] + S[5] * a[2])

@@ -34,7 +34,7 @@ class Wrench:
         return self.times is None and not callable(self.values)
 
     def at(self, t: Array | None, samples: int = 1) -> Array:
-        """Force and moment (samples, 6) at times t (samples,), s; one that never changes needs none."""
+        """Return force and moment (samples, 6) at times t (samples,), s; a constant wrench needs no times."""
         if self.constant:
             return np.broadcast_to(self._checked(self.values, (6,)), (samples if t is None else len(t), 6))
         if t is None:
@@ -61,7 +61,7 @@ class Wrench:
 
 
 def series(wrenches: Sequence[Wrench], t: Array) -> Array:
-    """Values (times, wrenches, 6) of all at times t (times,), s, each in its own axes."""
+    """Return the values (times, wrenches, 6) of all wrenches at times t (times,), s, each in its own axes."""
     return np.stack([one.at(t) for one in wrenches], axis=1) if wrenches else np.zeros((len(t), 0, 6))
 
 

@@ -36,7 +36,7 @@ class BlockCrossValidation:
 
     @property
     def known(self) -> Array:
-        """The errors on the blocks that have a torque."""
+        """Errors (blocks with a torque,) in percent, without the blocks that have no torque."""
         return self.errors[np.isfinite(self.errors)]
 
     @property
@@ -46,7 +46,7 @@ class BlockCrossValidation:
 
     @property
     def spread(self) -> float:
-        """Deviation of the errors between the blocks, percent; zero of one block."""
+        """Standard deviation of the errors over the blocks, percent; zero if there is only one block."""
         return float(self.known.std(ddof=1)) if len(self.known) > 1 else 0.0
 
 
@@ -113,7 +113,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
 
 
 def masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
-    """The data with only a block's rows kept, or all but those."""
+    """Return the samples of a problem with only the rows of one block valid, or with all rows except these."""
     parts = []
     for log, part in zip(problem.places, problem.data, strict=True):
         rows = np.zeros(len(part), dtype=bool)

@@ -1,11 +1,13 @@
 """Covariance of a constrained estimate, reduced along the directions that the constraints exclude.
 
-A constraint counts by the distance of the estimate from it, measured by the noise, and not by whether it is active:
-with weak data that depends on rounding. If the unconstrained estimate changes by d beta, one with a barrier of weight
-w changes by K d theta, where d theta minimises |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a'
-dP v_b)^2 / (s_a s_b) + w sum (row d theta / s)^2: s are the eigenvalues of the body's matrix P and the slacks of the
-other constraints, v the eigenvectors. Here max(s_a, s_b)^2 replaces s_a s_b, which neglects the curvature of the
-boundary and is conservative.
+A constraint has an effect according to its distance from the estimate, in standard errors. Whether it is active is not
+used, because with weak data that depends on rounding.
+
+If the unconstrained estimate changes by d beta, an estimate with a barrier of weight w changes by K d theta. Here d
+theta minimises |R (K d theta - d beta)|^2 + w sum over bodies and pairs a, b of (v_a' dP v_b)^2 / (s_a s_b) + w sum
+(row d theta / s)^2, with the eigenvalues s and eigenvectors v of the body's matrix P, and the slacks s of the other
+constraints. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of the boundary and is
+conservative.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
                            free: Array, covariance: Array) -> Array:
     """Return the covariance (base, base) of a constrained estimate theta (parameters,) inside the set.
 
-    `weight` is that of the barrier, relative to half the sum of squares. A bound on a parameter that the data
-    determine, such as friction at zero, reduces nothing. An equality that the unconstrained estimate `free` (base,)
-    violates by less than its standard error reduces nothing either. For parameters bounded only jointly, half of the
-    unconstrained variance remains, as for a true value on the boundary.
+    `weight` is the weight of the barrier, relative to half the sum of squares. A bound on a parameter that the data
+    determine, such as friction at zero, does not reduce its variance. An equality that the unconstrained estimate
+    `free` (base,) violates by less than its standard error does not reduce it either. For parameters that are only
+    bounded jointly, half of the unconstrained variance remains, as for a true value on the boundary.
     """
     base = problem.base.matrix
     found = _conditions(consistency, theta, _BARRIER_SOFTNESS * weight)
@@ -68,7 +70,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
 
 
 def _free_moves(rows: Array) -> Array:
-    """Return directions (parameters, k) in the null space of the rows."""
+    """Return an orthonormal basis (parameters, k) of the null space of the rows."""
     if not len(rows):
         return np.eye(rows.shape[1])
     _, values, right = np.linalg.svd(rows)
@@ -76,7 +78,7 @@ def _free_moves(rows: Array) -> Array:
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """Return the constraint directions of a set at theta, with a barrier of this weight."""
+    """Return the constraint directions of the consistent set at theta, for a barrier of the given weight."""
     parts = [_held(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0

@@ -41,7 +41,7 @@ def nearest_within(values: Array, covariance: Array, low: Array, high: Array) ->
 
 
 def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) -> Array:
-    """Return the solution if every column has a bound."""
+    """Return the bounded least-squares solution (k,) for the case that every column has a bound."""
     if not r.shape[1]:
         return np.empty(0)
     norms = np.linalg.norm(r, axis=0)
@@ -64,7 +64,8 @@ def _held(r: Array, rho: Array, low: Array, high: Array, start: Array | None) ->
 
 def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: Bools,
                at_high: Bools) -> tuple[Array, Bools, Bools]:
-    """Return x with its free entries optimal; entries that reach a bound are fixed there."""
+    """Return x with its free entries at their least-squares optimum, and which entries are fixed at the lower and upper
+    bound."""
     x, at_low, at_high = x.copy(), at_low.copy(), at_high.copy()
     x[at_low], x[at_high] = low[at_low], high[at_high]
     while True:

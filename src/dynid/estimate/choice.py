@@ -21,18 +21,22 @@ AUTO = "auto"
 PREFERENCE = ("pc-wls", "pc-ridge", "wls", "iv")
 CHOICE_CONFIDENCE = 0.95  # of the paired test between two methods
 _MATERIAL_DIFFERENCE = 0.01  # share of the smaller error: a difference below it is none, however sure
-_NOISY = 0.01  # share of the accelerations' mean square that is noise, which inertias lose to it by least squares
+_MAX_NOISE_SHARE = 0.01  # of the accelerations' mean square; noise biases inertias of least squares by this share
 MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs three
 
 
 @dataclass(frozen=True, eq=False)
 class MethodCandidate:
-    """One method of a choice.
+    """One candidate method of a choice, with its errors in cross-validation.
 
-    `left_out`: its fits without each block of time, or None. `judged` (blocks,): the compared errors, percent, on the
-    blocks, or along the references if positions are noisy. `behind`: its mean excess over the smallest error,
-    percentage points, and `deviation` its standard error, both paired by block. `apart`: whether the excess is
-    significant. `failure`: why it gave no estimate.
+    Attributes:
+        left_out: its fits without each block of time, or None.
+        judged: (blocks,), the errors that are compared, percent: on the blocks, or along the references if positions
+            are noisy.
+        behind: mean excess over the smallest error, percentage points, paired by block.
+        deviation: standard error of that mean, percentage points.
+        apart: whether the excess is significant.
+        failure: the reason if the method gave no estimate.
     """
 
     method: str
@@ -64,7 +68,7 @@ def _plain(errors: Array) -> list[float | None]:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The method that was chosen, the reason as a clause, and all candidates."""
+    """The chosen method, the reason for the choice as a clause, and all candidates."""
 
     method: str
     reason: str
@@ -72,7 +76,7 @@ class Choice:
 
     @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
 
 
@@ -127,13 +131,13 @@ def default_candidates(problem: Problem) -> tuple[str, ...]:
 
 
 def _closed_loop(problem: Problem) -> tuple[str, ...]:
-    """Return `iv` if the law and its reference are known and noise in the positions would bias inertias."""
+    """Return `iv` as a candidate if control law and reference are known and position noise would bias inertias."""
     known = problem.controller is not None and problem.recordings and problem.regression.prior is None
     if not known or problem.filtered is not None or any(log.reference is None for log in problem.recordings):
         return ()
     from dynid.estimate.reference_errors import acceleration_noise
 
-    return ("iv",) if acceleration_noise(problem).max() > _NOISY else ()
+    return ("iv",) if acceleration_noise(problem).max() > _MAX_NOISE_SHARE else ()
 
 
 def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str, Mapping[str, Any]],
@@ -182,15 +186,16 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
 def compare_left_out(
     seen: Mapping[str, BlockCrossValidation], judged: Mapping[str, Array]
 ) -> dict[str, MethodCandidate]:
-    """Return each method compared block by block with the one of the smallest mean error, by the given errors
-    (blocks,)."""
+    """Return each method with its errors (blocks,) compared, block by block, with the method of the smallest mean
+    error."""
     best = min(judged.values(), key=np.nanmean)
     return {name: MethodCandidate(name, one, judged[name], *_behind(judged[name], best, float(np.nanmean(best))))
             for name, one in seen.items()}
 
 
 def _behind(errors: Array, least: Array, mean: float) -> tuple[float, float, bool]:
-    """Mean of the paired differences, its standard error (Nadeau and Bengio), and whether the two differ."""
+    """Return the mean paired difference to the smallest errors, its standard error (Nadeau and Bengio), and its
+    significance."""
     loss = (errors - least)[np.isfinite(errors) & np.isfinite(least)]
     n, behind = len(loss), float(loss.mean())
     if n < 2:

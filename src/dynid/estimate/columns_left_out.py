@@ -24,8 +24,10 @@ MIN_ROWS_OF_A_STRETCH = 10  # filtered rows share their noise with their neighbo
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Weighted triangular equations r, rho of the data without a block, `tests` those of the block per joint, and
-    squared norms (k,) of the columns of r."""
+    """Weighted triangular equations r, rho of the data without one block, and the equations of the block.
+
+    `tests` holds the block's equations per joint; the squared norms (k,) are those of the columns of r.
+    """
 
     r: Array
     rho: Array
@@ -35,8 +37,10 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class ColumnsLeftOut:
-    """Compressed data as columns (k,), each a combination of base parameters, in blocks that are excluded in turn.
-    low, high, ridge (k,): as in `Parameter`."""
+    """Compressed data in columns (k,), each a combination of base parameters, for cross-validation over blocks.
+
+    low, high, ridge (k,): bounds and ridge penalty of each column, as in `Parameter`.
+    """
 
     blocks: tuple[Columns, ...]
     low: Array
@@ -61,8 +65,11 @@ class ColumnsLeftOut:
         return ColumnsLeftOut(tuple(found), low, high, ridge)
 
     def fits(self, used: Bools, before: Sequence[Array] | None = None) -> list[Array]:
-        """Values (k,) of the columns that are used, zero for the others, from the data without each block. before:
-        an earlier answer, from which active bounds are guessed."""
+        """Return the least-squares values (k,) of the used columns from the data without each block; zero for the
+        others.
+
+        before: earlier fits, whose active bounds are the first guess.
+        """
         return [self._fit(block, used, None if before is None else before[b]) for b, block in enumerate(self.blocks)]
 
     def _fit(self, block: Columns, used: Bools, before: Array | None) -> Array:
@@ -84,8 +91,10 @@ class ColumnsLeftOut:
                          for block, values in zip(self.blocks, fits, strict=True)])
 
     def reduced(self, used: Bools, own: Ints, fits: Sequence[Array]) -> list[Reduced]:
-        """Return the problem in the columns `own`, with the other used columns eliminated, or fixed at the bounds
-        active in `fits`."""
+        """Return, for each block, the problem in the columns `own`.
+
+        The other used columns are eliminated, or fixed at a bound that is active in `fits`.
+        """
         return [self._reduced(block, used, own, values) for block, values in zip(self.blocks, fits, strict=True)]
 
     def _reduced(self, block: Columns, used: Bools, own: Ints, values: Array) -> Reduced:
@@ -126,7 +135,8 @@ class Reduced:
 
     @cached_property
     def errors(self) -> Array:
-        """E (rows, own + 1): the errors on the block are E (-x, 1), joint after joint."""
+        """Return E (rows, own + 1): for values x of the own columns, E (-x, 1) are the errors on the block, joint by
+        joint."""
         matrix, target = (np.concatenate(parts) for parts in zip(*self.block.tests, strict=True))
         gone = solve_triangular(self.upper, self.across)
         found = np.column_stack([matrix[:, self.own], target - matrix @ self.fixed])
@@ -154,8 +164,10 @@ def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None)
 
 @dataclass(frozen=True)
 class Worth:
-    """Benefit of a term on a joint: `gain`, the reduction of the joint's cross-validation error, percent, and its
-    standard error."""
+    """Benefit of a term on a joint.
+
+    `gain` is the reduction of the joint's cross-validation error, percent, with its standard error.
+    """
 
     term: str
     gain: float
@@ -166,22 +178,24 @@ class Worth:
 
 
 def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
-    """Return the benefit from gains (blocks,) in squares, and the squares without the term."""
+    """Return the benefit of a term from its gains (blocks,) in squared error and the squared errors without it."""
     size = max(size, EXACT_SHARE * max(power, 1e-300))
     error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
     return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
 
 
 def stretches_of(logs: Sequence[Samples], count: int) -> int:
-    """Return the number of intervals of time in each of `count` blocks, so that each interval has enough rows."""
+    """Return into how many intervals of time each of `count` blocks is divided, so that an interval has enough rows."""
     rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
                    for a, b in log.segments) for log in logs)
     return int(np.clip(rows // (count * MIN_ROWS_OF_A_STRETCH), 1, MAX_STRETCHES_OF_A_BLOCK))
 
 
 def dealt(regression: Regression, count: int) -> Regression:
-    """Return the same data in `count` blocks, with intervals assigned to them in turn, so that the data without a
-    block still excite every parameter."""
+    """Return the same data in `count` blocks of interleaved intervals of time.
+
+    Interleaving makes the data without one block excite every parameter.
+    """
     hands = [regression.blocks[k::count] for k in range(count)]
     return replace(regression, blocks=tuple(reduce(add, hand) for hand in hands if hand))
 

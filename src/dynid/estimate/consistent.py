@@ -41,10 +41,17 @@ _ZERO_COLUMN = 1e-12  # share of the largest column below which a column is roun
 def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                    centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                    intervals: Mapping[str, Any] | None = None) -> Consistency:
-    """Return the consistent set of a problem, including exactly known values. shapes: limit centres of mass by the
-    robot's collision shapes. centres: by link, a limit or a table (low, high | points | centre, axes). masses:
-    limits, or tables (bodies, low, high). intervals: lower and upper value by combination, from other estimates
-    (Sousa, s. 2.6.3)."""
+    """Return the set of physically consistent parameters of a problem, including exactly known values.
+
+    Args:
+        problem: the identification problem.
+        form: formulation of consistency.
+        margin: distance from the boundary of the set.
+        shapes: limit centres of mass to the robot's collision shapes.
+        centres: by link, a limit or a table (low, high | points | centre, axes).
+        masses: limits, or tables (bodies, low, high), kg.
+        intervals: lower and upper value by combination of parameters, from other estimates (Sousa, s. 2.6.3).
+    """
     found = {}
     if shapes:
         robot = complete(problem.model).robot
@@ -63,7 +70,7 @@ def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: fl
 
 
 def _interval(text: str, pair: Any) -> tuple[float, float]:
-    """A lower and an upper value from a run file."""
+    """Return a lower and an upper value from an entry of a run file; raise an error if it is not a pair."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(x, int | float) for x in pair):
         raise ModelError(f"the interval of '{text}' must be two numbers, [lower, upper], got {pair!r}",
                          code="bad-interval")
@@ -145,7 +152,9 @@ def largest_losses(problem: Problem) -> dict[str, float]:
 
 def unseen(problem: Problem) -> dict[str, float]:
     """Return values by name of the joint parameters that do not affect any torque in the data: nominal ones, or zero.
-    Friction of a joint at rest has no optimum, and its most central value would be infinite."""
+
+    Without them the fit has no optimum: the friction of a joint at rest could take any value.
+    """
     size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
     prior = problem.regression.prior
     told = {*problem.base.known, *(prior.known if prior is not None else ())}
@@ -155,8 +164,11 @@ def unseen(problem: Problem) -> dict[str, float]:
 
 
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
-    """Return known values with a standard deviation, and ridge penalties, as rows (k, parameters) and values (k,)
-    relative to the weighted equations `stacked`; None if there are none."""
+    """Return prior rows (k, parameters) and their values (k,); None if there are none.
+
+    They contain known values with a standard deviation and ridge penalties, scaled for the weighted equations
+    `stacked`.
+    """
     base, prior = problem.base, problem.regression.prior
     pulled = np.flatnonzero(base.ridge)
     rows = np.sqrt(base.ridge * np.sum(stacked.r ** 2, axis=0))[pulled, None] * base.matrix[pulled]
@@ -205,8 +217,10 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
 
 
 def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with: Fill, near: Array | None) -> Array:
-    """Return theta (parameters,) of a constrained fit started near an earlier one. Refuses equations that lack a
-    parameter of the earlier fit."""
+    """Return theta (parameters,) of a constrained fit that starts at an earlier solution.
+
+    It raises an error if the equations lack a parameter of the earlier fit.
+    """
     if unseen(problem).keys() - consistency.known.keys():
         raise NotPossibleError("without some of the data a parameter does not affect any torque")
     with one_blas_thread():
@@ -226,10 +240,17 @@ def constrained_fit(problem: Problem, regression: Regression, weights: Array | N
 
 def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: Array | None,
                    consistency: Consistency, fill_with: Fill = "auto") -> Estimate:
-    """The estimate of a constrained fit, its open parameters filled in, with diagnostics. given_up among them: how far,
-    as a share, the misfit is above the least that the set allows.
+    """Return the estimate of a constrained fit, with undetermined parameters filled in, and its diagnostics.
 
-    free: the fit without conditions. regression, weights (dof,), None for none: the equations that are fitted.
+    The diagnostic `given_up` is the relative increase of the misfit over the smallest misfit in the set.
+
+    Args:
+        free: the unconstrained fit.
+        name: of the method.
+        regression: the fitted equations.
+        weights: (dof,), of the joints, or None.
+        consistency: the consistent set.
+        fill_with: criterion for undetermined parameters.
     """
     problem, solution = free.problem, free.solution
     found = _best_inside(free, regression, weights, consistency, fill_with)
@@ -257,8 +278,11 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """A constrained fit: the optimum, its equations without known values, the weighted sum of squares of the noise,
-    theta (parameters,) with undetermined parameters chosen, and how these were chosen."""
+    """A constrained fit.
+
+    It has the optimum, its equations without known values, the weighted sum of squares of the noise, theta
+    (parameters,) with undetermined parameters filled in, and the criterion by which these were chosen.
+    """
 
     best: Fit
     measured: Stacked
@@ -269,8 +293,10 @@ class Inside:
 
 def _best_inside(free: LinearFit, regression: Regression, weights: Array | None, consistency: Consistency,
                  fill_with: Fill, near: Array | None = None) -> Inside:
-    """The best fit of weighted equations inside the set, filled in. near (parameters,): that of nearly the same
-    equations."""
+    """Return the best fit of weighted equations inside the consistent set, with undetermined parameters filled in.
+
+    near (parameters,): the solution for similar equations, used as the start.
+    """
     stacked = regression.stack(weights)
     best, measured, prior = constrained_fit(free.problem, regression, weights, consistency)
     # Expected excess of the true robot's misfit over the least one: smaller differences are noise.
@@ -282,9 +308,11 @@ def _best_inside(free: LinearFit, regression: Regression, weights: Array | None,
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None,
            near: Array | None = None) -> tuple[Array, str]:
-    """Return full parameters (parameters,) of the optimum, with undetermined parameters chosen by `fill` at a cost
-    below `noise_misfit`, the weighted sum of squares of the noise; and the criterion: "nominal", "central", or "none"
-    if neither succeeds. The torques are those of the optimum."""
+    """Return full parameters (parameters,) of the optimum and the criterion for the undetermined ones.
+
+    Undetermined parameters are chosen by `fill` at a cost below `noise_misfit`, the weighted sum of squares of the
+    noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques are those of the optimum.
+    """
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     if prior is not None:
@@ -309,7 +337,7 @@ def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
 
 
 def open_names(problem: Problem) -> list[str]:
-    """Names of the bodies' parameters that the base parameters do not fix: those that are filled in."""
+    """Return the names of the bodies' parameters that the base parameters do not determine."""
     base = problem.base
     _, singular, right = np.linalg.svd(base.matrix)
     free = right[np.sum(singular > _ZERO_COLUMN * singular.max(initial=0.0)):]
@@ -318,7 +346,7 @@ def open_names(problem: Problem) -> list[str]:
 
 
 def active_names(best: Fit) -> list[str]:
-    """Return the links and parameters with active constraints, without repetition, in order."""
+    """Return the names of links and parameters with active constraints, in order and without repetition."""
     return list(dict.fromkeys(block.body or block.name for block in best.active))
 
 

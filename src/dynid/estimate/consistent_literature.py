@@ -35,7 +35,8 @@ _FIT_FUNCTIONS: dict[str, tuple[Callable[..., Fit], str]] = {
 
 
 def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estimate:
-    """The estimate of a method by name, with the weights of wls and the covariance of the unconstrained estimate."""
+    """Return the estimate of a method by name, with the weights of wls and the covariance of the unconstrained
+    estimate."""
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
@@ -58,7 +59,10 @@ def _estimate(name: str, problem: Problem, options: Mapping[str, Any]) -> Estima
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Return base parameters and equations with one more row for every known value, for searches without equalities."""
+    """Return base parameters and equations with one more row for every known value.
+
+    Searches without equality constraints use them.
+    """
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights, stacked) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
@@ -82,9 +86,14 @@ def _inside(consistency: Consistency, values: Array) -> Array | None:
 
 @method("pc-points", _FIT_FUNCTIONS["pc-points"][1], gives={"theta"}, depends_on={"units"})
 def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = None) -> Estimate:
-    """Masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76). count: points along each edge of a
-    link's box. prior_deviation: kg, by which each point's mass may be off that of the nominal model; None for no
-    pull."""
+    """Return an estimate with masses on a grid of points in a box around each link (Sousa, eq. 2.74-2.76).
+
+    Args:
+        problem: the identification problem.
+        count: points along each edge of a link's box.
+        prior_deviation: standard deviation, kg, of each point's mass about the nominal model; None for no
+            regularisation.
+    """
     prior = None if prior_deviation is None else (_nominal(problem, "pc-points", prior_deviation), prior_deviation)
     return _estimate("pc-points", problem, {"count": count, "prior": prior})
 
@@ -92,10 +101,18 @@ def points(problem: Problem, *, count: int = 3, prior_deviation: float | None = 
 @method("pc-sqp", _FIT_FUNCTIONS["pc-sqp"][1], gives={"theta"})
 def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalues"] = "eigenvalues",
                iterations: int = 300, prior_deviation: float | None = None, steps: int = 1) -> Estimate:
-    """Sequential quadratic programming with limits on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69).
-    steps: 2 starts at the solution with positive masses and inertia diagonals alone, as these authors do.
-    prior_deviation: in the units of each, by which every base parameter may be off that of the nominal model; None for
-    no pull."""
+    """Return an estimate by sequential quadratic programming with limits on eigenvalues or minors.
+
+    See Mata et al. 2005 and Sousa, eq. 2.69.
+
+    Args:
+        problem: the identification problem.
+        constraint: limits on eigenvalues or on minors.
+        iterations: largest number of iterations.
+        prior_deviation: standard deviation of every base parameter about the nominal model, in its own unit; None for
+            no regularisation.
+        steps: 2 starts at the solution with positive masses and inertia diagonals only, as these authors do.
+    """
     if steps not in (1, 2):
         raise ModelError(f"method 'pc-sqp' has 1 or 2 steps, got {steps}", code="wrong-option")
     prior = None
@@ -126,13 +143,14 @@ def _nominal(problem: Problem, name: str, deviation: float) -> Array:
 
 @method("pc-virtual", _FIT_FUNCTIONS["pc-virtual"][1], gives={"theta"})
 def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
-    """Nonlinear least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq. 2.70-2.73)."""
+    """Return an estimate by nonlinear least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq.
+    2.70-2.73)."""
     return _estimate("pc-virtual", problem, {"iterations": iterations})
 
 
 @method("pc-logchol", _FIT_FUNCTIONS["pc-logchol"][1], gives={"theta"}, depends_on={"units"})
 def log_cholesky(problem: Problem, *, iterations: int = 200) -> Estimate:
-    """Nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022)."""
+    """Return an estimate by nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022)."""
     return _estimate("pc-logchol", problem, {"iterations": iterations})
 
 
@@ -145,5 +163,8 @@ def reduced(problem: Problem, *, every: int = 1) -> Estimate:
 
 @method("pc-box", _FIT_FUNCTIONS["pc-box"][1], gives={"theta"})
 def boxed(problem: Problem) -> Estimate:
-    """Masses, diagonal inertias and friction not negative, each alone (Lomakin and Deutscher, s. VI)."""
+    """Return least squares with masses, diagonal inertias and friction constrained to be non-negative, each separately.
+
+    See Lomakin and Deutscher, s. VI.
+    """
     return _estimate("pc-box", problem, {})

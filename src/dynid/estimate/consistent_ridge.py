@@ -91,8 +91,11 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The fit of the chosen strength, its equations with joint weights (dof,) in units of independent noise, the
-    regularisation of friction, and other prior rows."""
+    """A fit with the chosen prior strength.
+
+    It has the equations with joint weights (dof,) in units of independent noise, the regularisation of friction, and
+    the other prior rows.
+    """
 
     chosen: PriorFit
     stacked: Stacked
@@ -103,8 +106,10 @@ class Fitted:
 
 def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodies: Mapping[str, Array], metric: Metric,
              weights: Array, strength: float | None) -> Fitted:
-    """Return noise, regularisation of friction and strength, estimated alternately; weights (dof,): of `wls`, for the
-    first fit."""
+    """Return the fit after alternating estimates of the noise, the regularisation of friction and the prior strength.
+
+    weights (dof,): those of `wls`, for the first fit.
+    """
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
     known = prior_rows(problem, weights, stacked)
@@ -200,7 +205,7 @@ def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric:
 
 def _euclidean(problem: Problem, consistency: Consistency, nominal: Nominal, stacked: Stacked, prior: Rows,
                strength: float) -> Fit:
-    """The fit inside the set with the normal prior on the bodies."""
+    """Return the fit inside the consistent set with a normal prior on the bodies' parameters."""
     pulled, values = euclidean_rows(consistency, nominal)
     size = np.sqrt(strength)
     return fit(consistency, problem.base, stacked, prior=_with(prior, size * pulled, size * values))
@@ -239,8 +244,10 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
 
 
 def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
-    """Return the fit with the curvature of the data, columns (k, parameters), and of the regularisation, rows (k,
-    parameters), but without the barrier at zero, for regularised friction."""
+    """Return the fit with the curvature of data and regularisation only, without that of the barrier at zero friction.
+
+    columns (k, parameters): of the data; rows (k, parameters): of the regularisation.
+    """
     pulled = np.flatnonzero(np.any(rows != 0.0, axis=0))
     own, pull = columns[:, pulled], rows[:, pulled]
     information = chosen.information.copy()
@@ -249,7 +256,7 @@ def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
 
 
 def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
-    """A prior with more rows."""
+    """Return a prior with additional rows and values."""
     return (rows, values) if prior is None else (np.vstack([prior[0], rows]), np.concatenate([prior[1], values]))
 
 

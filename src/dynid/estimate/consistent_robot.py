@@ -34,12 +34,12 @@ class ConsistentRobot:
 
     @property
     def same(self) -> bool:
-        """Whether its torque error equals that of the estimate within the noise."""
+        """Whether the torque error of this robot equals that of the estimate within the noise."""
         return self.error <= (1.0 + SAME_ERROR) * self.estimate_error
 
     @property
     def sentence(self) -> str:
-        """The increase of the torque error as a sentence."""
+        """Sentence that states the increase of the torque error."""
         if self.same:
             return f"a physically consistent robot with the same torques (error {self.error:.2g} % on the fitted data)"
         return (f"the nearest physically consistent robot; its torque error on the fitted data is {self.error:.2g} % "

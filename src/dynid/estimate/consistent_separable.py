@@ -24,13 +24,16 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
                          form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
                          centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
                          intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Weighted least squares inside the set in which the free shape parameters of the model are found as well.
+    """Return weighted least squares inside the consistent set that also estimates the free shape parameters of the
+    model.
 
-    The criterion is the least misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and eq.
-    2.23 with the conditions of eq. 1.47). Each step of Gauss-Newton is a cone programme in the parameters, from which
-    the steps of the shape are eliminated. The set follows the shape: friction must take power with the shape that it
-    has. Options as in `sls` and `pc-wls`. The standard errors of the shape do not count that conditions rule out
-    some of its values.
+    The criterion is the smallest misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and
+    eq. 2.23 with the constraints of eq. 1.47). Each Gauss-Newton step is a cone programme in the parameters, from which
+    the steps of the shape are eliminated. The constraint that friction dissipates energy is evaluated at the current
+    shape.
+
+    Options are those of `sls` and `pc-wls`. The standard errors of the shape neglect that constraints exclude some of
+    its values.
     """
     limits: dict[str, Any] = {"form": form, "margin": margin, "shapes": shapes, "centres": centres, "masses": masses,
                               "intervals": intervals}
@@ -43,6 +46,6 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
 
 
 def _inside(limits: Mapping[str, Any], problem: Problem, stacked: Stacked) -> Array:
-    """Base parameters (base,) of the consistent robot that fits weighted equations best."""
+    """Return base parameters (base,) of the consistent robot that fits the weighted equations best."""
     prior = prior_rows(problem, None, stacked)
     return fit(consistency_of(problem, **limits), problem.base, stacked, prior=prior).beta

@@ -21,11 +21,16 @@ from dynid.simulation.plant import per_joint
 
 @dataclass(frozen=True, eq=False)
 class ControllerFit:
-    """Gains of tau = kp (qr - q) + kd (follow dqr - dq) of the commanded joints.
+    """Gains of tau = kp (qr - q) + kd (follow dqr - dq), identified for the commanded joints.
 
-    loops: one per commanded joint, places: its joint, kp, kd, follow (loops,). inertias (dof,): of all joints. H = C
-    G / (1 + C G) with G = 1 / (J s^2) is solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 / a2,
-    follow = b1 / a1. Friction, gravity and coupling are treated as rejected disturbances.
+    H = C G / (1 + C G) with G = 1 / (J s^2) is solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 /
+    a2, follow = b1 / a1. Friction, gravity and coupling are treated as rejected disturbances.
+
+    Attributes:
+        loops: the identified loop of each commanded joint.
+        places: (loops,), the joint of each loop, counted from 0.
+        kp, kd, follow: (loops,), the gains.
+        inertias: (dof,), of all joints, kg m^2 or kg.
     """
 
     loops: tuple[LoopFit, ...]

@@ -30,8 +30,7 @@ SYMBOLS = ("Iam", "Fvm", "Fcm", "Fcn")  # the last is dry friction where the joi
 
 @dataclass(frozen=True)
 class Coupling:
-    """A motor of joint b that also turns with joint a, counted from 0: with dq_b + ratio dq_a, where ratio is 1 or -1.
-    """
+    """A motor of joint b whose speed is dq_b + ratio dq_a; joints are counted from 0, and ratio is 1 or -1."""
 
     a: int
     b: int
@@ -43,16 +42,13 @@ class Coupling:
         return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
 
     def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
-        """Return the term as run files have it; joints: names of all, sign: with a width for each."""
+        """Names of the motor's inertia, viscous and dry friction among the parameters of `NeighbourCouplings`."""
         return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
                 "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
 
     def is_passive(self, values: Mapping[str, float]) -> bool:
-        """Return whether friction of motors can have these values by name; zero where there is none.
-
-        It takes energy at all speeds of both joints. Torques of two joints that are exchanged look like a coupling, but
-        one that gives energy.
-        """
+        """Return the term as a table of a run file; joints: names of all joints; sign: smoothed sign with one width per
+        joint."""
         _, viscous, dry = (values.get(name, 0.0) for name in self.names)
         own = [values.get(f"Fv{j + 1}", 0.0) for j in (self.a, self.b)]
         return dry >= 0.0 and viscous * self.ratio >= 0.0 and min(own) >= 0.0 and own[0] * own[1] >= viscous ** 2
@@ -60,10 +56,10 @@ class Coupling:
 
 @dataclass(frozen=True)
 class NeighbourCouplings:
-    """Columns of every pair of neighbouring joints that one motor may turn, for both directions.
+    """Regressor columns of couplings between all pairs of neighbouring joints, for both directions of the motor.
 
     Attributes:
-        sign: of a velocity, with a width for each joint.
+        sign: smoothed sign of a velocity, with a width for each joint.
         exceptions: joints, counted from 0, whose motors are known.
     """
 
@@ -73,7 +69,7 @@ class NeighbourCouplings:
 
     @staticmethod
     def beside(model: Model, sign: Sign) -> NeighbourCouplings:
-        """Return those of joints whose motors no term of a model describes yet."""
+        """Return the coupling columns of the joints whose motors are not yet described by a term of the model."""
         known: set[int] = set()
         for term in model.terms:
             if isinstance(term, CoupledWrist):
@@ -83,7 +79,7 @@ class NeighbourCouplings:
         return NeighbourCouplings(sign, tuple(sorted(known)))
 
     def pairs(self, robot: Robot) -> tuple[tuple[int, int], ...]:
-        """Return joints and the neighbours after them in the chain that move in the same way."""
+        """Return pairs of a joint and its successor in the chain of the same type (both revolute or both prismatic)."""
         joints = robot.joints
         return tuple((one.parent, b) for b, one in enumerate(joints) if one.parent >= 0
                      and one.prismatic == joints[one.parent].prismatic and not {one.parent, b} & {*self.exceptions})
@@ -106,17 +102,17 @@ class NeighbourCouplings:
 
 
 def _narrower(sign: Sign, a: int, b: int) -> Sign:
-    """Return the sign with the smaller width of two joints."""
+    """Return the sign function whose width is the smaller one of two joints."""
     return min(sign.of_joint(a), sign.of_joint(b), key=lambda one: one.one_width)
 
 
 def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[Coupling]], Array],
                      exact: Array) -> tuple[Coupling, ...]:
-    """Return the couplings that clearly reduce the errors of their joints on blocks that are left out.
+    """Return the couplings that clearly reduce the cross-validation errors of their joints.
 
     Args:
         candidates: to choose from.
-        losses: squared errors (blocks, dof) on blocks that are left out, with some couplings.
+        losses: function that returns squared errors (blocks, dof) in cross-validation for a set of couplings.
         exact: (dof,), squared error of a block below which errors are rounding.
     """
     found: tuple[Coupling, ...] = ()
@@ -131,7 +127,7 @@ def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[
 
 
 def _gain(one: Coupling, before: Array, after: Array, exact: Array, tried: int) -> float:
-    """Return the mean logarithm by which the squared error of both joints falls; zero if it is not significant."""
+    """Return the mean reduction of the logarithmic squared error of both joints; zero if it is not significant."""
     own = [one.a, one.b]
     gains = np.log(before[:, own].sum(axis=1) + exact[own].sum()) - np.log(after[:, own].sum(axis=1) + exact[own].sum())
     n = len(gains)

@@ -43,10 +43,14 @@ _MIN_REMAINING_SHARE = 1e-9  # share of what is known of a direction that must b
 
 @dataclass(frozen=True, eq=False)
 class ScoreNoise:
-    """Noise of the weighted equations: middle (base, base), with covariance H^-1 middle H^-1.
+    """Noise of the weighted equations, from which the covariance H^-1 middle H^-1 of the estimate follows.
 
-    cov_type: its type. freedom: degrees of freedom of Student's t, infinite for a normal distribution. correlation:
-    of the residuals, if computed. motion: bias by errors of the motion, whose square is in `middle`, or None.
+    Attributes:
+        middle: (base, base), covariance of the score.
+        cov_type: type of the covariance.
+        freedom: degrees of freedom of Student's t, infinite for a normal distribution.
+        correlation: autocorrelation of the residuals, if it was computed.
+        motion: bias by errors of the motion, whose square is included in `middle`, or None.
     """
 
     middle: Array
@@ -60,7 +64,7 @@ class ScoreNoise:
         return solution.inverse @ self.middle @ solution.inverse
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
-        """The same with the square of a shift added."""
+        """Return the same noise with the square of a bias added."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
@@ -94,9 +98,16 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
           cov_type: CovType | None = None) -> ScoreNoise:
     """Return the noise of a weighted estimate by `cov_type`, by default the best type that the problem allows.
 
-    weights (dof,): of the joints, or None. equations, regression: the solved ones, by default the problem's own.
-    influence: see `correlation`. Prior rows have their stated noise. The bias by errors of the motion counts as a
-    standard deviation, since its sign is uncertain.
+    Prior rows have their stated noise. The bias by errors of the motion counts as a standard deviation, since its sign
+    is uncertain.
+
+    Args:
+        problem: the identification problem.
+        solution: of its weighted equations.
+        weights: (dof,), of the joints, or None.
+        equations, regression: those that were solved; by default the problem's own.
+        influence: weight of each row, see `correlation`.
+        cov_type: type of the covariance, or None.
     """
     regression = problem.regression if regression is None else regression
     scale = np.ones(regression.dof) if weights is None else weights
@@ -123,7 +134,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
 
 
 def _possible(problem: Problem, regression: Regression, cov_type: CovType | None) -> CovType:
-    """Return the named covariance type, or the best available. Refuses one that the data do not allow."""
+    """Return the requested covariance type, or the best available one; raise an error if the data do not allow it."""
     blocks = sum(block.rows > 0 for block in regression.blocks)
     if cov_type is None:
         return "correlated" if problem.data else "blocks" if blocks >= FEWEST_BLOCKS else "independent"
@@ -219,8 +230,10 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
 
 
 def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: Array) -> Array:
-    """beta - beta_(-b) = (H - H_b)^-1 s_b (base,) = (I - H^-1 H_b)^-1 H^-1 s_b, H^-1 = half half' as the estimate has
-    it."""
+    """Return beta - beta_(-b) (base,), the change of the estimate by removing block b.
+
+    It is (H - H_b)^-1 s_b = (I - H^-1 H_b)^-1 H^-1 s_b, with H^-1 = half half' of the estimate.
+    """
     size = len(solution.beta)
     share, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):
@@ -238,7 +251,10 @@ def _move(factors: Sequence[Factor], solution: Solution, weights: Array, half: A
 
 def naive_noise_matrix(regression: Regression, solution: Solution, weights: Array,
                        variances: Sequence[float] | None = None) -> Array:
-    """sum_j w_j^4 c_j X_j' X_j (base, base): rows independent, c_j the variance of joint j's residuals or as given."""
+    """Return sum_j w_j^4 c_j X_j' X_j (base, base), the noise matrix for independent rows.
+
+    c_j is the residual variance of joint j, or the given one.
+    """
     middle = np.zeros_like(solution.inverse)
     for j, factor in enumerate(regression.factors):
         variance = factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1) if variances is None \
@@ -300,12 +316,12 @@ class LinearFit:
 
     @staticmethod
     def of(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
-        """A solution of the problem's own equations."""
+        """Return the linear fit of a solution of the problem's own equations."""
         return LinearFit(problem, solution, weights, cache(
             lambda cov_type: noise(problem, solution, weights, cov_type=cov_type)), facts=facts)
 
     def estimate(self, name: str) -> Estimate:
-        """As an estimate by the method of this name."""
+        """Return the fit as an estimate by the method of this name."""
         return Estimate(name, self.problem.model, self.problem.base, self.solution.beta, self.solution.identified,
                         OnDemand(self.uncertainty),
                         diagnostics=diagnostics(self.problem, self.solution, self.weights, **self.facts))

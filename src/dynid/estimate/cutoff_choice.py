@@ -165,11 +165,11 @@ def _yardstick(band: float, rate: float) -> float:
 
 
 def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) -> tuple[Array, Array]:
-    """Compare cut-offs from the yardstick (Hz) to far below the rate (Hz), or down to the lowest (Hz).
+    """Compare cut-offs from the reference frequency (Hz) to far below the rate (Hz), or down to the lowest (Hz).
 
     Returns:
-        Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block, in shares of
-        the mean torque of all blocks.
+        Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block relative to
+            the mean torque of all blocks.
     """
     highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
     candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK
@@ -202,7 +202,7 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 
 
 def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
-    """Return the squared errors (blocks, dof) on each of the judge's blocks by the solution of the data without it."""
+    """Return the squared errors (blocks, dof) on each block of `judge`, predicted from `fold` without it."""
     weights, others = joint_weights(fold), fold.without_each()
     return np.array([[factor.misfit(beta) for factor in judge.blocks[b].factors]
                      for b in blocks for beta in [solve(others[b], others[b].stack(weights)).beta]])

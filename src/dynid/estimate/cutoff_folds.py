@@ -42,9 +42,14 @@ _UNIFORM_TOLERANCE = 0.01  # of an interval, by which stamps of a log whose rows
 class CutoffFolds:
     """Compressed data of recordings by cut-off (Hz), computed on demand.
 
-    moving: recordings with motion; logs: the parts used; whole: whether these are all data. settings: of the
-    preparation, except the cut-off. The window of filtered equations follows from the cut-off; `torques` returns the
-    same logs as torques. starts: start times of the intervals of each log, s, from the first compression.
+    The window of filtered equations follows from the cut-off; `torques` returns the same logs as torques.
+
+    Attributes:
+        moving: recordings with motion.
+        logs: the parts of them that are used.
+        whole: whether these are all data.
+        settings: of the preparation, except the cut-off.
+        starts: start times of the intervals of each log, s, from the first compression.
     """
 
     model: LinearModel
@@ -74,16 +79,20 @@ class CutoffFolds:
 
     @staticmethod
     def like(problem: Problem) -> CutoffFolds:
-        """Return the data of a problem's recordings, prepared like its data except for the cut-off and dependent
-        settings."""
+        """Return the data of a problem's recordings, prepared as its data were.
+
+        The cut-off and the settings that depend on it are left open.
+        """
         settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
         if len({round(log.rate, 6) for log in problem.data}) > 1:  # one grid does not serve all logs
             settings = settings.elsewhere()
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
     def of_problem(self, problem: Problem) -> CutoffFolds:
-        """Return the same rows on a problem's model and base parameters; computed factors are reused if the model is
-        the same."""
+        """Return the same rows for a problem's model and base parameters.
+
+        Factors that were already computed are reused if the model is the same.
+        """
         one, other = self.model, problem.model
         same = one is other or (isinstance(one, Model) and isinstance(other, Model) and one.robot is other.robot
                                 and one.terms == other.terms)
@@ -152,7 +161,7 @@ class CutoffFolds:
 
 @dataclass(frozen=True, eq=False)
 class CutAtTimes(Derived):
-    """Equations of a log whose intervals begin at given times (stretches - 1,), s, whatever its preparation."""
+    """Equations of a log that are divided at given times (stretches - 1,), s, independent of its preparation."""
 
     times: Array
 
@@ -196,7 +205,7 @@ def _following(settings: Preparation, rate: float) -> Preparation:
 
 
 def _averaged(recording: Recording) -> Recording:
-    """A fast log with means of neighbouring rows in their place; a mean does the same to motion and torques."""
+    """Return a log of high rate with neighbouring rows averaged, which filters motion and torques equally."""
     # Stamps of a log at twice the rate may give a little less.
     times = int(recording.rate / _SUFFICIENT_RATE + _UNIFORM_TOLERANCE)
     intervals = np.diff(recording.t)

@@ -15,13 +15,19 @@ from dynid.regression import Regression
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics(Mapping[str, Any]):
-    """Numbers of a fit common to all methods, and `more` facts of a method; also readable as a mapping.
+    """Numbers of a fit common to all methods, and `more` facts of one method; also readable as a mapping.
 
-    relative_error: 100 |tau - tau_hat| / |tau| over all joints and relative_error_per_joint (dof,), percent.
-    residual_deviation_per_joint (dof,): N m or N. rank: number of excited parameters. rows_per_joint (dof,):
-    equations. joints: their names. condition: of the weighted and scaled regressor, weights (dof,): of the joints, or
-    None. confounded: for each parameter that is not excited, those it cannot be distinguished from. notes: on the
-    fit; those on standard errors are in `Uncertainty`.
+    Attributes:
+        relative_error: 100 |tau - tau_hat| / |tau| over all joints, percent.
+        relative_error_per_joint: (dof,), percent.
+        residual_deviation_per_joint: (dof,), standard deviation of the residuals, N m or N.
+        rank: number of excited parameters.
+        rows_per_joint: (dof,), number of equations.
+        joints: their names.
+        condition: condition number of the weighted and scaled regressor.
+        weights: (dof,), of the joints, or None.
+        confounded: for each parameter that is not excited, those it cannot be distinguished from.
+        notes: on the fit; those on standard errors are in `Uncertainty`.
     """
 
     relative_error: float
@@ -48,7 +54,7 @@ class Diagnostics(Mapping[str, Any]):
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Diagnostics:
-        """From a mapping, such as this one read from a file."""
+        """Return diagnostics from a mapping, such as one that was read from a file."""
         core = {name: value for name, value in facts.items() if name in _CORE}
         core["notes"] = tuple(note if isinstance(note, Note) else Note.of(note) for note in facts.get("notes", ()))
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})

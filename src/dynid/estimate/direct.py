@@ -50,12 +50,12 @@ Solver = Callable[[Regression, Stacked], Values]
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
                    step: float | None = None, controller: Controller | None = None,
                    transient: float | None = None) -> Estimate:
-    """DIDIM: least squares of the measured torques on the regressor of the simulated motion (Ardiani, app. D).
-    Measured positions do not enter the regressor.
+    """Return the DIDIM estimate: least squares of the measured torques on the regressor of the simulated motion.
 
-    If plain iterations converge slowly, as in a soft loop with much friction, the derivatives of the simulated
-    torques turn them into Newton steps (`torque_slopes`) with the same fixed point; the standard errors include them.
-    Options and stop rule as in `iv`. The simulated loop must be the machine's own.
+    See Ardiani, app. D. Measured positions do not enter the regressor. If plain iterations converge slowly, as in a
+    soft loop with much friction, the derivatives of the simulated torques turn them into Newton steps (`torque_slopes`)
+    with the same fixed point. The standard errors include these derivatives. Options and stop rule are those of `iv`.
+    The simulated loop must be the machine's own.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
@@ -66,7 +66,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
                               transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:
-    """DIDIM with each least-squares step over the consistent set (Ardiani, app. D)."""
+    """Return the DIDIM estimate with each least-squares step constrained to the consistent set (Ardiani, app. D)."""
     consistency = consistency_of(problem, form=form)
 
     def constrained(regression: Regression, stacked: Stacked) -> Values:
@@ -81,9 +81,13 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
 class DirectState:
     """Simulated run and data of the equations of one iteration.
 
-    run: the simulated loop. theta (parameters,): its parameters, None for the first run. origin (parameters,): start
-    of a shortened step, or None. share: of the last step. slopes (base, base): of the torques, None while plain
-    iterations converge. rows: valid rows (samples, dof), one per log.
+    Attributes:
+        run: the simulated loop.
+        theta: (parameters,), its parameters, None for the first run.
+        origin: (parameters,), start of a shortened step, or None.
+        share: fraction of the last step that was made.
+        slopes: (base, base), derivatives of the torques, None while plain iterations converge.
+        rows: valid rows (samples, dof), one array per log.
     """
 
     run: SimulatedRun
@@ -120,8 +124,12 @@ class DirectSolution:
 
 @dataclass(frozen=True, eq=False)
 class DirectInverse:
-    """The steps of `didim` and `pc-didim` for the iteration. speeds: smoothed measured velocities (samples, dof), one a
-    log. dropped: s at the start of each log."""
+    """The steps of `didim` and `pc-didim` for the iteration.
+
+    Attributes:
+        speeds: smoothed measured velocities (samples, dof), one array per log.
+        dropped: time excluded at the start of each log, s.
+    """
 
     name: str
     problem: Problem
@@ -181,7 +189,7 @@ class DirectInverse:
         return DirectState(run, theta, theta, share, found.detail.slopes, equations.rows)
 
     def _equations(self, state: DirectState, rows: Sequence[Bools]) -> SimulatedEquations:
-        """The simulated motion with the measured torques, in the rows that count."""
+        """Return the equations of the simulated motion with the measured torques, in the valid rows."""
         samples = tuple(replace(at_samples(log.samples, motion), tau=log.samples.tau, keep=keep) for log, motion, keep
                         in zip(self.loop.logs, state.run.motions, rows, strict=True))
         equations = TorqueEquations.of(self.problem.model, samples, self.problem.base)
@@ -205,7 +213,7 @@ class DirectInverse:
         return out
 
     def _misfit(self, equations: SimulatedEquations, run: SimulatedRun) -> float:
-        """Weighted squares of measured minus simulated torques in the rows that count."""
+        """Return the weighted sum of squares of measured minus simulated torques in the valid rows."""
         total = 0.0
         for log, motion, keep in zip(self.loop.logs, run.motions, equations.rows, strict=True):
             miss = (log.samples.tau - at_samples(log.samples, motion).tau) * equations.weights
@@ -231,7 +239,7 @@ class DirectInverse:
 
 
 def _change(stacked: Stacked, new: Array, old: Array) -> float:
-    """Change of the torques from one solution to the next, as a share of them."""
+    """Return the change of the torques between two solutions, relative to the torques."""
     return float(np.linalg.norm(stacked.r @ (new - old))) / max(float(np.linalg.norm(stacked.r @ new)), 1e-300)
 
 
@@ -249,7 +257,7 @@ def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) 
 
 
 def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
-    """M^-1 C M^-T (base, base) with the covariance C of least squares on the simulated motion."""
+    """Return M^-1 C M^-T (base, base), with the covariance C of least squares on the simulated motion."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])

@@ -11,7 +11,7 @@ from dynid.regression.base import closed_postures
 
 
 def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
-    """Which base columns are no polynomial of the velocity up to the second degree (base,)."""
+    """Return which base columns (base,) are not polynomials of the velocity of at most second degree."""
     rng = np.random.default_rng(0)
     _, dq, ddq = rng.normal(size=(3, 20, model.dof))
     q = closed_postures(model, 20, rng)

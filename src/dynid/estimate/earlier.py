@@ -30,15 +30,19 @@ UNLIKE_PRIOR_SCALE = 2.0  # from which a robot is said not to be like its prior
 
 @dataclass(frozen=True)
 class Weight:
-    """Weight of a prior. scale: factor on its standard deviations, by the evidence. correlation: c, the number of
-    rows that count as one independent row."""
+    """Weight of a prior.
+
+    Attributes:
+        scale: factor on its standard deviations, by the evidence.
+        correlation: c, the number of rows that count as one independent row.
+    """
 
     scale: float
     correlation: float
 
     @property
     def sentence(self) -> str:
-        """In words."""
+        """Sentence that states the weight."""
         if self.scale < UNLIKE_PRIOR_SCALE:
             return "the prior is used with its stated covariance: the data do not contradict it"
         return (f"the prior is used with {self.scale:.3g} times its stated standard deviations, which maximises the "

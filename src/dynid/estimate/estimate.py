@@ -33,26 +33,27 @@ WELL_DETERMINED = 50.0
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Values of the base parameters, how they were found, and on demand how certain they are.
+    """Values of the base parameters, the method that gave them, and their uncertainty on demand.
 
-    `covariance`, `std`, `conf_int`, `summary` and all else that tells of uncertainty compute it at first use and keep
-    it. A copy with other values (`dataclasses.replace`) keeps the uncertainty of the values it was made from;
-    `with_covariance` gives it another.
+    `covariance`, `std`, `conf_int`, `summary` and everything else about uncertainty is computed at first use and kept.
+    A copy with other values (`dataclasses.replace`) keeps the uncertainty of the original values; use `with_covariance`
+    to change it.
 
     Attributes:
         values: (base,).
-        identified: (base,), False where the data do not determine a parameter, or do not distinguish it from others;
-            its value is then whatever the method fell back to and its standard error is infinite.
-        uncertainty_of: computes the uncertainty, and keeps it.
-        theta: (parameters,), all standard parameters, where the method gives them; the values are combinations of them.
+        identified: (base,), False if the data do not determine a parameter or do not distinguish it from others. Its
+            value is then the method's default and its standard error is infinite.
+        uncertainty_of: computes and keeps the uncertainty.
+        theta: (parameters,), all standard parameters, if the method estimates them; the values are combinations of
+            them.
         diagnostics: numbers of the fit.
         provenance: what is needed to repeat it.
-        refit: theta (parameters,) of the same method on other equations of the problem, for cross-validation; what
-            all data chose (weights, strength of a prior) is fixed. None where the method has no faster way than to be
-            called again. A file does not keep it.
-        left_out: fits of the same method without each block of time, where the method was chosen by cross-validation; a
-            file does not keep it.
-        iterations: the steps of an iterative method, the last one last.
+        refit: function that returns theta (parameters,) of the same method on other equations, for cross-validation.
+            Choices made from all data (weights, strength of a prior) are kept. None if the method has no faster refit.
+            Not saved in files.
+        left_out: fits of the same method without each block of time, if it was chosen by cross-validation. Not saved in
+            files.
+        iterations: the steps of an iterative method, in order.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -87,7 +88,7 @@ class Estimate:
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """The covariance with how it was found, its notes and its facts."""
+        """The covariance, its type, and notes and facts about it."""
         return self.uncertainty_of()
 
     @property
@@ -112,7 +113,8 @@ class Estimate:
 
     @property
     def relative_std(self) -> Array:
-        """Deviation in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for zero."""
+        """Relative standard error in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for
+        zero values."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
@@ -126,7 +128,8 @@ class Estimate:
 
     @property
     def poorly_determined(self) -> Bools:
-        """Which base parameters (base,) the data do determine, but with a larger standard error."""
+        """Which base parameters (base,) are identified, but with a larger relative standard error than
+        `WELL_DETERMINED`."""
         return np.asarray(self.identified & ~self.well_determined, dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
@@ -141,15 +144,16 @@ class Estimate:
 
     @property
     def full(self) -> Array:
-        """Full vector (parameters,) with the same torques: `theta`, or the base values, known values, and zeros."""
+        """Full parameter vector (parameters,) with the same torques: `theta`, or base and known values with zeros
+        elsewhere."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Torques (samples, dof) along a motion."""
+        """Return the predicted torques (samples, dof) along a motion."""
         return complete(self.model).inverse_dynamics(self.full, q, dq, ddq)
 
     def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:
-        """Measured and predicted torques of each log in the rows that regression uses."""
+        """Return measured and predicted torques of each log, in the rows that the regression uses."""
         return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:
@@ -187,7 +191,7 @@ class Estimate:
                          code="unknown-base-parameter")
 
     def plot(self) -> Any:
-        """A plotly figure of the base parameters with their 95 % intervals, poorly determined ones in grey."""
+        """Return a plotly figure of the base parameters with their 95 % intervals; poorly determined ones are grey."""
         from dynid.estimate.summary_text import plot
         return plot(self)
 
@@ -196,7 +200,7 @@ class Estimate:
         return f"<Estimate by {self.method}: {len(self.values)} base parameters, relative error {error:.3g} %>"
 
     def summary(self) -> str:
-        """A table that can be pasted into a paper."""
+        """Return a text table of the estimate that can be pasted into a paper."""
         from dynid.estimate.summary_text import summary
         return summary(self)
 
@@ -211,7 +215,7 @@ class Estimate:
         return to_frame(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies in other processes cannot fit again: they have no data."""
+        """Return the state without functions that need the data, which copies in other processes do not have."""
         return {**vars(self), "refit": None}
 
     # -- files -----------------------------------------------------------------------------------
@@ -222,7 +226,7 @@ class Estimate:
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> Estimate:
-        """From an .npz file, for the model it is of."""
+        """Read an estimate from an .npz file, for the model it belongs to."""
         from dynid.estimate.store import load
         return load(path, model)
 

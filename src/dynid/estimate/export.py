@@ -72,7 +72,7 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
 
 
 def robot_inertias(estimate: Estimate, with_payload: bool, tell: Callable[[str], object]) -> tuple[Model, Array]:
-    """The model and the ten numbers of every body (dof, 10), those of bodies on mimic joints behind them."""
+    """Return the model and ten inertial parameters of every body (dof, 10), bodies on mimic joints last."""
     model, theta = estimate.model, estimate.theta
     if not isinstance(model, Model):
         raise ModelError("a custom model has no robot that could be written to a file", code="model-without-robot")

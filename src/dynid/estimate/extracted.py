@@ -18,9 +18,15 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
               loss: Literal["full", "partial", "inertia"] = "full", form: Literal["exact", "penalty"] = "exact",
               step: Literal["two", "one"] = "two", search: str = "annealing", nearest: bool = False, runs: int = 20,
               evaluations: int = 20000, seed: int = 0) -> Estimate:
-    """Base values of method `of`, and of all robots that have them one inside bounds (Simionato, s. 2.3).
+    """Return the base values of method `of` with full parameters inside bounds that have these base values.
 
-    bounds: "loose", "normal", "tight" or a bounds file; the others as in `dynid.literature.ExtractionOptions`.
+    See Simionato, s. 2.3.
+
+    Args:
+        problem: the identification problem.
+        of: method that gives the base values.
+        bounds: "loose", "normal", "tight" or a bounds file.
+        loss, form, step, search, nearest, runs, evaluations, seed: as in `dynid.literature.ExtractionOptions`.
     """
     if of == "extract":
         raise ModelError("method 'extract' needs the base values of another method; give of = 'wls' or similar")

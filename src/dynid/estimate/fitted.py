@@ -22,7 +22,7 @@ _FREE_WIDTH = 100.0
 
 
 def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
-    """The model for the speeds that joints reach in the data, and for the times and temperatures of these."""
+    """Return the model with scales taken from the data: top speeds of the joints, times and temperatures."""
     if not isinstance(model, Model) or not len(logs):
         return model
     model = model.with_speeds(top_speeds(logs))
@@ -66,9 +66,11 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
 
 
 def split_values(base: BaseParameters, beta: Array) -> Array:
-    """Return a full vector (parameters,) with base values beta (base,) and bodies near their nominal values, so that
-    inertia that torques cannot attribute to link or rotor is assigned to the rotor; without nominal values to the
-    links."""
+    """Return a full vector (parameters,) with base values beta (base,) and bodies near their nominal values.
+
+    Inertia that torques cannot attribute to link or rotor is assigned to the rotor, or to the link if there are no
+    nominal values.
+    """
     parameters = base.parameters
     missing = np.array([item.nominal is None for item in parameters])
     body = np.array([item.body is not None for item in parameters])

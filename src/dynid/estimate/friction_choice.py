@@ -1,22 +1,22 @@
 """Choice of the friction terms of a machine, and of its rotor inertia, by cross-validation over blocks of time.
 
 Every machine has viscous and Coulomb friction and an offset at each joint, and rotor inertia. Three kinds of terms can
-be added to all of its joints: a free friction curve over speed (Stribeck friction among it), friction that grows with
-the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero by a
-ridge. The strength of each ridge is one choice for the whole machine, and an infinite one leaves the kind out: joint by
-joint there are too few independent rows to choose from. Only a difference between directions is kept joint by joint,
-where it clearly gains.
+be added to all of its joints: a free friction curve over speed (which includes Stribeck friction), friction that grows
+with the transmitted torque, and viscous friction that differs between the directions. Each is regularised toward zero
+by a ridge. The strength of each ridge is one choice for the whole machine, since a single joint has too few independent
+rows; an infinite strength removes the kind. Only a difference between directions is kept joint by joint, where its gain
+is significant.
 
-Blocks that are left out are contiguous in time, so that they differ from what is fitted: neighbours of a
-row share its position and its noise. A change must win by a standard error of its gain over the blocks, where a gain is
-the logarithm of a ratio of squared errors: one block that nothing predicts must not decide. A function of position
-alone is no candidate: one pass over each position cannot distinguish it from anything else.
+Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. A change must
+win by a standard error of its gain over the blocks. A gain is the logarithm of a ratio of squared errors, so that one
+block that no model predicts does not decide. A function of position alone is not a candidate: with one pass over each
+position it cannot be distinguished from other causes.
 
 A motor may turn with two neighbouring joints (`coupling_choice`), which is decided first, with plain friction. A joint
 whose friction would add energy at some speed keeps viscous and Coulomb friction.
 
-All candidates are columns of one compressed regression. What every model has is eliminated once a block, and each
-candidate is then a small unconstrained solve.
+All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
+and each candidate is then a small unconstrained solve.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SIGN_SHARE = 0.005
 OFFSET_RIDGE = 1e-4
 CURVE, LOAD, DIFFERENCE, ROTOR = "curve", "load", "viscous-difference", "rotor"
 GROUPS = (CURVE, LOAD, DIFFERENCE)
-_ABSENT = np.inf  # ridge of a kind that is left out
+_EXCLUDED_RIDGE = np.inf  # ridge of a kind that is left out
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
@@ -173,13 +173,13 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     ridges = search.run(couplings)
     dropped = search.dropped(ridges, model.dof)
     if not len(groups[ROTOR]):  # given already, or regrouped with the bodies
-        ridges = {**ridges, ROTOR: _ABSENT}
+        ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
     # Friction adds no energy, and a gear that takes half of the torque would lock.
     loaded = [search.owners[c] for c, share in zip(search.columns[LOAD], search.values(ridges, LOAD, dropped),
                                                    strict=True) if 0.0 < share < LARGEST]
     passive = passive_joints(wide, base, search.fitted(regression, ridges, dropped), top_speeds(logs))
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
-                        if ridges[kind] < _ABSENT and (kind, j) not in dropped) for kind in GROUPS}
+                        if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
     names = model.robot.joint_names
     joints = tuple(_joint_choice(name, j, search, ridges, kept, couplings) for j, name in enumerate(names))
     tables = (*_tables(names, ridges, sign, kept), *(one.table(names, sign) for one in couplings))
@@ -189,7 +189,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
 
 
 def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling] = ()) -> dict[str, Ints]:
-    """Columns of the base parameters of each kind of term that is chosen, and of each parameter of couplings."""
+    """Return the columns of the base parameters of each kind of term, and of each parameter of a coupling."""
     items = [base.parameters.items[c] for c in base.independent]
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
     found = {name: [k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == own]
@@ -205,7 +205,7 @@ def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
 
 
 def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
-    """Return the couplings that a machine with plain friction has, if friction of motors can have their values."""
+    """Return the couplings of a machine with plain friction, if their values are passive (they dissipate energy)."""
     found = choose_couplings(candidates, lambda some: search.losses(_with(some)),
                              EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
     items, base = regression.base.parameters.items, regression.base.independent
@@ -215,14 +215,14 @@ def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence
 
 def _tables(joints: Sequence[str], ridges: Mapping[str, float], sign: Sign,
             kept: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Tables of the terms that were chosen, as run files have them; kept: by kind, its joints, counted from 0."""
+    """Yield tables of the chosen terms in the format of run files; kept: joints of each kind, counted from 0."""
     def where(some: Sequence[int]) -> dict[str, Any]:
         return {} if len(some) == len(joints) else {"joints": [joints[j] for j in some]}
 
     smooth = {"kind": sign.kind, "width": list(sign.width) if isinstance(sign.width, tuple) else sign.width}
     curved = kept[CURVE]
     plain = [j for j in range(len(joints)) if j not in curved]
-    if ridges.get(ROTOR, _ABSENT) < _ABSENT:
+    if ridges.get(ROTOR, _EXCLUDED_RIDGE) < _EXCLUDED_RIDGE:
         yield {"kind": "rotor"}
     if curved:
         yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(curved)}
@@ -242,11 +242,12 @@ def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, f
     taken, left = list[Worth](), list[Worth]()
     for one in couplings:
         if j in (one.a, one.b):
-            taken.append(search.worth("coupled-wrist", j, {**ridges, **dict.fromkeys(one.names, _ABSENT)}, ridges))
+            without = {**ridges, **dict.fromkeys(one.names, _EXCLUDED_RIDGE)}
+            taken.append(search.worth("coupled-wrist", j, without, ridges))
     for kind in GROUPS:
-        is_taken = ridges[kind] < _ABSENT
+        is_taken = ridges[kind] < _EXCLUDED_RIDGE
         tried = [ridges[kind]] if is_taken else list(RIDGES)
-        worths = [search.worth(kind, j, {**ridges, kind: _ABSENT}, {**ridges, kind: ridge}) for ridge in tried]
+        worths = [search.worth(kind, j, {**ridges, kind: _EXCLUDED_RIDGE}, {**ridges, kind: ridge}) for ridge in tried]
         best = max(worths, key=lambda one: one.gain)
         (taken if j in kept[kind] else left).append(best)
     return JointChoice(name, tuple(taken), tuple(left))
@@ -290,10 +291,10 @@ class RidgeSearch:
 
     def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
         """Return the ridge (k,) of each column; without: kinds and joints that are excluded."""
-        ridge = np.full(len(self.owners), _ABSENT)
+        ridge = np.full(len(self.owners), _EXCLUDED_RIDGE)
         for name, value in ridges.items():
             own = self.columns[name]
-            ridge[own] = [_ABSENT if (name, j) in without else value for j in self.owners[own]]
+            ridge[own] = [_EXCLUDED_RIDGE if (name, j) in without else value for j in self.owners[own]]
         return ridge
 
     def losses(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
@@ -316,7 +317,7 @@ class RidgeSearch:
         """
         exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # errors below it are none
         gone = set[tuple[str, int]]()
-        for j in range(dof if ridges[DIFFERENCE] < _ABSENT else 0):
+        for j in range(dof if ridges[DIFFERENCE] < _EXCLUDED_RIDGE else 0):
             losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
             without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
             gains = without - now
@@ -344,20 +345,20 @@ class RidgeSearch:
         Starting from the plain model with some couplings, the change of one ridge with the largest gain is made, as
         long as it exceeds `STANDARD_ERRORS` and `SMALLEST_GAIN`; a stronger ridge is accepted if it is not worse.
         """
-        ridges = {**dict.fromkeys(GROUPS, _ABSENT), **_with(couplings)}
+        ridges = {**dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), **_with(couplings)}
         for _ in range(2 * len(GROUPS)):
             tried = [(self._gain(ridges, other), other) for other in self._changes(ridges)]
             gain, best = max(tried, key=lambda one: one[0])
             if not gain > 0:
                 break
             ridges = best
-        without = {**ridges, ROTOR: _ABSENT}
+        without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
         return without if self._gain(ridges, without) > 0 else ridges
 
     @staticmethod
     def _changes(ridges: Mapping[str, float]) -> Iterator[dict[str, float]]:
         for name in GROUPS:
-            for ridge in (*RIDGES, _ABSENT):
+            for ridge in (*RIDGES, _EXCLUDED_RIDGE):
                 if ridge != ridges[name]:
                     yield {**ridges, name: ridge}
 

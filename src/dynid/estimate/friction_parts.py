@@ -16,7 +16,9 @@ SMALLEST_RIDGE = 1e-14  # share of a column's squares that is added where the da
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Data without one block, and the block, in the columns to be chosen; all others are eliminated.
+    """Normal equations of the data without one block, and of that block, in the candidate columns.
+
+    All other columns are eliminated.
 
     Attributes:
         normal, right: (k, k) and (k,), normal equations of the data without the block.
@@ -33,7 +35,7 @@ class Part:
 
     @staticmethod
     def of(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
-        """Return the part of a block; columns: those that are chosen among."""
+        """Return the part of a block; columns: indices of the candidate columns."""
         certain = np.setdiff1d(np.arange(len(others.base)), columns)
         stacked = others.stack(weights)
         squares = np.sum(stacked.r ** 2, axis=0)
@@ -56,7 +58,7 @@ class Part:
                     np.array(grams), np.array(sides), np.array(powers))
 
     def values(self, ridge: Array) -> Array:
-        """Values (k,) of the columns with ridges (k,); zero where a ridge is infinite."""
+        """Return values (k,) of the columns with ridges (k,); zero for an infinite ridge."""
         found = np.zeros(len(ridge))
         own = np.flatnonzero(np.isfinite(ridge) & (self.squares > 0))
         if len(own):

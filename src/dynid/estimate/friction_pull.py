@@ -19,11 +19,14 @@ _UNINFORMATIVE_ERROR = 0.5  # share of itself by which a nominal value errs that
 
 @dataclass(frozen=True, eq=False)
 class FrictionPull:
-    """The prior |rows theta - values|^2 of friction, rows (k, parameters), values (k,).
+    """The prior |rows theta - values|^2 of friction, with rows (k, parameters) and values (k,).
 
-    nominal (parameters,): reference values; errors: their estimated errors; scale (parameters,): their scales.
-    shares: estimated relative error by symbol of friction. to_zero: symbols regularised toward zero although they
-    have a nominal value.
+    Attributes:
+        nominal: (parameters,), reference values.
+        errors: their estimated errors.
+        scale: (parameters,), their scales.
+        shares: estimated relative error by symbol of friction.
+        to_zero: symbols that are regularised toward zero although they have a nominal value.
     """
 
     rows: Array
@@ -85,7 +88,7 @@ def _pulled(problem: Problem) -> Bools:
 
 
 def _given(problem: Problem) -> Array:
-    """Return the nominal values (parameters,) of the problem or its robot file, zero if there is none."""
+    """Return the nominal values (parameters,) of the problem or its robot file; zero if there are none."""
     values = [item.nominal or 0.0 for item in problem.base.parameters]
     return np.array(values if problem.nominal is None else problem.nominal, dtype=float)
 

@@ -43,7 +43,7 @@ def with_imu_errors(estimate: Estimate, problem: Problem, bodies: Sequence[Whole
 
 
 def _from_bias(estimate: Estimate, problem: Problem, bodies: Sequence[WholeBody], model: Model, known: Array) -> Array:
-    """Covariance (base, base) of the known parameters that follows from the biases of all logs."""
+    """Return the covariance (base, base) of the parameters that follows from the accelerometer biases of all logs."""
     columns = estimate.base.independent[known]
     normal, effects = np.zeros((len(columns), len(columns))), list[Array]()
     for whole, samples in zip(bodies, problem.data, strict=True):
@@ -68,7 +68,7 @@ def _from_bias(estimate: Estimate, problem: Problem, bodies: Sequence[WholeBody]
 
 def _rows(whole: WholeBody, samples: Samples, model: Model, estimate: Estimate, rows: Array, columns: Array
           ) -> tuple[Array, Array, Array]:
-    """Regressor (k, columns), effect of a bias (k, 3) and weights (k,) of the equations of some samples."""
+    """Return regressor (k, columns), effect of a bias (k, 3) and weights (k,) of the equations of some samples."""
     q, dq, ddq, tau = (getattr(samples, name)[rows] for name in ("q", "dq", "ddq", "tau"))
     imu = whole.log.imu
     turn = np.eye(3) if imu is None else whole.robot.frame(imu.frame).pose[:3, :3]

@@ -72,18 +72,25 @@ _NEAREST = Note("simulated-consistent",
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
                            tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                            controller: Controller | None = None, transient: float | None = None) -> Estimate:
-    """Instrumental variables from the simulated closed loop (Janot, Vandanjon, Gautier, s. 3), unbiased for any
-    filter.
+    """Return the estimate by instrumental variables from the simulated closed loop.
 
-    instruments: "simulation" of the closed loop with the last estimate; "transfer": references through each joint's
-    identified closed loop; "reference": references alone (Ardiani, s. 3.3.2). The last two need no iteration, and are
-    used for robots with flexible joints, with link deflections predicted from the least-squares estimate.
-    start: "regular" (inertia matrix = identity), "regular-links" (ZZ = 1 of every link, eq. 51), "filtered" (a
-    consistent fit to the filtered logs), "nominal", "wls", or "auto": these in turn until one converges, then an
-    assumed loop instead of the law, then references; the estimate states which.
-    tolerance: relative change of the torques between two iterations; in addition no parameter may change by more than
-    a tenth of its standard error. step: of the simulation, s. transient: s dropped at the start, default the settling
-    time.
+    See Janot, Vandanjon, Gautier, s. 3. The estimate is unbiased for any filter.
+
+    Args:
+        problem: the identification problem.
+        instruments: "simulation" of the closed loop with the last estimate; "transfer": references filtered by each
+            joint's identified closed loop; "reference": references alone (Ardiani, s. 3.3.2). The last two need no
+            iteration. They are used for robots with flexible joints, with link deflections predicted from the
+            least-squares estimate.
+        start: "regular" (inertia matrix = identity), "regular-links" (ZZ = 1 of every link, eq. 51), "filtered" (a
+            consistent fit to the filtered logs), "nominal", "wls", or "auto": these in turn until one converges, then
+            an assumed loop instead of the law, then references. The estimate states which was used.
+        tolerance: relative change of the torques between two iterations at which they stop. In addition no parameter
+            may change by more than a tenth of its standard error.
+        max_iterations: largest number of iterations.
+        step: integration step of the simulation, s.
+        controller: the control law; by default that of the problem.
+        transient: time dropped at the start of each log, s; by default the settling time.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
@@ -95,8 +102,10 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
                                       tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
                                       controller: Controller | None = None, transient: float | None = None,
                                       form: InertiaForm = "pseudo") -> Estimate:
-    """Instrumental variables inside the set: the projected criterion under the consistency cones, a cone program each
-    iteration (Ardiani, s. 2.3, eq. 2.9)."""
+    """Return the estimate by instrumental variables inside the consistent set.
+
+    Each iteration minimises the projected criterion by a cone programme (Ardiani, s. 2.3, eq. 2.9).
+    """
     consistency = consistency_of(problem, form=form)
 
     def constrained(projected: Projected) -> Values:
@@ -111,9 +120,13 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
 class InstrumentalState:
     """Simulated run and data of the equations of one iteration.
 
-    motions: without noise, one per log, at the rows of its samples. run: their simulation, None for references. theta
-    (parameters,): its parameters, or None. weights (dof,): of the joints, None before the first estimate. moving:
-    weight of each equation (samples, dof), one per log. notes: for the user.
+    Attributes:
+        motions: noise-free motions, one per log, at the rows of its samples.
+        run: the simulation that gave them, None for references.
+        theta: (parameters,), its parameters, or None.
+        weights: (dof,), of the joints, None before the first estimate.
+        moving: weight of each equation (samples, dof), one array per log.
+        notes: for the user.
     """
 
     motions: tuple[Samples, ...]
@@ -138,8 +151,10 @@ class InstrumentalSolution:
 class Instrumental:
     """The procedure of `iv` and `pc-iv`.
 
-    measured, low: equations of all logs at the rate of the regression, and at the low rate of the residuals. tapers:
-    weight of each equation independent of the simulation (samples, dof), one per log.
+    Attributes:
+        measured: equations of all logs at the rate of the regression.
+        low: equations at the low rate of the residuals.
+        tapers: weight of each equation that does not depend on the simulation (samples, dof), one array per log.
     """
 
     name: str
@@ -207,7 +222,8 @@ class Instrumental:
                      state.notes or notes)
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
-        """Return the squared bias (base, base) by motion that the dry columns do not contain; zero if it is unknown."""
+        """Return the squared bias (base, base) by motion that is missing in the dry friction columns; zero if it is
+        unknown."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -236,9 +252,11 @@ class Instrumental:
         return out
 
     def _simulated(self, values: Values, projected: Projected) -> tuple[SimulatedRun, Array, tuple[Note, ...]]:
-        """Simulate the loop with the last estimate or, if that robot cannot be simulated, with a consistent one of
-        about the same error, whichever follows the log better; return the run, its parameters and notes. Any robot
-        close to the machine gives valid instruments."""
+        """Return a simulated run, its parameters and notes.
+
+        The loop is simulated with the last estimate. If that robot cannot be simulated, a consistent robot of about the
+        same error is used. Any robot close to the machine gives valid instruments.
+        """
         theta = values.parameters(self.problem.base)
         try:
             return self.loop.run(theta), theta, ()
@@ -263,7 +281,7 @@ class Instrumental:
 
 
 def _border(problem: Problem, consistency: Consistency, projected: Projected) -> Array:
-    """The consistent parameters (parameters,) that fit best, as a rule on the border of the set."""
+    """Return the consistent parameters (parameters,) that fit best, which are usually on the boundary of the set."""
     return fit(consistency, problem.base, projected.stacked()).theta
 
 

@@ -28,17 +28,17 @@ Detail = TypeVar("Detail")
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Base values beta (base,), and all parameters theta (parameters,) where a constrained solver has them."""
+    """Base values beta (base,), and all parameters theta (parameters,) if a constrained solver gave them."""
 
     beta: Array
     theta: Array | None = None
 
     def parameters(self, base: BaseParameters) -> Array:
-        """All parameters (parameters,)."""
+        """Return all parameters (parameters,)."""
         return base.expand(self.beta) if self.theta is None else self.theta
 
     def halfway(self, other: Values) -> Values:
-        """Return the mean of two; the mean of two consistent robots is consistent."""
+        """Return the mean of two sets of values; the mean of two consistent robots is consistent."""
         theta = None if self.theta is None or other.theta is None else 0.5 * (self.theta + other.theta)
         return Values(0.5 * (self.beta + other.beta), theta)
 
@@ -66,7 +66,7 @@ class Past:
         return new.halfway(self.last)
 
     def after(self, found: Solved[Any]) -> Past:
-        """The past of the next iteration."""
+        """Return the summary of the iterations after one more solution."""
         changes = (*self.changes, found.change) if np.isfinite(found.change) else self.changes
         return Past(found.values, changes, found.step)
 
@@ -75,9 +75,12 @@ class Past:
 class Solved(Generic[Detail]):
     """Solution of one iteration.
 
-    move (base,): change from the last values before damping. change: relative change of the torques, infinite at
-    first. covariance (base, base): None while the torques change by more than the tolerance. seen: the record of the
-    step. detail: data of the method.
+    Attributes:
+        move: (base,), change from the last values before damping.
+        change: relative change of the torques, infinite at first.
+        covariance: (base, base), None while the torques change by more than the tolerance.
+        seen: the record of the step.
+        detail: data of the method.
     """
 
     values: Values
@@ -89,11 +92,11 @@ class Solved(Generic[Detail]):
 
     @property
     def step(self) -> float:
-        """Largest change of a parameter in standard errors; infinite while there are none."""
+        """Largest change of a parameter in standard errors; infinite while these are not computed."""
         return np.inf if self.covariance is None else step_size(self.move, self.covariance)
 
     def iteration(self) -> Iteration:
-        """The step as the estimate keeps it."""
+        """Return the record of the step that the estimate keeps."""
         step = self.step
         std = None if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return replace(self.seen, change=self.change if np.isfinite(self.change) else None,
@@ -101,7 +104,12 @@ class Solved(Generic[Detail]):
 
 
 class Procedure(Protocol[State, Detail]):
-    """The steps of a closed-loop method. name: of the method; advice: what to do if it does not converge."""
+    """The steps of a closed-loop method.
+
+    Attributes:
+        name: of the method.
+        advice: sentence on what to do if it does not converge.
+    """
 
     @property
     def name(self) -> str: ...
@@ -113,7 +121,7 @@ class Procedure(Protocol[State, Detail]):
         """Return the first simulated run, with the data of the first solution."""
 
     def solve(self, state: State, past: Past) -> Solved[Detail]:
-        """The solution of the equations of a simulated run."""
+        """Return the solution of the equations of a simulated run."""
 
     def advance(self, state: State, found: Solved[Detail]) -> State:
         """Return the next run, simulated with the solution."""

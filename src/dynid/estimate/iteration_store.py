@@ -1,4 +1,4 @@
-"""Iterations as arrays of a file, and back."""
+"""Conversion of iterations to the arrays of a file and back."""
 
 from __future__ import annotations
 

@@ -23,11 +23,14 @@ _ERROR_FIELDS: dict[str, Any] = {f"{name}_error{of}_per_joint": list[float | Non
 class StepMotion:
     """Simulated motion of one step compared with the measured one.
 
-    t (points,), measured, q (points, dof): selected rows of the first log. errors (3, dof): of position, velocity and
-    acceleration over all logs, percent of the measured ones, positions about their mean; nan for a joint at rest.
-    from_reference (3, dof): the same relative to the references, or None (Janot, Vandanjon, Gautier, fig. 8-9).
-    torque_error (dof,): of the simulated controller's torques, percent, or None. tracking_error: of all positions,
-    percent.
+    Attributes:
+        t: (points,), s, times of selected rows of the first log.
+        measured, q: (points, dof), measured and simulated positions at these rows.
+        errors: (3, dof), of position, velocity and acceleration over all logs, in percent of the measured ones,
+            positions about their mean; nan for a joint at rest.
+        from_reference: (3, dof), the same relative to the references, or None (Janot, Vandanjon, Gautier, fig. 8-9).
+        torque_error: (dof,), of the simulated controller's torques, percent, or None.
+        tracking_error: of all positions, percent.
     """
 
     t: Array
@@ -42,7 +45,7 @@ class StepMotion:
                    tracking_error=float | None, simulated_torque_error_per_joint=list[float | None] | None,
                    **_ERROR_FIELDS)
     def to_dict(self) -> dict[str, Any]:
-        """Its errors as plain data; the curves are in the file of the estimate."""
+        """Return the errors as plain data; the curves are in the file of the estimate."""
         named = {f"{name}_error_per_joint": _plain(self.errors[k]) for k, name in enumerate(QUANTITIES)}
         if self.from_reference is not None:
             named |= {f"{name}_error_from_reference_per_joint": _plain(self.from_reference[k])
@@ -56,13 +59,17 @@ _STEP_VALUE = record("IterationValue", value=float | None, std=float | None)
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """One step of a method.
+    """One step of an iterative method.
 
-    values, std (base,): std is None if it was not computed. relative_error_per_joint (dof,): torque error on the
-    data, percent. number: of the step, from 1; for a filter the number of passes so far. change: relative change of
-    the torques in this step, step: largest change of a parameter in standard errors; None if unknown.
-    simulated_relative_error: torque error in the equations of this step, percent. motion: of the simulated robot, or
-    None.
+    Attributes:
+        values: (base,).
+        std: (base,), standard errors, None if they were not computed.
+        relative_error_per_joint: (dof,), torque error on the data, percent.
+        number: of the step, from 1; for a filter the number of passes so far.
+        change: relative change of the torques in this step, None if unknown.
+        step: largest change of a parameter in standard errors, None if unknown.
+        simulated_relative_error: torque error in the equations of this step, percent.
+        motion: of the simulated robot, or None.
     """
 
     values: Array
@@ -78,7 +85,7 @@ class Iteration:
                    relative_error_per_joint=list[float | None], simulated_relative_error=float | None,
                    motion=StepMotion | None)
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """Plain data for JSON; names: of the base parameters."""
+        """Return plain data for JSON; names: of the base parameters."""
         std = [None] * len(names) if self.std is None else _plain(self.std)
         return {"number": self.number, "change": self.change, "step": self.step,
                 "values": {name: {"value": float(value), "std": deviation}
@@ -89,7 +96,7 @@ class Iteration:
 
 
 def numbered(iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:
-    """The same, counted from 1."""
+    """Return the iterations numbered from 1."""
     return tuple(replace(one, number=float(k)) for k, one in enumerate(iterations, start=1))
 
 

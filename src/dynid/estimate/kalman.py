@@ -45,11 +45,15 @@ _START_SHARES = (1.0, 0.3, 0.1)  # of the start's deviation, tried in turn: it m
         depends_on={"order"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Extended Kalman filter with exact derivatives by the parameters, M dddq = -Y dbeta.
+    """Return the estimate of an extended Kalman filter with exact derivatives by the parameters, M dddq = -Y dbeta.
 
-    start: initial parameters; start_deviation: their standard deviation relative to the value that alone would
-    explain the torques. passes: number of passes through the log. Noise: standard deviations, by default from the
-    roughness of the positions and the residuals of the start.
+    Args:
+        problem: the identification problem.
+        start: initial parameters.
+        start_deviation: their standard deviation, relative to the value that alone would explain the torques.
+        passes: number of passes through the log.
+        position_noise, torque_noise: standard deviations; by default from the third differences of the positions and
+            from the residuals of the start.
     """
     options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ekf", _extended_step, options)
@@ -59,15 +63,18 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_deviation: 
         depends_on={"order"})
 def unscented_kalman(problem: Problem, *, start: Start = "wls", start_deviation: float = 0.1, passes: int = 1,
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Unscented Kalman filter: sigma points through the model without derivatives, for robots with few parameters, as
-    each step needs two points per state and parameter. Options as those of `ekf`."""
+    """Return the estimate of an unscented Kalman filter, which propagates sigma points without derivatives.
+
+    It suits robots with few parameters, because each step needs two points per state and parameter. Options are those
+    of `ekf`.
+    """
     options = FilterOptions(start, start_deviation, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
 
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """Options of both filters, as the methods describe them."""
+    """Options of both Kalman filters, documented at `extended_kalman`."""
 
     start: Start
     start_deviation: float
@@ -78,7 +85,8 @@ class FilterOptions:
 
 @dataclass(frozen=True, eq=False)
 class FilterNoise:
-    """One-sigma: position (dof,), rad or m, of a measurement; torque (dof,), N m or N, of an input row."""
+    """Standard deviations of the noise: of measured positions (dof,), rad or m, and of input torques
+    (dof,), N m or N."""
 
     position: Array
     torque: Array
@@ -86,7 +94,7 @@ class FilterNoise:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """A mean (states,) and the triangular factor S (states, states) of its covariance S S'."""
+    """Normal distribution with a mean (states,) and the triangular factor S (states, states) of its covariance S S'."""
 
     mean: Array
     factor: Array
@@ -103,8 +111,10 @@ class Interval:
 
 
 class Dynamics:
-    """Inertia matrices and bias torques of many states with their own base parameters, from one call of the
-    regressor; signs of dry friction are smoothed over a small share of the top speed (dof,)."""
+    """Inertia matrices and bias torques for many states, each with its own base parameters, from one regressor call.
+
+    Signs of dry friction are smoothed over a small fraction of the top speed (dof,).
+    """
 
     def __init__(self, problem: Problem, top_speed: Array) -> None:
         self.model, self.columns, self.dof = problem.model, problem.base.independent, problem.model.dof
@@ -131,12 +141,12 @@ class Dynamics:
         return np.concatenate([base, (regressor @ self.known)[..., None]], axis=-1) if self.known.any() else base
 
     def parts(self, q: Array, dq: Array, beta: Array) -> tuple[Array, Array]:
-        """Inertia matrices (points, n, n) and bias torques (points, n); beta (points, base)."""
+        """Return inertia matrices (points, n, n) and bias torques (points, n) for base values beta (points, base)."""
         (without, units), values = self.regressors(q, dq), self.with_known(beta)
         return np.einsum("pkjb,pb->pjk", units, values), np.einsum("pjb,pb->pj", without, values)
 
     def with_known(self, beta: Array) -> Array:
-        """Values of all columns of the regressors (.., columns) from base values (.., base)."""
+        """Return the values of all columns of the regressors (..., columns) from base values (..., base)."""
         return np.append(beta, np.ones((*beta.shape[:-1], 1)), axis=-1) if self.known.any() else beta
 
 
@@ -146,7 +156,11 @@ Step = Callable[[Dynamics, Gaussian, Interval, FilterNoise], tuple[Gaussian, Arr
 def _extended_step(
     dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
 ) -> tuple[Gaussian, Array]:
-    """One interval with the model linearised about the mean; also the whitened innovation (dof,)."""
+    """Propagate the state over one interval with the model linearised about the mean, and update it.
+
+    Returns:
+        The new state, and the whitened innovation (dof,).
+    """
     x, n, m, h = state.mean, dynamics.dof, len(state.mean), interval.period
     dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
@@ -173,7 +187,11 @@ def _extended_step(
 def _unscented_step(
     dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
 ) -> tuple[Gaussian, Array]:
-    """One interval with sigma points through the model; also the whitened innovation (dof,)."""
+    """Propagate the state over one interval with sigma points, and update it.
+
+    Returns:
+        The new state, and the whitened innovation (dof,).
+    """
     n, m, h = dynamics.dof, len(state.mean), interval.period
     reach = _SIGMA_DISTANCE * np.sqrt(m)
     points = np.vstack([state.mean + reach * state.factor.T, state.mean - reach * state.factor.T])
@@ -190,8 +208,10 @@ def _unscented_step(
 
 
 def _process_noise(states: int, speed: Array, h: float) -> Array:
-    """Change of the state by noise of the torques (states, dof) in h seconds if it moves the velocities by `speed`
-    (dof, dof)."""
+    """Return the effect (states, dof) of torque noise on the state during h seconds.
+
+    speed (dof, dof): the effect on the velocities.
+    """
     n = len(speed)
     out = np.zeros((states, n))
     out[n:2 * n] = speed
@@ -328,13 +348,15 @@ def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -
 
 
 def _slow_power(innovation: Array) -> float:
-    """Power of one joint's innovations (rows,) at the lowest frequencies, or over all if that is more."""
+    """Return the power of one joint's innovations (rows,) at the lowest frequencies, or their overall power if it is
+    larger."""
     c = autocovariance(innovation, np.ones(len(innovation), dtype=bool))
     return float(max(c[0], c[0] + 2.0 * c[1:].sum()))
 
 
 def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions) -> FilterNoise:
-    """Noise as given, or from the log: third differences of the positions and the residuals of the first parameters."""
+    """Return the noise as given, or estimated from third differences of the positions and residuals of the first
+    parameters."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)

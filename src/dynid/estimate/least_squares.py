@@ -12,19 +12,21 @@ from dynid.estimate.problem import Problem, method
 
 
 def linear_estimate(problem: Problem, name: str, weights: Array | None, **more: Any) -> Estimate:
-    """Least squares with given joint weights, complete with diagnostics."""
+    """Return the least-squares estimate with given joint weights, with its diagnostics."""
     solution = solve(problem.regression, stack_enough(problem.regression, weights))
     return LinearFit.of(problem, solution, weights, **more).estimate(name)
 
 
 @method("ols", "ordinary least squares")
 def ordinary_least_squares(problem: Problem) -> Estimate:
-    """Ordinary least squares with equal weights (Janot, Vandanjon, Gautier, eq. 15)."""
+    """Return the ordinary least-squares estimate, with equal weights (Janot, Vandanjon, Gautier, eq. 15)."""
     return linear_estimate(problem, "ols", None)
 
 
 @method("wls", "least squares weighted by each joint's own noise")
 def weighted_least_squares(problem: Problem) -> Estimate:
-    """Weighted least squares: each joint's equations divided by the standard deviation of its residual (Janot,
-    Vandanjon, Gautier, eq. 20)."""
+    """Return the weighted least-squares estimate.
+
+    Each joint's equations are divided by the standard deviation of its residual (Janot, Vandanjon, Gautier, eq. 20).
+    """
     return linear_estimate(problem, "wls", joint_weights(problem.regression))

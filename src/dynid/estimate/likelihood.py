@@ -25,13 +25,13 @@ _MIN_CORRELATION_EIGENVALUE = 1e-6
 
 @method("ml", "maximum likelihood with the full covariance between joints", needs={"data"})
 def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2) -> Estimate:
-    """Generalised least squares, alternating with the covariance S of the joints' residuals until convergence.
+    """Return the estimate by generalised least squares, alternating with the covariance S of the joints' residuals.
 
     If the noise of joints is correlated, as with a coupling or a shared disturbance, one joint's residual contains
-    information on another's. Equations are whitened by the upper triangular U with U'U = S^-1, using only rows in
-    which every joint is valid. Model errors look like correlated noise: if `wls` predicts other data better, prefer
-    it. Stops when no parameter changes by more than `tolerance` of its standard error. The covariance accounts for
-    the autocorrelation of the whitened residuals.
+    information on another's. Equations are whitened by the upper triangular U with U'U = S^-1, using only rows in which
+    every joint is valid. Model errors look like correlated noise: if `wls` predicts other data better, prefer it. The
+    iteration stops when no parameter changes by more than `tolerance` of its standard error. The covariance accounts
+    for the autocorrelation of the whitened residuals.
     """
     solution, regression, spread, steps = _alternate(problem, iterations, tolerance)
     return likelihood_fit(problem, solution, regression, spread, iterations=steps,
@@ -40,7 +40,7 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
 
 def likelihood_fit(problem: Problem, solution: Solution, regression: Regression, spread: Array,
                    **more: Any) -> LinearFit:
-    """A solution of whitened equations, S (dof, dof) being `spread`, with its noise and more facts."""
+    """Return a solution of whitened equations with its noise and more facts; spread: S (dof, dof)."""
     ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
     facts = {"residual_correlation": (spread / np.outer(deviations, deviations)).tolist(), "common_rows": rows,
              "log_likelihood": _log_likelihood(spread, rows, regression.misfits(solution.beta).sum()), **more}
@@ -73,7 +73,7 @@ def whitened(problem: Problem, beta: Array) -> tuple[Regression, Array]:
 
 
 def _whitener(spread: Array) -> Array:
-    """U (dof, dof), upper triangular, with U'U = S^-1."""
+    """Return U (dof, dof), upper triangular, with U'U = S^-1."""
     return np.linalg.cholesky(np.linalg.inv(spread)).T
 
 
@@ -96,5 +96,8 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
 
 
 def _log_likelihood(spread: Array, rows: int, misfit: float) -> float:
-    """Of normal residuals with covariance S, as if rows were independent; misfit: sum of squared whitened residuals."""
+    """Return the log-likelihood of independent normal residuals with covariance S.
+
+    misfit: sum of squared whitened residuals.
+    """
     return float(-0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet + misfit))

@@ -19,11 +19,13 @@ COLLINEAR_SHARE = 1e-7  # share of a column that another one has to make up to b
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Solution of one weighted problem: beta (base,), inverse (base, base) of R'R with zeros for unexcited
-    parameters.
+    """Solution of one weighted least-squares problem.
 
-    excited (base,): the solved columns; all others are zero. identified (base,): parameters that no excluded column
-    can imitate.
+    Attributes:
+        beta: (base,), values.
+        inverse: (base, base), inverse of R'R, with zeros for parameters that are not excited.
+        excited: (base,), the solved columns; all others are zero.
+        identified: (base,), parameters that no excluded column can imitate.
     """
 
     beta: Array
@@ -40,8 +42,10 @@ class Solution:
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
     """Return least squares in the excited parameters; the others are zero, with the names of those they depend on.
-    Bounded parameters stay within bounds; the inverse is that without bounds, since a bound does not tell how far
-    away the truth is."""
+
+    Bounded parameters stay within bounds. The inverse is that without bounds, since an active bound does not show how
+    far the unconstrained value is from it.
+    """
     b = len(regression.base)
     with np.errstate(over="ignore", invalid="ignore"):  # refused here
         norms = np.linalg.norm(stacked.r, axis=0)
@@ -75,8 +79,11 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
 
 
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
-    """Return the columns independent of those before them, ascending, and alike (base, base): [k, c] if column c was
-    excluded and column k is part of its linear combination beyond rounding. norms (base,): of the columns."""
+    """Return the excited columns, ascending, and which columns the excluded ones depend on.
+
+    A column is excited if it is linearly independent of those before it. alike (base, base): [k, c] is True if column c
+    was excluded and column k is part of its linear combination beyond rounding. norms (base,): of the columns.
+    """
     b = len(norms)
     alike = np.zeros((b, b), dtype=bool)
     if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # the diagonal of R is what each column adds

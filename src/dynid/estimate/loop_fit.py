@@ -52,23 +52,26 @@ class LoopFit:
 
     @property
     def seen(self) -> bool:
-        """Whether the log shows the poles of the loop."""
+        """Whether the log determines the poles of the loop."""
         return self.linear and self.told
 
     @property
     def natural_frequency(self) -> float:
-        """rad/s (Janot, Vandanjon, Gautier, eq. 42)."""
+        """Natural frequency, rad/s (Janot, Vandanjon, Gautier, eq. 42)."""
         return self.a2 ** -0.5
 
     @property
     def damping(self) -> float:
-        """Share of the critical one."""
+        """Damping ratio; 1 is critical damping."""
         return 0.5 * self.a1 * self.natural_frequency
 
     @property
     def serves(self) -> Serves:
-        """Suitability of references: as they are, as instruments, or not without H (Ardiani, s. 3.3.5, remark 2;
-        Janot, Vandanjon, Gautier, s. 4.3); unknown if no linear loop is found."""
+        """Suitability of the references: as they are, as instruments, or only filtered by H; unknown without a linear
+        loop.
+
+        See Ardiani, s. 3.3.5, remark 2, and Janot, Vandanjon, Gautier, s. 4.3.
+        """
         if not self.linear:
             return "unknown"
         if self.acceleration_gap <= _MAX_REFERENCE_ERROR:

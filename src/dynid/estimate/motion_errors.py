@@ -108,7 +108,7 @@ def noise_torques(estimate: Estimate, data: Sequence[Samples]) -> Array:
 
 
 def _repeatable(samples: Samples) -> bool:
-    """Whether samples were prepared from positions alone, all rows of the grid."""
+    """Return whether samples were prepared from positions alone and contain all rows of the time grid."""
     settings = samples.settings
     return bool(settings) and settings.get("thin", 1) == 1 and settings.get("velocity") == "differentiate"
 
@@ -143,7 +143,7 @@ def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None
 
 
 def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: Array) -> Array:
-    """Velocity (samples, joints) above the cut-off of the positions, from the logged torques."""
+    """Return velocities (samples, joints) above the cut-off of the positions, estimated from the logged torques."""
     cutoff = samples.settings.get("cutoff")
     if cutoff is None:
         return np.zeros(samples.q.shape)
@@ -267,7 +267,7 @@ def _columns(torques: Array, rows: slice) -> Array:
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
-    """-(H - M)^-1 M b - H^-1 X' W^2 (X - X_w) b (base,), in the parameters that were solved for."""
+    """Return the bias -(H - M)^-1 M b - H^-1 X' W^2 (X - X_w) b (base,) of the parameters that were solved for."""
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))

@@ -1,16 +1,17 @@
 """Errors of a nominal model: their structure, their size estimated from the data, and the bias of a regularised
 estimate.
 
-A nominal body is wrong as a whole: stretched, sheared, shifted, too heavy. Its pseudo-inertia P is that of the true
-body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size. Entries near
-zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape of each
-body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
+The errors of a nominal body affect the whole body: it is scaled, sheared, shifted, or too heavy. Its pseudo-inertia P
+is that of the true body under an affine map, with a first-order error A P + P A', A (4, 4) in units of the body's size.
+Entries near zero, such as a product of inertia, thus have errors relative to the body and not to themselves. The shape
+of each body, the masses of all bodies, and each kind of the other parameters have separate error amounts.
 
 With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 X and M its noise covariance,
 
     s ~ N(0, M + sum_g v_g (H K) D_g (H K)'),
 
-D_g the covariance of group g for an error of one. The v_g are their means given s, independent of the estimate.
+D_g the covariance of group g for an error of one. The v_g are their posterior means given s and do not depend on the
+estimate.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dynid.regression import BaseParameters
 from dynid.robot import inertia as ten
 
 _LENGTH_ERROR_OF_MASS_ERROR = 0.5  # error of lengths against that of masses: an inertia then errs by as much as a mass
-_WRONG = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
+_ERROR_GRID = np.logspace(-3.0, 2.0, 101)  # shares of the nominal values that are considered as their error
 # numbers that the mean of its class is worth to a group: an outlier is believed, few numbers are not
 _CLASS_MEAN_WEIGHT = 4.0
 _ERROR_ITERATIONS = 3  # as groups share what the data show, their errors are found in turn this often
@@ -39,8 +40,11 @@ NOMINAL_ERROR_TOLERANCE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ErrorGroup:
-    """Parameters with a common error: half (parameters, k), half half' is their covariance for an error of one. kind:
-    groups with similar errors."""
+    """Parameters with a common error.
+
+    half (parameters, k): half half' is their covariance for a relative error of one. kind: groups of one kind have
+    similar errors.
+    """
 
     half: Array
     kind: str
@@ -57,7 +61,7 @@ class NominalErrors:
 
     @staticmethod
     def of(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
-        """From the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
+        """Return the errors from the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
         halves = [(effect @ group.half) / size[:, None] for group in groups]
@@ -65,7 +69,10 @@ class NominalErrors:
         return NominalErrors(tuple(groups), *_variances(kinds, halves, score / size, noise))
 
     def covariance(self, pull: Array) -> Array:
-        """Covariance (b, b) of an estimate that errs by pull (b, parameters) times the error of the nominal values."""
+        """Return the covariance (b, b) of an estimate due to errors of the nominal values.
+
+        pull (b, parameters): sensitivity of the estimate to these errors.
+        """
         found = np.zeros((len(pull), len(pull)))
         for v, group in zip(self.variances, self.groups, strict=True):
             through = pull @ group.half
@@ -82,9 +89,11 @@ class NominalErrors:
 
 
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:
-    """Return the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all of them, and each kind
-    of the other parameters by their scale (parameters,); a body that is not physically consistent, or has no size,
-    errs by the scale of its parameters.
+    """Return the groups of parameters with a common error.
+
+    They are the shape of each body with its nominal pseudo-inertia (4, 4), the masses of all bodies, and each kind of
+    the other parameters by their scale (parameters,). A body that is not physically consistent, or has no size, has
+    errors of the scale of its parameters.
     """
     width, masses, found = len(parameters), [], []
     body = np.zeros(width, dtype=bool)
@@ -152,18 +161,18 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
                 rest += v * square
         own = np.hstack([half for half, inside in zip(halves, members, strict=True) if inside])
         weight = _weights(own, score, rest, prior)
-        variances[members] = np.sum(weight * _WRONG ** 2)
-        shares[members] = np.exp(np.sum(weight * np.log(_WRONG)))
+        variances[members] = np.sum(weight * _ERROR_GRID ** 2)
+        shares[members] = np.exp(np.sum(weight * np.log(_ERROR_GRID)))
 
     for _ in range(_ERROR_ITERATIONS):
         for kind in dict.fromkeys(kinds):
             # Nothing is known of its order, but that a nominal model is hardly more than useless.
-            update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _WRONG ** 2) ** 2)
+            update(np.array([one == kind for one in kinds]), 1.0 / (1.0 + _ERROR_GRID ** 2) ** 2)
     common, likely = variances.copy(), shares.copy()
     for _ in range(_ERROR_ITERATIONS):
         for g, center in enumerate(common):
             # Scaled inverse chi-square about the kind's: a group may be far worse than its kind, hardly far better.
-            share = _WRONG ** 2 / center
+            share = _ERROR_GRID ** 2 / center
             update(np.arange(len(halves)) == g,
                    share ** (-0.5 * _CLASS_MEAN_WEIGHT) * np.exp(-0.5 * _CLASS_MEAN_WEIGHT / share))
     return variances, likely
@@ -175,14 +184,14 @@ def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
     whitened = _whitened(rest, np.column_stack([half, score]))
     left, singular = _left_singular(whitened[:, :-1])
     seen = (left.T @ whitened[:, -1]) ** 2
-    spread = 1.0 + np.outer(_WRONG ** 2, singular ** 2)
+    spread = 1.0 + np.outer(_ERROR_GRID ** 2, singular ** 2)
     evidence = np.log(np.maximum(prior, 1e-300)) - 0.5 * np.sum(np.log(spread) + seen / spread, axis=1)
     weight = np.exp(evidence - evidence.max())
     return weight / weight.sum()
 
 
 def _left_singular(matrix: Array) -> tuple[Array, Array]:
-    """Left singular vectors (b, n) and singular values (n,) of a matrix (b, k)."""
+    """Return left singular vectors (b, n) and singular values (n,) of a matrix (b, k)."""
     try:
         left, singular, _ = np.linalg.svd(matrix, full_matrices=False)
     except np.linalg.LinAlgError:  # divide and conquer does not converge on some; QR iteration does
@@ -193,7 +202,7 @@ def _left_singular(matrix: Array) -> tuple[Array, Array]:
 
 
 def _whitened(covariance: Array, columns: Array) -> Array:
-    """Columns (b, k) in units in which a covariance (b, b) is one."""
+    """Return columns (b, k) whitened by a covariance (b, b)."""
     try:
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:  # variances so far apart that rounding hides the smallest

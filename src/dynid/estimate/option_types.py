@@ -1,4 +1,4 @@
-"""Whether the options of a method are of the types that its signature names."""
+"""Check that the options of a method have the types of its signature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPE_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "t
 
 
 def check_options(method: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse an option of the wrong type."""
+    """Raise an error if an option has the wrong type."""
     try:
         hints = get_type_hints(function)
     except (NameError, TypeError):  # a method of the user's own, with types that are not there at run time
@@ -28,7 +28,7 @@ def check_options(method: str, function: Callable[..., Any], options: Mapping[st
 
 
 def _kinds(hint: Any) -> set[type] | None:
-    """Return the plain types that a hint allows; None if it allows others too."""
+    """Return the built-in types that a type hint allows; None if it also allows others."""
     if get_origin(hint) in (Union, types.UnionType):
         found = [_kinds(part) for part in get_args(hint)]
         return None if None in found else {kind for part in found if part is not None for kind in part}

@@ -37,9 +37,10 @@ _MAX_STEP_REDUCTIONS = 12  # tries of a shorter step before an iteration gives u
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                  step: float | None = None, controller: Controller | None = None,
                  transient: float | None = None) -> Estimate:
-    """Gauss-Newton on the positions of the simulated loop, one simulation per parameter, in parallel.
+    """Return the closed-loop output-error estimate, by Gauss-Newton on the positions of the simulated loop.
 
-    start: an estimate by this method, or "nominal". Other options as those of `iv`.
+    Derivatives need one simulation per parameter, which run in parallel. start: an estimate by this method, or
+    "nominal". Other options are those of `iv`.
     """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _gauss_newton(problem, "cloe", "position", options)
@@ -50,7 +51,10 @@ def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
                 step: float | None = None, controller: Controller | None = None,
                 transient: float | None = None) -> Estimate:
-    """Gauss-Newton on the torques of the simulated loop, including the change of its motion (unlike didim)."""
+    """Return the closed-loop input-error estimate, by Gauss-Newton on the torques of the simulated loop.
+
+    Unlike didim it includes the change of the simulated motion with the parameters.
+    """
     options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
     return _gauss_newton(problem, "clie", "torque", options)
 
@@ -73,12 +77,12 @@ class OutputCriterion:
         return log.samples.q if self.output == "position" else log.samples.tau
 
     def simulated(self, log: Log, motion: Simulation) -> Array:
-        """Output of a simulated motion at the rows of the log (samples, dof)."""
+        """Return the output of a simulated motion at the rows of the log (samples, dof)."""
         there = at_samples(log.samples, motion)
         return there.q if self.output == "position" else there.tau
 
     def low_rate(self, log: Log, series: Array) -> Array:
-        """Return a series over the samples of a log (samples, ..) at the low rate, without the transient."""
+        """Return a series over the samples of a log (samples, ...) at the low rate, without the transient."""
         decimation = low_decimation(log.samples)
         late = log.samples.t >= log.samples.t[0] + self.dropped
         if decimation is not None:
@@ -87,7 +91,7 @@ class OutputCriterion:
         return series[late]
 
     def runs(self, beta: Array) -> list[Simulation]:
-        """The simulated loop of every log with base values beta (base,)."""
+        """Simulate the loop of every log with base values beta (base,)."""
         theta = self.problem.base.expand(beta)
         law = self.loop.machine_law(theta)
         return [simulate(self.loop.model, theta, law, log.reference, step=self.loop.step) for log in self.loop.logs]
@@ -102,8 +106,7 @@ class OutputCriterion:
                    for log, motion in zip(self.loop.logs, motions, strict=True))
 
     def at(self, beta: Array) -> Linearisation:
-        """Misfit and sensitivities at base values beta (base,), by central differences: the loop is as smooth in its
-        parameters as its friction."""
+        """Return the errors and their derivatives at base values beta (base,), by central differences."""
         base, loop = self.problem.base, self.loop
         law = loop.machine_law(base.expand(beta))
         moved = np.vstack(
@@ -127,8 +130,14 @@ class OutputCriterion:
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """Misfit and its sensitivities at the low rate: residual (rows, dof), jacobian (rows, dof, base); motions: one a
-    log; log_rows: rows of each log."""
+    """Errors and their derivatives at the low rate.
+
+    Attributes:
+        residual: (rows, dof).
+        jacobian: (rows, dof, base).
+        motions: simulated motions, one per log.
+        log_rows: number of rows of each log.
+    """
 
     residual: Array
     jacobian: Array
@@ -137,7 +146,7 @@ class Linearisation:
 
     @property
     def deviation(self) -> Array:
-        """Root mean square misfit of each joint (dof,)."""
+        """Root mean square error of each joint (dof,)."""
         return np.sqrt(np.mean(self.residual ** 2, axis=0))
 
     @property
@@ -188,7 +197,7 @@ def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping:
 
 
 def _first(problem: Problem, options: LoopOptions) -> Array:
-    """Base values (base,) to start from."""
+    """Return the base values (base,) of the start."""
     start = options.start
     if start == "iv":
         return instrumental_variables(problem, controller=options.controller, step=options.step).values
@@ -228,7 +237,7 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
 
 
 def _moments(here: Linearisation) -> tuple[Array, Array]:
-    """J'W^2 J and the covariance of J'W^2 residual (base, base), residuals correlated in time."""
+    """Return J'W^2 J and the covariance of J'W^2 residual (base, base), for residuals that are correlated in time."""
     from scipy.signal import oaconvolve
 
     (_, dof, b), gap = here.jacobian.shape, max(here.log_rows) // 5  # as far as autocovariances of one log reach

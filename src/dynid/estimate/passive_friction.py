@@ -1,4 +1,4 @@
-"""Friction that takes energy at every speed of a joint."""
+"""Check that friction dissipates energy at every speed of a joint."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of fr
 
 
 def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array) -> tuple[int, ...]:
-    """Return the joints, counted from 0, whose friction takes energy at every speed.
+    """Return the joints, counted from 0, whose friction dissipates energy at every speed.
 
     Args:
-        model: with the friction.
+        model: model with the friction terms.
         base: its base parameters.
-        values: (base,), of these.
+        values: (base,), their values.
         top: (dof,), top speed of each joint, rad/s or m/s.
     """
     speeds = SPEEDS_CHECKED * top[:, None]

@@ -44,7 +44,7 @@ Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, its compressed regression, and the data behind it.
+    """A model, its compressed regression, and the data of the regression as far as they are available.
 
     Attributes:
         model: model to be identified.
@@ -56,7 +56,7 @@ class Problem:
         recordings: the logs of the data, one each, for the references of closed-loop methods.
         controller: the machine's control law, if known.
         dataset: the logs of the regression; None if only the data above are available.
-        places: number of each of the data among the logs of the regression.
+        places: index of each of the data among the logs of the regression.
         folded: logs in the regression, and excluded ones.
         is_excerpt: whether the data are only a part of those in the regression.
     """
@@ -105,7 +105,7 @@ class Problem:
 
     @cached_property
     def equations(self) -> Equations:
-        """The rows of the data, for methods that compress them again."""
+        """The rows of the data, for methods that compress them again with other weights."""
         return CachedEquations.of(equations_of(self.model, self.data, self.base))
 
     @property
@@ -116,7 +116,8 @@ class Problem:
 
     @cached_property
     def torques(self) -> Problem:
-        """The same data as torque equations, in the same number of blocks; this problem if it has no others."""
+        """Return the same data as torque equations, in the same number of blocks; this problem if it has torque
+        equations already."""
         if self.filtered is None:
             return self
         data = tuple(replace(log, filtered=None) for log in self.data)
@@ -165,7 +166,7 @@ class Problem:
         return problem
 
     def as_logged(self) -> tuple[Samples, ...]:
-        """The data with unfiltered positions and torques, if the logs are available."""
+        """Return the data with unfiltered positions and torques, if the logs are available."""
         parts = list(self.data)
         for k, log in enumerate(self.recordings):
             q, tau = (at_times(parts[k].t, log.t, x) for x in (log.q, log.tau))
@@ -180,7 +181,7 @@ class Problem:
         return np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
 
     def need_nominal(self, method: str) -> Array:
-        """The nominal parameters, or a refusal that names the method."""
+        """Return the nominal parameters; raise an error that names the method if there are none."""
         if self.nominal is None:
             missing = [p.name for p in self.model.parameters if p.nominal is None]
             raise ModelError(f"method '{method}' needs nominal values of all parameters; the robot file gives none "
@@ -227,12 +228,14 @@ Dependence = Literal["order", "units", "prior"]  # of the result on more than th
 class Method:
     """A method with its requirements and results.
 
-    needs: "data" all rows again, "excerpt" some of them, "blocks" blocks of time, "nominal" nominal values of all
-    parameters, "shape" free shape parameters, "exact" known parameters without standard deviation, "torques" torque
-    equations, "joints" one row per joint, "rigid" rigid joints. gives: "theta" all standard parameters, "shape"
-    another model. depends_on: what affects the result with default options: "order" of logs in time, as for a filter;
-    "units" of length or mass, as for absolute tolerances; "prior", a standard deviation of every parameter before the
-    first sample.
+    Attributes:
+        needs: "data" all rows again, "excerpt" some of them, "blocks" blocks of time, "nominal" nominal values of all
+            parameters, "shape" free shape parameters, "exact" known parameters without standard deviation, "torques"
+            torque equations, "joints" one row per joint, "rigid" rigid joints.
+        gives: "theta" all standard parameters, "shape" another model.
+        depends_on: what affects the result with default options: "order" of logs in time, as for a filter; "units" of
+            length or mass, as for absolute tolerances; "prior", a standard deviation of every parameter before the
+            first sample.
     """
 
     name: str
@@ -244,7 +247,7 @@ class Method:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its options."""
+        """Names of the method's options."""
         return tuple(p.name for p in inspect.signature(self.function).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
@@ -275,7 +278,7 @@ def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collec
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name, those of plugins included, those among consistent robots last."""
+    """Return all methods by name, including those of plugins; methods with physical consistency are last."""
     _load_methods()
     usable_plugins("dynid.methods")  # loading one registers it
     return dict(sorted(_METHODS.items(), key=lambda item: item[0].startswith("pc-")))

@@ -32,11 +32,14 @@ _REMOVED = record("RemovedParameter", name=str, rel_std=float | None, f=float | 
 
 @dataclass(frozen=True, eq=False)
 class Essential:
-    """Essential base parameters.
+    """Essential base parameters, and their estimate.
 
-    kept, removed (in order), the estimate of the kept ones and its problem, and the relative error in percent with
-    all base parameters and with the kept ones. full: the estimate of all. unseen: the same two errors on unseen
-    blocks of time, or None.
+    Attributes:
+        kept: the essential parameters.
+        removed: the others, in the order of removal.
+        estimate, problem: of the kept parameters.
+        full: the estimate of all parameters.
+        unseen: relative errors, percent, in cross-validation with all and with the kept parameters, or None.
     """
 
     kept: tuple[str, ...]
@@ -51,11 +54,11 @@ class Essential:
     unseen: tuple[float, float] | None = None
 
     def toward(self, nominal: Array) -> Array:
-        """Full parameters (parameters,) with the essential values, nearest to a nominal model (parameters,).
+        """Return full parameters (parameters,) with the essential values, nearest to a nominal model (parameters,).
 
-        The null space of the essential parameters is open, those that were removed included; in it the solution is
-        drawn to the nominal model, such as that of drawings (Gautier et al. 2013; Sousa, s. 2.6.6). Distances are in
-        kilograms and decimetres. It need not be physically consistent.
+        The null space of the essential parameters, which includes the removed ones, is free. In it the solution is the
+        one nearest to the nominal model, such as that of drawings (Gautier et al. 2013; Sousa, s. 2.6.6). Distances are
+        in kilograms and decimetres. The result need not be physically consistent.
         """
         base = self.full.base
         rows = np.array([base.names.index(name) for name in self.kept])
@@ -71,7 +74,7 @@ class Essential:
                    relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
                    unseen=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; numbers that are not finite are None."""
+        """Return plain data for JSON; numbers that are not finite are None."""
         return {"criterion": self.criterion, "threshold": self.threshold, "kept": list(self.kept),
                 "removed": [{"name": one.name, "rel_std": finite(one.relative_std), "f": finite(one.statistic)}
                             for one in self.removed],
@@ -82,7 +85,7 @@ class Essential:
 
 @dataclass(frozen=True)
 class _Rule:
-    """criterion, threshold and alpha of `essential`; rows: number of rows in an F-test."""
+    """Criterion, threshold and alpha of `essential`, and the number of rows in an F-test."""
 
     criterion: str
     threshold: float
@@ -100,7 +103,7 @@ class _Rule:
                              f"{self.alpha}", code="bad-threshold")
 
     def facts(self, removed: list[Removal], before: float) -> dict[str, Any]:
-        """For the diagnostics of an estimate."""
+        """Return facts about the removal for the diagnostics of an estimate."""
         return {"criterion": self.criterion, "removed": [one.name for one in removed], "relative_error_before": before}
 
 
@@ -182,7 +185,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
 
 
 def _with_shape(problem: Problem, found: Estimate) -> Problem:
-    """The problem for the model that a method found the shape of."""
+    """Return the problem for the model whose shape parameters a method has estimated."""
     problem = problem.whole()
     regression = fold(equations_of(found.model, problem.data, found.base), blocks=len(problem.regression.blocks),
                       threads=problem.threads)
@@ -191,7 +194,7 @@ def _with_shape(problem: Problem, found: Estimate) -> Problem:
 
 
 def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any]) -> Essential:
-    """Remove parameters by the covariance of the estimate, which is repeated until nothing more is removed."""
+    """Remove parameters by the covariance of the estimate, and estimate again until no more are removed."""
     from scipy.special import fdtri
 
     before = estimate = identify(problem, method=name, **options)

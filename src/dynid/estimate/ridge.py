@@ -73,7 +73,10 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-d
 class RidgeProblem:
     """Ridge regression in z = (theta - nominal) / scale: min |A z - target|^2 + strength |z|^2, A = U singular V'.
 
-    right (parameters, parameters): V. singular and target (parameters,) in these directions, zeros beyond the rank.
+    Attributes:
+        right: (parameters, parameters), V.
+        singular: (parameters,), singular values, zero beyond the rank.
+        target: (parameters,), U'target, zero beyond the rank.
     """
 
     base: BaseParameters
@@ -92,17 +95,17 @@ class RidgeProblem:
         return RidgeProblem(base, nominal, scale, right.T, padded, target)
 
     def theta(self, strengths: Array) -> Array:
-        """Standard parameters for each strength (strengths, parameters)."""
+        """Return the standard parameters for each strength (strengths, parameters)."""
         along = self.singular * self.target / (self.singular ** 2 + strengths[:, None])
         return self.nominal + along @ self.right.T * self.scale
 
     @property
     def _to_base(self) -> Array:
-        """Base parameters of a unit step in each direction (base, parameters)."""
+        """Return the change (base, parameters) of the base parameters by a unit step in each singular direction."""
         return (self.base.matrix * self.scale) @ self.right
 
     def inverse(self, strength: float) -> Array:
-        """(H + strength B^-T scale^-2 B^-1)^-1 (base, base)."""
+        """Return (H + strength B^-T scale^-2 B^-1)^-1 (base, base), the inverse of the regularised normal matrix."""
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 
@@ -141,7 +144,7 @@ def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
 
 
 def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
-    """The size (parameters,) by which a change of each parameter is measured; above zero for all."""
+    """Return a positive scale (parameters,) of each parameter, to which its changes are relative."""
     kinds = [(item.symbol, item.unit) for item in parameters]
     scale = np.zeros(len(parameters))
     for kind in set(kinds):

@@ -1,4 +1,4 @@
-"""Robust least squares: outliers such as spikes and contacts lose their weight."""
+"""Robust least squares: outliers such as spikes and contacts are down-weighted."""
 
 from __future__ import annotations
 
@@ -58,15 +58,19 @@ LOSSES: dict[str, Callable[..., Loss]] = {"tukey": tukey, "huber": huber}
 @method("irls", "robust least squares, each row weighted by its own residual", needs={"data"})
 def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
                          tolerance: float = 1e-2) -> Estimate:
-    """Iteratively reweighted least squares for torques with outliers.
+    """Return the estimate by iteratively reweighted least squares, for torques with outliers.
 
-    loss: "tukey" rejects gross outliers, "huber" limits them. tuning: in standard deviations of the noise; by default
-    both have 95 % efficiency without outliers. The start is nearly the least sum of absolute residuals; it also gives
-    the scale of each joint's noise, the median of its absolute residuals. Stops when no parameter changes by more
-    than `tolerance` of its standard error.
+    The start nearly minimises the sum of absolute residuals. It also gives the scale of each joint's noise, the median
+    of its absolute residuals. The iteration stops when no parameter changes by more than `tolerance` of its standard
+    error. Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with the mean slope m of the
+    influence and the autocovariance C of the weighted residuals.
 
-    Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with m the mean slope of the influence
-    and C the autocovariance of the weighted residuals.
+    Args:
+        problem: the identification problem.
+        loss: "tukey" rejects gross outliers, "huber" limits them.
+        tuning: in standard deviations of the noise; by default both losses have 95 % efficiency without outliers.
+        iterations: largest number of iterations.
+        tolerance: in standard errors.
     """
     chosen = chosen_loss("irls", loss, tuning)
     start, scale = robust_start(problem, iterations)
@@ -146,13 +150,14 @@ def reweighted(problem: Problem, loss: Loss, beta: Array, scale: Array) -> Regre
 
 
 def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
-    """Residuals of each joint in the rows that count."""
+    """Return the residuals of each joint in the valid rows."""
     series = residuals(problem.equations, beta, threads=problem.threads)
     return [np.concatenate([r.residual[r.keep[:, j], j] for r in series]) for j in range(problem.regression.dof)]
 
 
 def _noise_scale(problem: Problem, beta: Array) -> Array:
-    """Deviation of each joint's noise (dof,) from the median of its absolute residuals, which outliers hardly move."""
+    """Return the standard deviation of each joint's noise (dof,) from its median absolute residual, robust
+    to outliers."""
     scale = np.zeros(problem.regression.dof)
     for j, (own, factor) in enumerate(zip(_kept_residuals(problem, beta), problem.regression.factors, strict=True)):
         if len(own) > len(factor.columns):

@@ -70,7 +70,7 @@ class SeparableFit:
         weights: (dof,) of the joints.
         regression: the equations at that shape.
         covariance: (base, base), with the uncertainty of the shape included.
-        noise: with which the solution of `free` has that covariance.
+        noise: noise of the equations that gives this covariance of `free`.
     """
 
     free: LinearFit
@@ -82,15 +82,17 @@ class SeparableFit:
 
 def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: float,
                   inside: Inside | None = None) -> SeparableFit:
-    """Find the shape parameters and fit all others at their values. Arguments as of `separable_least_squares`.
+    """Find the shape parameters and fit all others at their values.
 
-    inside: the best base parameters (base,) that some conditions allow; None for plain least squares.
+    inside: function that returns the best base parameters (base,) under constraints; None for plain least squares.
+    Other arguments are those of `separable_least_squares`.
     """
     model: Any = problem.model
     name = "sls" if inside is None else "pc-sls"
     if not complete(model).shape_names:
         raise ModelError(f"method '{name}' needs a model with free shape parameters, e.g. Stribeck friction with "
-                         "free = ['delta', 'alpha']", code="no-free-shapes")
+                         "free = ['delta', 'alpha']", "add --friction none --set "
+                         "'model.terms=[{kind=\"stribeck\", free=[\"delta\", \"alpha\"]}]'", "no-free-shapes")
     if not span > 1:
         raise ModelError(f"the span of method '{name}' must be above one, got {span}", code="bad-span")
     dependence = ShapeDependence.of(model)
@@ -178,8 +180,12 @@ def _log_likelihood_loss(misfits: Array) -> float:
 
 def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,
           reach: float) -> tuple[Array, Array, float]:
-    """The deepest valleys (valleys, shapes) of a grid from center - reach to center + reach (of log s), deepest first
-    for each joint, the misfit (dof,) in the deepest, and the distance of grid points."""
+    """Search a grid from center - reach to center + reach (of log s) for minima.
+
+    Returns:
+        The deepest minima (valleys, shapes), deepest first for each joint; the misfit (dof,) in the deepest; and the
+            distance of grid points.
+    """
     joints = [(j, dependence.of_joint(j)) for j in range(dependence.model.dof) if len(dependence.of_joint(j))]
     # Each varying column of a joint with the positions of its shape parameters among those of the joint.
     shows = complete(dependence.part).structure
@@ -249,7 +255,7 @@ def _valleys(dependence: ShapeDependence, center: Array, values: Array, depths: 
 
 
 def _lowest(depths: Array) -> Ints:
-    """Indices (valleys, dimensions) of the lowest places that are no higher than those about them, lowest first."""
+    """Return indices (valleys, dimensions) of the local minima, lowest first."""
     from scipy import ndimage
 
     flat = depths.ravel()
@@ -274,20 +280,25 @@ def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Ar
 
 # -- Gauss-Newton, all joints together -------------------------------------------------------------
 class Inside(Protocol):
-    """Best base parameters (base,) of weighted equations among those that conditions allow."""
+    """Function that returns the best base parameters (base,) of weighted equations under constraints."""
 
     def __call__(self, problem: Problem, stacked: Stacked) -> Array:
-        """problem: with the model and the equations of one shape. stacked: the weighted equations to fit."""
+        """Return the constrained base parameters (base,).
+
+        Args:
+            problem: with the model and the equations of one shape.
+            stacked: the weighted equations to fit.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """An accepted shape: its compressed regression and solution, and the compressed regression with derivatives by the
-    shape and its solution.
+    """An accepted shape of the search, with its regressions and solutions, without and with derivatives by the shape.
 
-    beta (base,): the best parameters for the shape, those of the solution without constraints. step (shapes,): of
-    Gauss-Newton, in log s.
+    Attributes:
+        beta: (base,), the best parameters for the shape, without constraints those of the solution.
+        step: (shapes,), Gauss-Newton step in log s.
     """
 
     log_shape: Array
@@ -307,7 +318,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """What a search for the shape does not change: the problem, its base parameters, and the conditions if any."""
+    """Constant data of a search for the shape: the problem, its base parameters, and the constraints if any."""
 
     problem: Problem
     dependence: ShapeDependence
@@ -315,20 +326,19 @@ class Descent:
     inside: Inside | None
 
     def plain(self, log_shape: Array) -> Regression:
-        """Fold of the model with a given shape."""
+        """Return the compressed regression of the model with a given shape."""
         shaped = self.dependence.model.with_shape(np.exp(log_shape))
         return fold(TorqueEquations.of(shaped, self.problem.data, self.base), blocks=1, threads=self.problem.threads)
 
     def best(self, log_shape: Array, plain: Regression, stacked: Stacked, solution: Solution) -> Array:
-        """Base parameters (base,) of the best fit of weighted equations that the conditions allow at a shape, whose
-        free solution is given."""
+        """Return base parameters (base,) of the best constrained fit at a shape; solution: the unconstrained one."""
         if self.inside is None:
             return solution.beta
         shaped: Any = self.dependence.model.with_shape(np.exp(log_shape))
         return self.inside(replace(self.problem, model=shaped, regression=plain), stacked)
 
     def point(self, log_shape: Array, plain: Regression, weights: Array) -> Point:
-        """The folds and solutions at a shape, its slopes taken with the parameters that are best for it."""
+        """Return the regressions and solutions at a shape, with derivatives at the parameters that are best for it."""
         base, dependence, count = self.base, self.dependence, len(log_shape)
         b = len(base)
         stacked = stack_enough(plain, weights)
@@ -351,7 +361,8 @@ class Descent:
                      np.clip(step, -_LARGEST_STEP, _LARGEST_STEP))
 
     def _step_inside(self, log_shape: Array, plain: Regression, both: Stacked, solution: Solution) -> Array:
-        """Step (shapes,) of Gauss-Newton where the parameters, which move with it, stay inside the conditions."""
+        """Return the Gauss-Newton step (shapes,) for which the parameters, which change with it, satisfy the
+        constraints."""
         b = len(self.base)
         moved = b + np.flatnonzero(solution.excited[b:])
         order = np.concatenate([moved, np.arange(b)])
@@ -366,7 +377,7 @@ class Descent:
 
 def _descend(descent: Descent, log_shape: Array, limits: tuple[Array, Array], iterations: int,
              tolerance: float) -> tuple[Point, int]:
-    """Steps of Gauss-Newton until none is worth taking; one that makes things worse is halved."""
+    """Make Gauss-Newton steps until convergence; halve a step that increases the error."""
     plain = descent.plain(log_shape)
     best = descent.point(log_shape, plain, joint_weights(plain))
     # The noise of a joint is what is left when its shape may move as well.

@@ -18,7 +18,7 @@ _DIFFERENCE_STEP = 1e-4  # of log s, for derivatives
 
 
 class ShapedModel(LinearModel, Protocol):
-    """A model with shape parameters above zero: a `Model` with a term like `Stribeck`, or a user's own."""
+    """A model with positive shape parameters: a `Model` with a term like `Stribeck`, or one defined by the user."""
 
     @property
     def shape_names(self) -> tuple[str, ...]: ...
@@ -33,9 +33,11 @@ class ShapedModel(LinearModel, Protocol):
 class ShapeDependence:
     """Dependence of a model on its shape parameters.
 
-    part: the terms with shape parameters, as a model. columns (part parameters,): their indices in the whole model.
-    touches (shapes, dof): joints whose torque a shape parameter affects. varies (shapes, part parameters): columns
-    that it affects.
+    Attributes:
+        part: the terms with shape parameters, as a model.
+        columns: (part parameters,), their indices in the whole model.
+        touches: (shapes, dof), joints whose torque a shape parameter affects.
+        varies: (shapes, part parameters), columns that it affects.
     """
 
     model: ShapedModel
@@ -66,18 +68,21 @@ class ShapeDependence:
         return self.columns[self.varies.any(axis=0)]
 
     def of_joint(self, joint: int) -> Ints:
-        """Shape parameters that show in this joint's rows."""
+        """Return the shape parameters that affect this joint's rows."""
         return np.flatnonzero(self.touches[:, joint])
 
     @property
     def shared(self) -> Ints:
-        """Shape parameters that show in the rows of several joints."""
+        """Shape parameters that affect the rows of several joints."""
         return np.flatnonzero(self.touches.sum(axis=1) > 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """A linear model assembled from columns of others: sources are (model, its columns, their indices here)."""
+    """A linear model assembled from columns of other models.
+
+    sources: triples of a model, the used columns of it, and their indices in this model.
+    """
 
     dof: int
     parameters: Parameters
@@ -92,17 +97,17 @@ class Assembled:
 
     @property
     def channels(self) -> int:
-        """As `Model.channels`, those of all sources."""
+        """Number of memory channels of all sources, see `Model.channels`."""
         return sum(channels_of(model) for model, _, _ in self.sources)
 
     def memory(self, motion: MotionSegment) -> Array:
-        """As `Model.memory`."""
+        """Return the memory of all sources along a motion, see `Model.memory`."""
         found = [model.memory(motion) for model, _, _ in self.sources
                  if isinstance(model, Remembers) and model.channels]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """As `Model.fill`."""
+        """Fill the regressor columns of all sources, see `Model.fill`."""
         at = 0
         for model, own, here in self.sources:
             theirs, count = np.full((self.dof, len(model.parameters)), -1, dtype=np.int64), channels_of(model)
@@ -111,7 +116,7 @@ class Assembled:
             at += count
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """(samples, dof, parameters)."""
+        """Return the regressor (samples, dof, parameters)."""
         out = np.zeros((self.dof * len(self.parameters), len(q)))
         self.fill(q, dq, ddq, np.arange(len(out)).reshape(self.dof, -1), out)
         return np.moveaxis(out.reshape(self.dof, -1, len(q)), 2, 0)
@@ -125,7 +130,7 @@ class Assembled:
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """d(Y(s) theta) / d log s as a linear model: its parameters are small steps of log s."""
+    """The derivatives d(Y(s) theta) / d log s as a linear model, whose parameters are small steps of log s."""
 
     dependence: ShapeDependence
     log_shape: Array
@@ -150,7 +155,7 @@ class Slopes:
         return self.dependence.touches.size if channels_of(self.dependence.part) else 0
 
     def memory(self, motion: MotionSegment) -> Array:
-        """Slopes along a motion in order (samples, shapes x dof)."""
+        """Return the derivatives along an ordered motion (samples, shapes x dof)."""
         found, up = (
             np.zeros((len(motion.t), *self.dependence.touches.shape)),
             np.eye(len(self.log_shape)) * _DIFFERENCE_STEP,
@@ -187,7 +192,7 @@ class Slopes:
         return complete(part).inverse_dynamics(self.theta, q, dq, ddq)
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """(samples, dof, shapes)."""
+        """Return the derivatives as a regressor (samples, dof, shapes)."""
         everything = np.arange(len(self.log_shape))
         return Assembled(self.dof, self.parameters, ((self, everything, everything),)).regressor(q, dq, ddq)
 

@@ -20,10 +20,13 @@ _MAX_STEP = 1e-3  # s, of the integrator at most
 
 
 def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float, *, torques: bool) -> StepMotion:
-    """Return the motion of one step; motions: one per log at the rows of its samples, without the first `dropped`
-    seconds.
+    """Return the comparison of one step's motion with the measured one.
 
-    torques: whether those of the motions are a simulated controller's.
+    Args:
+        logs: measured samples.
+        motions: simulated motions, one per log at the rows of its samples.
+        dropped: time excluded at the start of each log, s.
+        torques: whether the torques of the motions are those of a simulated controller.
     """
     measured, simulated, asked = [], [], []
     for log, motion in zip(logs, motions, strict=True):
@@ -54,7 +57,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
 
 
 def _driven(problem: Problem, log: Samples, theta: Array) -> list[Array]:
-    """Positions, velocities and accelerations (rows, dof) of a robot under a log's torques."""
+    """Return positions, velocities and accelerations (rows, dof) of a robot driven by a log's torques."""
     out = [log.q.copy(), log.dq.copy(), log.ddq.copy()]
     length = max(round(_RESTART_SECONDS * log.rate), 3)
     for start, stop in log.segments:

@@ -73,7 +73,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
 
 
 def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncertainty:
-    """The uncertainty of a saved estimate; in files of earlier versions its facts are among the diagnostics."""
+    """Return the uncertainty of a saved estimate; files of earlier versions have its facts among the diagnostics."""
     own = facts["uncertainty"]
     if isinstance(own, str):
         moved = {name: facts["diagnostics"].pop(name) for name in EARLIER_FACTS if name in facts["diagnostics"]}
@@ -111,7 +111,7 @@ def _shape(model: Any) -> dict[str, float]:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy as plain ones, notes as mappings."""
+    """Return numpy numbers and arrays as plain numbers and lists, and notes as mappings."""
     if isinstance(value, Note):
         return value.to_dict()
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

@@ -1,4 +1,4 @@
-"""An estimate as a table: plain text, HTML for notebooks, pandas."""
+"""Tables of an estimate: plain text, HTML for notebooks, pandas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNCERTAINTY: dict[CovType, str] = {
 
 
 def headline(estimate: Estimate) -> str:
-    """The fit's numbers in one line."""
+    """Return the numbers of the fit in one line."""
     facts = estimate.diagnostics
     known = f", {len(estimate.known)} known" if estimate.known else ""
     return (f"{estimate.method}: {len(estimate.values)} base parameters{known}, {counted(estimate)}, relative error "
@@ -60,7 +60,7 @@ def summary(estimate: Estimate) -> str:
 
 
 def summary_html(estimate: Estimate) -> str:
-    """The same table for notebooks, with units."""
+    """Return the same table as HTML for notebooks, with units."""
     lines = [(name, value, unit, *rest) for (name, value, *rest), unit in zip(rows(estimate), estimate.base.units,
                                                                               strict=True)]
     shown = table(("", "value", "unit", "deviation", "relative", "expression"), lines, words=(0, 2, 5))
@@ -81,7 +81,7 @@ def to_frame(estimate: Estimate) -> Any:
 
 
 def plot(estimate: Estimate) -> Any:
-    """A plotly figure of the base parameters with their 95 % intervals.
+    """Return a plotly figure of the base parameters with their 95 % intervals.
 
     Parameters of one unit share a row. Poorly determined ones are grey.
     """

@@ -22,16 +22,20 @@ _TOO_CLOSE = 0.99  # of the smallest singular value to that of the regressor alo
 
 @method("tls", "total least squares, with errors in the regressor")
 def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence[str] | None = None) -> Estimate:
-    """Return the smallest change of regressor and torques that makes the equations consistent (Golub, Van Loan 1980).
+    """Return the total least-squares estimate (Golub, Van Loan 1980).
 
-    Joints are weighted as in `wls`. Each weighted column and the torques are scaled to length one, and the relative
-    error of the columns is `ratio` times that of the torques. With 1 it is the classical method; towards 0 it becomes
-    `wls`. exact: base parameters with exact columns (van Huffel, Vandewalle 1991: mixed least squares - total least
-    squares), by default the offsets. The errors of columns are assumed independent, which they are not: with well
-    filtered velocities and accelerations prefer `wls`.
+    It is the smallest change of regressor and torques that makes the equations consistent. Joints are weighted as in
+    `wls`. Each weighted column and the torques are scaled to length one. The errors of columns are assumed independent,
+    which they are not: with well filtered velocities and accelerations prefer `wls`. Covariance: first order, (H - s^2
+    D^2)^-1 (sum w^4 X' C X) (H - s^2 D^2)^-1 with the smallest singular value s, the scaling D and the autocovariance C
+    of the residuals.
 
-    Covariance: first order, (H - s^2 D^2)^-1 (sum w^4 X' C X) (H - s^2 D^2)^-1 with s the smallest singular value, D
-    the scaling and C the autocovariance of the residuals.
+    Args:
+        problem: the identification problem.
+        ratio: relative error of the columns over that of the torques. 1 is the classical method; towards 0 it becomes
+            `wls`.
+        exact: base parameters with exact columns (van Huffel, Vandewalle 1991: mixed least squares - total least
+            squares), by default the offsets.
     """
     if not ratio > 0:
         raise ModelError(f"the ratio of method 'tls' must be above zero, got {ratio}", code="bad-ratio")
@@ -45,7 +49,7 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
 
 
 def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
-    """Which base parameters (base,) have a column without error."""
+    """Return which base parameters (base,) have a column without error."""
     names = problem.base.names
     if exact is None:
         return problem.base.parameters.of_group("offset")[problem.base.independent]
@@ -57,7 +61,7 @@ def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:
 
 
 def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tuple[Solution, float]:
-    """Total least squares on the columns that the data excite, and the smallest singular value over the torque."""
+    """Return total least squares on the excited columns, and the smallest singular value relative to the torque."""
     b = len(stacked.r)
     order = np.concatenate([np.flatnonzero(known), np.flatnonzero(plain.excited & ~known)])
     first = int(known.sum())

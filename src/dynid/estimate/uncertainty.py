@@ -85,5 +85,5 @@ class OnDemand:
         return OnDemand(lambda cov_type: change(self() if cov_type is None else self.by(cov_type)()))
 
     def __reduce__(self) -> tuple[Callable[[Uncertainty], OnDemand], tuple[Uncertainty]]:
-        """Copies for other processes and files hold the result instead of the data."""
+        """Return a form for other processes and files that holds the result instead of the data."""
         return OnDemand.known, (self(),)

@@ -40,7 +40,7 @@ class WholeBodyEstimate:
     noise: np.ndarray | None = None
 
     def statement(self) -> str:
-        """What the equations can identify, in one sentence."""
+        """Sentence that states how many parameters the equations can identify."""
         return (f"Equations '{self.equations}' can identify {self.identifiable} of the {self.of_whole_robot} base "
                 "parameters of the whole robot.")
 
@@ -100,7 +100,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
 
 
 def with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
-    """The problem with linear equations of standard parameters beside its data."""
+    """Return the problem with additional linear equations of standard parameters."""
     if not facts:
         return problem
     matrix, values = np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])

@@ -1,4 +1,4 @@
-"""From a home posture into a motion and back."""
+"""Connection of a motion with a home posture at its start and end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _APPROACH_GROWTH = 1.25
 
 
 def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Joined:
-    """home -> motion -> home by quintics that meet the motion's position, velocity and acceleration at both ends.
+    """Return home -> motion -> home, connected by quintics with continuous position, velocity and acceleration.
 
-    Each quintic gets the shortest time, in steps of a quarter, in which it respects every limit.
+    Each quintic has the shortest duration, in steps of a quarter, for which it respects every limit.
     """
     posture = np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():

@@ -78,7 +78,7 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
     while wrong := tried[-1][1].violated:
         lasting = [usage for usage in wrong if usage.kind not in (*_DURATION_POWERS, "torque")]
         if lasting:
-            raise NotPossibleError(f"the motion violates a limit: {lasting[0]}")
+            raise NotPossibleError(f"the motion violates a limit: {lasting[0]}", code="limits-exceeded")
         if slowdown >= _MAX_SLOWDOWN:
             raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}",
                                    code="limits-exceeded")
@@ -105,8 +105,11 @@ def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> 
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits with an acceleration for every joint that has a top speed, and the joints where it was
-    assumed: the one that reaches the top speed in 0.3 s."""
+    """Return the limits with an acceleration limit for every joint that has a top speed, and the joints where it was
+    assumed.
+
+    The assumed acceleration reaches the top speed in 0.3 s.
+    """
     assumed = ~np.isfinite(limits.acceleration) & np.isfinite(limits.velocity)
     names = tuple(name for name, yes in zip(limits.names, assumed, strict=True) if yes)
     return replace(limits, acceleration=np.where(assumed, limits.velocity / _UP_TO_SPEED, limits.acceleration)), names

@@ -38,10 +38,10 @@ class ExcitingMotion:
         value, condition: criterion, and condition number of the unscaled base regressor, over the core at `rate` (Hz).
         deviations: (base,), expected standard errors under torque noise `noise`, together with earlier logs if given.
         noise: (dof,), N m, independent between samples; default: a share of each joint's typical torque.
-        history: (seconds, best value).
+        history: (seconds, best value) during the search.
         report: use of every limit.
         torque: the nominal model with the torque limits, if known.
-        interrupted: by the user.
+        interrupted: whether the user stopped the search.
     """
 
     trajectory: Trajectory
@@ -72,14 +72,15 @@ class ExcitingMotion:
 
     @property
     def relative_deviations(self) -> Array:
-        """Expected standard deviation of every base parameter in percent of its nominal value, infinite where none is
-        known."""
+        """Expected standard error of every base parameter in percent of its nominal value; infinite if that is
+        unknown."""
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = 100.0 * self.deviations / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)
 
     def plots(self, rate: float | None = None) -> dict[str, Any]:
-        """Arrays to draw every joint inside its limits: t (m,), q, dq, ddq, jerk (m, dof), and the limits (dof,)."""
+        """Return arrays for plots of every joint within its limits: t (m,), q, dq, ddq, jerk (m, dof), and the limits
+        (dof,)."""
         t = times(self.trajectory, self.rate if rate is None else rate)
         motion = self.trajectory.at(t)
         return {"t": t, **motion._asdict(), "joints": self.limits.names, "lower": self.limits.lower,
@@ -87,7 +88,8 @@ class ExcitingMotion:
                 "jerk_limit": self.limits.jerk, "history": self.history}
 
     def preview(self, frames: int = 100) -> dict[str, Any]:
-        """To draw the robot in motion: t (frames,) and the places of its bodies (frames, dof, 3), base frame, m."""
+        """Return data for an animation: t (frames,), s, and the positions of the bodies (frames, dof, 3) in the base
+        frame, m."""
         robot = complete(self.model).robot
         if robot is None:
             raise ModelError("this model has no robot to draw")
@@ -96,7 +98,7 @@ class ExcitingMotion:
         return {"t": t, "bodies": robot.body_names, "parents": robot.parents, "places": poses[:, :, :3, 3]}
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """Return a summary of a few lines."""
         lines = [f"{self.core.duration:g} s motion of {self.core.dof} joints, {self.criterion} {self.value:.4g}, "
                  f"condition number {self.condition:.1f}, from {self.starts} starts in {self.elapsed:.1f} s"
                  + (" (interrupted, best so far)" if self.interrupted else "")]
@@ -113,5 +115,5 @@ class ExcitingMotion:
         return "\n".join(lines)
 
     def save(self, path: str | Path, rate: float | None = None) -> None:
-        """To .csv, .npz or .yaml (ROS 2 JointTrajectory), by the ending; whole or not at all."""
+        """Write the motion atomically to .csv, .npz or .yaml (ROS 2 JointTrajectory), by the extension of the path."""
         write_trajectory(self.trajectory, path, rate=self.rate if rate is None else rate, joints=self.limits.names)

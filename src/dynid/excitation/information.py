@@ -36,7 +36,10 @@ class Information:
     @staticmethod
     def of(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None, scale: Array | None = None,
            known: Regression | None = None) -> Information:
-        """noise: standard deviation of each joint's torque (one number or dof). known: earlier logs."""
+        """Return the information of a model.
+
+        noise: standard deviation of each joint's torque (one number or dof). known: earlier logs.
+        """
         weights = np.ones(model.dof) if noise is None else 1.0 / _positive("noise", noise, model.dof)
         scales = np.ones(len(base)) if scale is None else _positive("scale", scale, len(base))
         matrix = None
@@ -48,12 +51,12 @@ class Information:
 
     @cached_property
     def _before(self) -> Array:
-        """The information of earlier logs (base, base)."""
+        """Return the information of earlier logs (base, base)."""
         b = len(self.layout.base)
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """(layout.rows, samples): the base columns of each joint; the rows of its torque are not set."""
+        """Return the base columns of each joint (layout.rows, samples); the rows of its torque are not set."""
         out = np.empty((self.layout.rows, len(q)))
         complete(self.layout.model).fill(q, dq, ddq, self.layout.place, out)
         return out
@@ -63,7 +66,7 @@ class Information:
         return slice(rows.start, rows.stop - 1)
 
     def matrix(self, entries: Array) -> Array:
-        """A (base, base) of the entries of a motion."""
+        """Return A (base, base) from the entries of a motion."""
         total = self._before.copy()
         for j, columns in enumerate(self.layout.columns):
             part = dsyrk(self.weights[j] ** 2, entries[self._rows(j)].T, trans=1, lower=1)
@@ -82,7 +85,8 @@ class Information:
         return complete(self.layout.model).pull_back(q, dq, ddq, self.layout.place, weights)
 
     def factor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Triangular factor (base, base) of the scaled, weighted base regressor; exact where A would lose digits."""
+        """Return the triangular factor (base, base) of the scaled, weighted base regressor, which is more accurate than
+        A."""
         b = len(self.layout.base)
         tall = [] if self.known is None else [self.known]
         entries = self.entries(q, dq, ddq)
@@ -129,7 +133,7 @@ def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
 
 
 def _friction(base: BaseParameters, robot: Robot | None) -> Array:
-    """A guess of friction (base,) from the limits of the joints, 1 for all that is not friction."""
+    """Return assumed friction (base,) from the limits of the joints; 1 for parameters that are not friction."""
     guess = np.ones(len(base))
     if robot is None:
         return guess

@@ -62,7 +62,8 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     home = home_posture(posture, limits)
     if robot.dof <= 6:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} joints, but keeping frame '{frame}' fixed "
-                               "constrains six degrees of freedom; at least seven joints are needed")
+                               "constrains six degrees of freedom; at least seven joints are needed",
+                               code="not-redundant")
     found = _way(robot, frame, limits, home, reach, seed)
     if found.length >= MIN_PATH_ANGLE:
         return found
@@ -79,7 +80,7 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
 
 
 def _way(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, seed: int) -> SelfMotion:
-    """The way from a posture (dof,), of length zero where the posture is singular."""
+    """Return the self-motion path from a posture (dof,), of length zero if the posture is singular."""
     aim = frame_pose(robot, frame, start[None])[0]
     wish = np.random.default_rng(seed).normal(size=robot.dof)
     low, high = ranges(limits, 1.0)
@@ -112,7 +113,8 @@ def null_space_motion(way: SelfMotion, limits: Limits, *, duration: float = 20.0
 
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
-    """Postures (points, dof) after `start` on the way that holds the frame, first along `wish`, until it ends."""
+    """Return postures (points, dof) along the self-motion from `start`, first in the direction `wish`,
+    until it ends."""
     found: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):
@@ -130,8 +132,8 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
 
 
 def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
-    """Direction (dof,) of length one in which the joints can move while the frame does not, along `ahead`; None near a
-    singular posture."""
+    """Return the unit direction (dof,) of joint motion that keeps the frame fixed, along `ahead`; None near a singular
+    posture."""
     _, s, vt = np.linalg.svd(jacobian(robot, frame, q[None])[0])
     free = vt[6:]
     along = free.T @ (free @ ahead)
@@ -140,7 +142,8 @@ def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
 
 
 def _held(robot: Robot, frame: str, aim: Array, q: Array) -> Array | None:
-    """The posture nearest to q (dof,) in which the frame has the pose `aim`, by Newton's method; None if it fails."""
+    """Return the posture nearest to q (dof,) in which the frame has the pose `aim`, by Newton's method; None if it
+    fails."""
     for _ in range(_NEWTON_STEPS):
         pose = frame_pose(robot, frame, q[None])[0]
         turn = aim[:3, :3] @ pose[:3, :3].T

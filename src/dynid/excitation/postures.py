@@ -13,7 +13,8 @@ _POSTURE_TRIES = 200  # postures drawn for one that is free
 
 
 def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
-    """Lowest and highest positions (dof,) of a share `reach` of every range; a joint without limits has one turn."""
+    """Return lowest and highest positions (dof,) of a share `reach` of every range; a joint without limits has one
+    turn."""
     low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
     high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
     middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
@@ -21,7 +22,7 @@ def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
 
 
 def home_posture(home: ArrayLike | None, limits: Limits) -> Array:
-    """The posture given (dof,), checked, or the middle of every range."""
+    """Return the given posture (dof,) after a check, or the middle of every range."""
     middle = np.where(np.isfinite(limits.upper - limits.lower), 0.5 * (limits.lower + limits.upper), 0.0)
     posture = middle if home is None else np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or ((posture < limits.lower) | (posture > limits.upper)).any():
@@ -30,8 +31,10 @@ def home_posture(home: ArrayLike | None, limits: Limits) -> Array:
 
 
 def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach: float = 0.9) -> Array:
-    """Postures (count, dof) spread evenly in every joint, in random order (a Latin square), rather than by pure
-    chance; where there are limits of space, postures that they forbid are drawn again."""
+    """Return postures (count, dof) spread evenly over each joint's range, in random order (Latin hypercube).
+
+    Postures outside the workspace limits are drawn again.
+    """
     if count < 2 or not 0.0 < reach <= 1.0:
         raise DynidError("a motion through random postures needs at least two postures and a reach above 0 and up to "
                          f"1, got {count} and {reach:g}")

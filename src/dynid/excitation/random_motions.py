@@ -53,7 +53,8 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
 
 
 def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
-    """The postures in an order, some drawn again, in which every straight way to the next is free."""
+    """Return the postures in an order in which every straight path to the next is free; some postures are
+    drawn again."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     taken, left = [rows[0]], list(rows[1:])
     for _ in range(_PATH_TRIES * len(rows)):
@@ -71,7 +72,7 @@ def _free_ways(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:
 
 
 def _straight(first: Array, last: Array) -> Array:
-    """Coefficients (1, dof, 6) of the straight way in one second."""
+    """Return coefficients (1, dof, 6) of the straight path with a duration of one second."""
     found = np.zeros((1, len(first), 6))
     found[0, :, 0], found[0, :, 1] = first, last - first
     return found
@@ -79,9 +80,12 @@ def _straight(first: Array, last: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sines:
-    """One sine of velocity a joint, from rest: dq_j = A_j sin(2 pi t / T_j) (Simionato, eq. 5.2).
+    """One sine of velocity per joint, from rest: dq_j = A_j sin(2 pi t / T_j) (Simionato, eq. 5.2).
 
-    start (dof,): positions at time 0, rad or m. amplitude (dof,): A, rad/s. period (dof,): T, s.
+    Attributes:
+        start: (dof,), positions at time 0, rad or m.
+        amplitude: (dof,), A, rad/s or m/s.
+        period: (dof,), T, s.
     """
 
     start: Array
@@ -95,7 +99,7 @@ class Sines:
 
     @property
     def jumps(self) -> bool:
-        """The acceleration begins at its top."""
+        """Always True: the acceleration starts at its maximum."""
         return True
 
     def at(self, t: ArrayLike) -> Motion:
@@ -107,9 +111,11 @@ class Sines:
 
 
 def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach: float = 0.9) -> Sines:
-    """A sine for every joint, drawn from all that stay inside its range, velocity and acceleration (Simionato, s. 5.1).
+    """Return random sines of all joints that respect the limits of position, velocity and acceleration (Simionato, s.
+    5.1).
 
-    The excursion A T / pi must fit the range, 2 pi A / T the acceleration: together they leave an interval for T.
+    The excursion A T / pi must fit the range, and 2 pi A / T the acceleration limit; together they give an interval for
+    T.
     """
     if not duration > 0 or not np.isfinite(limits.velocity).all():
         raise DynidError("random sines need a duration above zero and the top speed of every joint")

@@ -1,4 +1,4 @@
-"""Motions of a two-wheeled robot inside a room (Ardiani, s. E.3.2): Fourier series of least condition number."""
+"""Motions of a two-wheeled robot inside a room (Ardiani, s. E.3.2): Fourier series with minimal condition number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Motions that show one effect after the other: inertia of single joints, and how joints couple."""
+"""Motions that excite one effect after the other: inertia of single joints, and coupling between joints."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from dynid.excitation.waypoints import quintics_within, trapezoids
 
 def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: int = 3, times: int = 3,
                   reach: float = 0.8, seed: int = 0) -> Piecewise:
-    """One joint at a time back and forth, always accelerating or decelerating, with the others at rest (Ardiani,
-    C.4.2.1).
+    """Return a motion of one joint at a time, back and forth with constant acceleration, the others at rest.
 
-    times: number of repetitions. postures: of the other joints, home first and then random ones, so that the inertia
-    varies. A stroke is limited by a triangular speed profile, or by `reach` of the range.
+    See Ardiani, C.4.2.1. times: number of repetitions. postures: of the other joints, home first and then random ones,
+    so that the inertia varies. A stroke is limited by a triangular speed profile, or by `reach` of the range.
     """
     others = [home_posture(home, limits)]
     if postures > 1:
@@ -37,10 +36,9 @@ def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: in
 
 def coupling_sweep(limits: Limits, *, home: ArrayLike | None = None, joints: Sequence[Sequence[int]] | None = None,
                    reach: float = 0.6) -> Piecewise:
-    """Two joints at a time, in the same and in opposite directions, with the others at rest (Ardiani, s. 1.4.1.3), to
-    excite inertial and centrifugal coupling.
+    """Return a motion of two joints at a time, in the same and in opposite directions, with the others at rest.
 
-    joints: pairs (from 0), default all.
+    It excites inertial and centrifugal coupling (Ardiani, s. 1.4.1.3). joints: pairs (from 0), default all.
     """
     at = home_posture(home, limits)
     pairs = list(combinations(range(limits.dof), 2)) if joints is None else [tuple(pair) for pair in joints]
@@ -56,7 +54,7 @@ def coupling_sweep(limits: Limits, *, home: ArrayLike | None = None, joints: Seq
 
 
 def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[float, float]:
-    """Ends of a way of joint j about a position, on which it reaches its top speed and no more."""
+    """Return the ends of a stroke of joint j about a position, on which it just reaches its top speed."""
     low, high = (float(side[j]) for side in ranges(limits, reach))
     far = high - low
     if np.isfinite(limits.velocity[j]) and np.isfinite(limits.acceleration[j]):
@@ -66,7 +64,7 @@ def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[floa
 
 
 def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float, ...]]) -> list[Array]:
-    """Postures: home, then single joints at these places, then home again."""
+    """Return the postures: home, then single joints at these positions, then home again."""
     rows = [home]
     for place in places:
         row = home.copy()
@@ -76,7 +74,7 @@ def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float,
 
 
 def _through(rows: Sequence[Array], limits: Limits) -> Piecewise:
-    """The motion through postures, those that repeat taken once."""
+    """Return the motion through postures, without repeated ones."""
     kept = [rows[0], *(row for before, row in pairwise(rows) if np.any(row != before))]
     points = np.array(kept)
     return quintics_within(points, limits) if np.isfinite(limits.jerk).any() else trapezoids(points, limits)

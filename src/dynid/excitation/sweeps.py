@@ -22,10 +22,10 @@ from dynid.excitation.waypoints import trapezoids
 
 def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int = 8, slowest: float = 0.02,
                    reach: float = 0.8, longest: float = 20.0) -> Joined:
-    """One joint after the other, back and forth at constant speeds, with the others at home (Ardiani, s. 2.4.2).
+    """Return a motion of one joint after the other, back and forth at constant speeds, with the others at home.
 
-    speeds: their number, from `slowest` (share of the top speed) up. reach: share of a joint's range. longest:
-    seconds per stroke; slow speeds then use less of the range. Quintics connect the strokes.
+    See Ardiani, s. 2.4.2. speeds: their number, from `slowest` (share of the top speed) up. reach: share of a joint's
+    range. longest: seconds per stroke; slow speeds then use less of the range. Quintics connect the strokes.
     """
     posture = home_posture(home, limits)
     if not np.isfinite(limits.velocity).all():
@@ -75,7 +75,7 @@ def _unit(j: int, dof: int) -> Array:
 
 
 def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:
-    """A gentle rest-to-rest quintic, if the two differ."""
+    """Yield a slow rest-to-rest quintic, if the two postures differ."""
     far = np.abs(last - first)
     if far.max() > 1e-12:
         zero = np.zeros(limits.dof)
@@ -87,10 +87,10 @@ def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewi
 
 def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, share: float = 0.1, seed: int = 0,
                   reach: float = 0.9) -> Piecewise:
-    """Slow trapezoidal motion through random postures with stops, dominated by gravity and dry friction.
+    """Return a slow trapezoidal motion through random postures with stops, dominated by gravity and dry friction.
 
-    share: of the velocity and acceleration limits. reach: share of each range. Postures come in pairs, approached
-    from either side, to separate dry friction from gravity.
+    share: of the velocity and acceleration limits. reach: share of each range. Postures come in pairs, approached from
+    either side, to separate dry friction from gravity.
     """
     rng = np.random.default_rng(seed)
     low, high = ranges(limits, reach)
@@ -103,15 +103,18 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
 
 @dataclass(frozen=True, eq=False)
 class PayloadPair:
-    """The same path without and with a payload, so that all but the payload cancels (Ardiani, s. 1.2.5). The loaded
-    run is slower if its torques require it."""
+    """The same path without and with a payload, so that all torques except those of the payload cancel.
+
+    See Ardiani, s. 1.2.5. The loaded run is slower if its torques require it.
+    """
 
     without: Trajectory
     loaded: Trajectory
 
 
 def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> PayloadPair:
-    """A pair of motions; torque: of the model with the payload, for whose limits the second run may be slower."""
+    """Return a pair of motions; torque: torque limits of the model with the payload, which may slow down the second
+    run."""
     stretch = 1.0
     for _ in range(20):
         loaded = trajectory if stretch == 1.0 else Slowed(trajectory, stretch)

@@ -14,7 +14,7 @@ from dynid.excitation.trajectories.polynomial import Piecewise, quintic_between
 
 
 def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
-    """The points (rows, dof), inside the limits where these are given, or an error that names what is wrong."""
+    """Return the points (rows, dof); raise an error if they are not valid or outside the limits."""
     array = np.array(points, dtype=float)
     if array.ndim != 2 or len(array) < 2 or not np.isfinite(array).all():
         raise DynidError(f"a motion through points needs at least two rows of finite numbers, got shape {array.shape}")
@@ -30,10 +30,10 @@ def _checked_points(points: ArrayLike, limits: Limits | None = None) -> Array:
 
 
 def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: float = 1.0) -> Piecewise:
-    """From point to point (rows, dof), all joints together, with trapezoidal speed: as fast as the slowest joint may.
+    """Return a motion from point to point (rows, dof) with trapezoidal speed, as fast as the slowest joint allows.
 
-    share: of the velocity and acceleration limits to use. pause: standstill at every point, s. The acceleration jumps,
-    so there is no finite jerk; a robot with a jerk limit wants quintics.
+    All joints move together. share: of the velocity and acceleration limits to use. pause: standstill at every point,
+    s. The acceleration jumps, so the jerk is not finite; a robot with a jerk limit needs quintics.
     """
     rows = _checked_points(points, limits)
     if not 0 < share <= 1 or pause < 0:
@@ -77,9 +77,9 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
 
 
 def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:
-    """Quintics through way-points (rows, dof) at the times `when` (rows,), from rest to rest.
+    """Return quintics through points (rows, dof) at the times `when` (rows,), from rest to rest.
 
-    Velocity and acceleration are continuous: those of the cubic spline through the points, or zero with stop.
+    Velocity and acceleration are continuous: those of the cubic spline through the points, or zero with `stop`.
     """
     rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
@@ -97,7 +97,7 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
 
 
 def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
-    """Quintics that stop at every point, each as fast as velocity, acceleration and jerk limits allow."""
+    """Return quintics that stop at every point, each as fast as velocity, acceleration and jerk limits allow."""
     rows = _checked_points(points, limits)
     lengths = []
     for first, last in pairwise(rows):

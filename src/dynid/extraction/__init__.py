@@ -1,4 +1,4 @@
-"""Full parameters out of base values by global search: bounds, losses, searches, and what comes out."""
+"""Full parameters from base values by global search: bounds, losses, searches, and results."""
 
 from dynid.extraction.base_values import BaseValues
 from dynid.extraction.bounds import Bounds

@@ -17,10 +17,10 @@ NARROWING = 4.0  # decades by which steps become shorter
 @njit(cache=True)
 def anneal(start: Any, low: Any, high: Any, weight: float, steps: int, rng: Any, space: Any, base: Any,
            conditions: Any) -> Any:
-    """The best point (variables,) that was met, its loss, and how many points were tried.
+    """Return the best point (variables,) found, its loss, and the number of evaluated points.
 
-    One variable is moved at a time; worse points are taken with the probability of Metropolis at a temperature that
-    falls from the loss of the start.
+    One variable is changed at a time; worse points are accepted with the Metropolis probability at a temperature that
+    decreases from the loss of the start.
     """
     x, width = start.copy(), high - low
     now = loss(x, weight, space, base, conditions)

@@ -1,4 +1,4 @@
-"""BaseValues: what full parameters are extracted from, whatever set of combinations it is."""
+"""Base values from which full parameters are extracted, for any set of combinations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_BASE_VALUE = 1e9  # of factors and values, in SI units: more than any machin
 
 
 class Identified(Protocol):
-    """What an estimate has: base values of a model, and which of them the data show."""
+    """Protocol of an estimate: base values of a model, and which of them are identified."""
 
     @property
     def model(self) -> LinearModel: ...
@@ -73,7 +73,7 @@ class BaseValues:
 
     @staticmethod
     def of_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
-        """From the model's own base parameters and values (base,) of them."""
+        """Return the base values of the model's own base parameters, from values (base,)."""
         known = np.full(len(base.parameters), np.nan)
         for name, value in base.known.items():
             known[base.parameters.index(name)] = value
@@ -81,7 +81,7 @@ class BaseValues:
 
     @staticmethod
     def of_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
-        """From combinations as text and their values: {"ZZ1 + 0.25 M2": 0.31}; any set that is independent."""
+        """Return base values from independent combinations as text and their values: {"ZZ1 + 0.25 M2": 0.31}."""
         matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
         values = np.array(list(table.values()), dtype=float)
         for name, row, value in zip(table, matrix, values, strict=True):
@@ -94,21 +94,22 @@ class BaseValues:
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> BaseValues:
-        """From a table: CSV with a combination and its value a row, TOML with one an entry, or parameters.toml."""
+        """Read base values from a table: CSV with one combination and value per row, TOML with one per entry, or
+        parameters.toml."""
         return BaseValues.of_expressions(model, _read_table(Path(path)))
 
     @property
     def free(self) -> Ints:
-        """Places of the standard parameters whose values are not given as exact."""
+        """Indices of the standard parameters without exact values."""
         return np.flatnonzero(np.isnan(self.known))
 
     def distance(self, theta: Array) -> float:
-        """Euclidean distance of the combinations of a full vector (parameters,) from the values."""
+        """Return the Euclidean distance of the combinations of a full vector (parameters,) from the values."""
         return float(np.linalg.norm(self.matrix @ theta - self.values))
 
 
 def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
-    """Refuse a row that the others say already: its value would contradict theirs or add nothing."""
+    """Raise an error for a combination that depends linearly on the others."""
     found = np.empty((0, matrix.shape[1]))
     for row, name in zip(matrix / np.linalg.norm(matrix, axis=1)[:, None], names, strict=True):
         rest = row - (found @ row) @ found

@@ -1,4 +1,4 @@
-"""Bounds: between what the search for full parameters looks, body by body."""
+"""Bounds of the search for full parameters, body by body."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Bounds:
                 raise ModelError(f"the lower bound of {name} is above its upper bound: {low:g} to {high:g}")
 
     def boxes(self, bodies: Mapping[str, Ints]) -> dict[str, CentreLimit]:
-        """The bounds of centres of mass as boxes, by body."""
+        """Return the bounds of centres of mass as boxes, by body."""
         return {body: Box(low[1:4], high[1:4]) for body, low, high in zip(bodies, self.low, self.high, strict=True)}
 
     def standard_limits(self, parameters: Parameters) -> dict[str, Interval]:
@@ -89,7 +89,7 @@ class Bounds:
         return found
 
     def of_others(self, parameters: Parameters, places: Ints) -> tuple[Array, Array]:
-        """Lower and upper bounds of parameters that belong to no body, infinite where none are given."""
+        """Return lower and upper bounds of parameters that do not belong to a body, infinite if not given."""
         low, high = np.full(len(places), -np.inf), np.full(len(places), np.inf)
         for k, place in enumerate(places):
             item = parameters.items[place]

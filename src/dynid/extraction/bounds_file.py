@@ -37,7 +37,7 @@ _DIAGONAL, _PRODUCT = (4, 7, 9), (5, 6, 8)
 
 
 def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> Bounds:
-    """Bounds of a model from a bounds file. values (parameters,): what was identified, see `robot_bounds`."""
+    """Return the bounds of a model from a bounds file; values (parameters,): identified ones, see `robot_bounds`."""
     path = Path(path)
     try:
         table = toml_table(read_small(path).decode("utf-8"))
@@ -51,7 +51,7 @@ def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> 
 
 def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bounds",
                       values: Array | None = None) -> Bounds:
-    """Bounds from a plain table; what it leaves out is that of its `width`."""
+    """Return bounds from a plain table; missing entries are those of its `width`."""
     _refuse(table, _FILE_KEYS, source)
     _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)
@@ -84,7 +84,7 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
 
 
 def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> None:
-    """Put the intervals of one link in place (10,), (10,)."""
+    """Set the intervals of one link (10,), (10,)."""
     if "mass" in link:
         low[0], high[0] = _interval(link["mass"], f"{where}, mass")
     if "centre" in link:
@@ -103,7 +103,7 @@ def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> N
 
 
 def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
-    """A contour from its table; a sphere is an ellipsoid with three equal axes."""
+    """Return a contour from its table; a sphere is an ellipsoid with three equal axes."""
     if isinstance(table, Mapping) and set(table) == {"centre", "radius"}:
         radius = table["radius"]
         if not _is_number(radius):
@@ -125,7 +125,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_numbers(value: Any, where: str) -> None:
-    """Refuse numbers that are not finite or that no robot has, wherever they are in a table."""
+    """Raise an error for numbers in a table that are not finite or not plausible."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             _check_numbers(item, f"{where}, {key}")

@@ -1,7 +1,7 @@
-"""Conditions: by how much a full parameter vector breaks bounds and physics, with exact slopes.
+"""Violations of bounds and physical conditions by a full parameter vector, with exact derivatives.
 
-Each condition is a number of about one where it is broken as far as its own interval is wide, and zero where it holds,
-so that sums of squares compare like with like (Simionato, eq. 2.22-2.31).
+Each violation is zero if the condition holds, and about one if it is violated by the width of its interval, so that
+their squares are comparable (Simionato, eq. 2.22-2.31).
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """Bounds (always) and, of the full loss, `physics`: physically consistent inertias, contours, the whole mass.
+    """Conditions of a loss: bounds (always) and, for the full loss, `physics`: consistent inertias, contours, total
+    mass.
 
-    inertia: ask for tr(I)/2 - I > 0 about the centre of mass (eq. 2.26), which implies eq. 2.24. contours: ask that
-    centres of mass lie inside their links. whole: ask for the mass of the whole robot. inside: share of its interval
-    by which each is asked for more strictly.
+    Attributes:
+        inertia: require tr(I)/2 - I > 0 about the centre of mass (eq. 2.26), which implies eq. 2.24.
+        contours: require centres of mass inside their links.
+        whole: require the mass of the whole robot.
+        inside: share of its interval by which each condition is made stricter.
     """
 
     consistency: Consistency
@@ -56,7 +59,7 @@ class Conditions:
 
     @cached_property
     def rest(self) -> Ints:
-        """Places of the parameters that belong to no body."""
+        """Indices of the parameters that do not belong to a body."""
         return np.setdiff1d(np.arange(len(self.consistency.parameters), dtype=np.int64), self.places.ravel())
 
     @cached_property
@@ -66,31 +69,33 @@ class Conditions:
 
     @cached_property
     def box(self) -> tuple[Array, Array]:
-        """Bounds of bodies, a little inside."""
+        """Bounds of bodies, slightly inside the given ones."""
         room = self.inside * (self.bounds.high - self.bounds.low)
         return self.bounds.low + room, self.bounds.high - room
 
     @cached_property
     def rest_box(self) -> tuple[Array, Array, Array]:
-        """Lower and upper bounds of the other parameters and their widths, one where a bound is infinite."""
+        """Lower and upper bounds of the other parameters and their widths, one for an infinite bound."""
         low, high = self.bounds.of_others(self.consistency.parameters, self.rest)
         finite = np.isfinite(low) & np.isfinite(high)
         return low, high, np.where(finite, np.maximum(high - low, _MIN_INTERVAL_WIDTH), 1.0)
 
     @cached_property
     def lightest(self) -> Array:
-        """Mass (bodies,) that replaces a smaller one where a centre of mass is measured, kg."""
+        """Smallest mass (bodies,), kg, used in the computation of a centre of mass."""
         return np.maximum(_MIN_MASS_SHARE * self.bounds.high[:, 0], 1e-6)
 
     @cached_property
     def inertia_scale(self) -> Array:
-        """Size of each body's inertia (bodies,), kg m^2."""
+        """Scale of each body's inertia (bodies,), kg m^2."""
         return np.maximum(self.bounds.high[:, [4, 7, 9]].max(axis=1), 1e-9)
 
     @cached_property
     def planes(self) -> tuple[Ints, Array, Array]:
-        """Of contours with flat sides: whose (k,), normals (k, 3) and offsets (k,): inside is normal c + offset >= 0,
-        in widths of the body's box."""
+        """Plane contours: body (k,), normals (k, 3) and offsets (k,); inside is normal c + offset >= 0.
+
+        They are in units of the widths of the body's box.
+        """
         whose, normals, offsets = list[int](), list[Array](), list[float]()
         for body, limit in self.bounds.contours.items() if self.contours else ():
             if not isinstance(limit, Ellipsoid):
@@ -104,8 +109,8 @@ class Conditions:
 
     @cached_property
     def spheres(self) -> tuple[Ints, Array, Array]:
-        """Of round contours: whose (k,), inverses (k, 3, 3) and centres (k, 3): inside is |inverse (c - centre)| <= 1
-        (s. 5.3)."""
+        """Round contours: body (k,), inverses (k, 3, 3) and centres (k, 3); inside is |inverse (c - centre)| <= 1 (s.
+        5.3)."""
         found = [(list(self.consistency.bodies).index(body), limit) for body, limit in self.bounds.contours.items()
                  if self.contours and isinstance(limit, Ellipsoid)]
         return (np.array([k for k, _ in found], dtype=np.int64),
@@ -114,7 +119,7 @@ class Conditions:
 
     @cached_property
     def whole_mass(self) -> Array:
-        """Lower and upper mass of the robot and what one unit of missing it is (3,), kg."""
+        """Lower and upper mass of the robot, and the unit of its violation (3,), kg."""
         if not self.whole or self.bounds.mass is None:
             return np.array([-np.inf, np.inf, 1.0])
         low, high = self.bounds.mass
@@ -123,8 +128,11 @@ class Conditions:
 
     # -- by how much they are broken, and slopes -------------------------------------------------
     def central(self, theta: Array) -> tuple[Array, Array]:
-        """Variables of every body (bodies, 10) in the order of bounds, and their slopes by its ten numbers
-        (bodies, 10, 10)."""
+        """Return variables of every body (bodies, 10) in the order of bounds, and their derivatives by its ten
+        parameters.
+
+        The derivatives are (bodies, 10, 10).
+        """
         numbers = theta[self.places]
         mass = np.maximum(numbers[:, 9], self.lightest)
         free = (numbers[:, 9] > self.lightest).astype(float)  # whether the mass itself counts
@@ -147,8 +155,11 @@ class Conditions:
         return found, slopes
 
     def residuals(self, theta: Array) -> tuple[Array, Array, int]:
-        """What is broken (rows,), its slopes by theta (rows, parameters), and how many of the rows are bounds; the
-        others are physics."""
+        """Return the violations (rows,), their derivatives by theta (rows, parameters), and the number of rows that are
+        bounds.
+
+        The other rows are physical conditions.
+        """
         central, slopes = self.central(theta)
         values, rows = self._bound_rows(theta, central, slopes)
         count = len(values)
@@ -158,7 +169,8 @@ class Conditions:
                 count)
 
     def _spread(self, whose: Ints, rows: Array) -> Array:
-        """Slopes by theta (rows, parameters) from slopes by the ten numbers of one body a row (rows, 10)."""
+        """Return derivatives by theta (rows, parameters) from those by the ten parameters of one body per row (rows,
+        10)."""
         wide = np.zeros((len(rows), len(self.consistency.parameters)))
         wide[np.arange(len(rows))[:, None], self.places[whose]] = rows
         return wide

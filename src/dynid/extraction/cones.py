@@ -1,4 +1,4 @@
-"""The cone programme beside the search: of the same base values it says in milliseconds whether any robot has them."""
+"""Cone programme for the same base values, which decides in milliseconds whether any consistent robot has them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ INSIDE = 1e-5  # kg, kg m^2: the nearest robot stands so far from the border, so
 
 
 def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0, boxes: bool = True) -> ConeAnswer:
-    """Whether any robot has the base values with masses and centres inside their bounds, and the nearest that does.
+    """Return whether any robot has the base values with masses and centres inside their bounds, and the nearest one.
 
-    Bounds of inertias are left out: upper ones and products about a centre of mass are not convex. boxes: with bounds
-    of masses and centres of mass; without, any robot counts.
+    Bounds of inertias are omitted: upper ones and products about a centre of mass are not convex. boxes: with bounds of
+    masses and centres of mass; without, any robot is allowed.
     """
     start = time.perf_counter()
     parameters = given.model.parameters

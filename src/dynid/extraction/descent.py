@@ -1,4 +1,4 @@
-"""Descent: from any full vector to one that breaks as little as can be, by Levenberg and Marquardt."""
+"""Levenberg-Marquardt descent from any full vector to one with the smallest violations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAMPING_RANGE = (1e-12, 1e12)
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Of base values, bounds and physics in the sum of squares."""
+    """Weights of base values, bounds and physics in the sum of squares."""
 
     base: float
     bounds: float
@@ -25,8 +25,10 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """What a descent moves along: theta = start + spread y, each y in units of `unit`; rows |matrix theta - values|^2
-    beside the conditions."""
+    """Variables of a descent: theta = start + spread y, each y in units of `unit`.
+
+    The rows |matrix theta - values|^2 are added to the conditions.
+    """
 
     spread: Array
     unit: Array
@@ -36,8 +38,10 @@ class Slope:
 
 def descend(conditions: Conditions, theta: Array, slope: Slope, weights: Weights,
             goal: Conditions | None = None) -> tuple[Array, float]:
-    """A full vector (parameters,) with the least sum of squares near the start, and that sum. goal: conditions that are
-    enough: zero is reached where none of them is broken."""
+    """Return a full vector (parameters,) with the smallest sum of squares near the start, and that sum.
+
+    goal: conditions at which the descent stops: zero is reached if none of them is violated.
+    """
     spread = slope.spread * slope.unit
     damping = 1e-3
     residual, jacobian = _rows(conditions, theta, slope, spread, weights)

@@ -1,4 +1,4 @@
-"""Extraction: a full parameter vector with given base values, and what is wrong with it."""
+"""Full parameter vector with given base values, and its violations."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ INTERVAL_TOLERANCE = 1e-9  # share of an interval by which a value may be out of
 
 @dataclass(frozen=True, eq=False)
 class ConeAnswer:
-    """What the cone programme says of the same base values under the conditions that are convex: inertias, masses and
-    boxes of centres. possible: whether any robot has them; distance of the nearest that has, Euclidean; theta
-    (parameters,): that robot. seconds: it took. sentence: why there is none, empty where there is one."""
+    """Result of the cone programme for the same base values under the convex conditions: inertias, masses, boxes of
+    centres.
+
+    Attributes:
+        possible: whether any robot has them.
+        distance: Euclidean, of the nearest consistent base values.
+        theta: (parameters,), that robot.
+        seconds: computing time.
+        sentence: why there is none; empty if there is one.
+    """
 
     possible: bool
     distance: float
@@ -35,7 +42,7 @@ class ConeAnswer:
 
     @output_fields(possible=bool, distance=float | None, milliseconds=float, sentence=str)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"possible": self.possible, "distance": self.distance if np.isfinite(self.distance) else None,
                 "milliseconds": 1e3 * self.seconds, "sentence": self.sentence}
 
@@ -77,23 +84,22 @@ class Extraction:
 
     @property
     def distance(self) -> float:
-        """Euclidean, from the base values given."""
+        """Euclidean distance from the given base values."""
         return self.given.distance(self.theta)
 
     @property
     def relative_distance(self) -> float:
-        """The same as a share of the size of the base values."""
+        """Distance relative to the size of the base values."""
         return self.distance / max(float(np.linalg.norm(self.given.values)), 1e-300)
 
     @property
     def feasible(self) -> bool:
-        """Whether a robot with these parameters is physically consistent, centres of mass inside their links."""
+        """Whether the robot is physically consistent, with centres of mass inside their links."""
         return not self.violations
 
     @property
     def reason(self) -> Reason:
-        """Why it is not physically consistent: inertia impossible, centres of mass outside their links, or both (s.
-        5.1)."""
+        """Why it is not physically consistent: inertia, centres of mass outside their links, or both (s. 5.1)."""
         return reason_of(self.violations)
 
     def parameters(self) -> dict[str, float]:
@@ -105,7 +111,7 @@ class Extraction:
                    base_moved=float | None, base_relative_distance=float | None, run=int, runs=int, evaluations=int,
                    elapsed_s=float, cones=ConeAnswer | None, parameters=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,
                 "search": self.search, "feasible": self.feasible, "reason": self.reason,
                 "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}
@@ -118,7 +124,7 @@ class Extraction:
 
 
 def reason_of(violations: tuple[Violation, ...]) -> Reason:
-    """Why a set of parameters is not physically consistent, by the kinds of what it violates."""
+    """Return why a set of parameters is not physically consistent, from the kinds of its violations."""
     kinds = {one.kind for one in violations}
     if not kinds:
         return "feasible"
@@ -128,7 +134,7 @@ def reason_of(violations: tuple[Violation, ...]) -> Reason:
 
 
 def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
-    """A sentence for each bound that a full vector (parameters,) breaks."""
+    """Return a sentence for each bound that a full vector (parameters,) violates."""
     central, _ = conditions.central(theta)
     low, high, room = conditions.bounds.low, conditions.bounds.high, INTERVAL_TOLERANCE * conditions.scale
     found = []

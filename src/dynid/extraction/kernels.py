@@ -1,7 +1,7 @@
-"""Compiled losses of one candidate and of many, for searches that ask for millions of them.
+"""Compiled losses of one candidate and of many, for searches with millions of evaluations.
 
 A candidate x is either the free standard parameters (exact form), or mass, centre of mass and central inertia of every
-body with the other parameters behind (penalty form). The sums are those of `Conditions`, squared.
+body followed by the other parameters (penalty form). The sums are those of `Conditions`, squared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynid.kernel_store import njit
 
 @njit(cache=True)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
-    """theta (parameters,) of a candidate: offset + spread x, or Steiner's theorem body by body."""
+    """Return theta (parameters,) of a candidate: offset + spread x, or by Steiner's theorem body by body."""
     if exact:
         theta = offset.copy()
         for i in range(len(theta)):
@@ -42,8 +42,10 @@ def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest
 @njit(cache=True)
 def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float, size: float,
                           room: float) -> float:
-    """Sum of squares of what the eigenvalues of tr(I)/2 - I fall short of zero, in units of `size`; closed form of the
-    eigenvalues of a symmetric 3 x 3 matrix."""
+    """Return the sum of squares of the negative eigenvalues of tr(I)/2 - I, in units of `size`.
+
+    The eigenvalues of the symmetric 3 x 3 matrix are computed in closed form.
+    """
     mean = (xx + yy + zz) / 3.0
     off = xy * xy + xz * xz + yz * yz
     a, b, c = xx - mean, yy - mean, zz - mean
@@ -63,7 +65,7 @@ def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float,
 
 @njit(cache=True)
 def out_of(value: float, low: float, high: float, width: float) -> float:
-    """Square of how far a value is out of its interval, in widths."""
+    """Return the squared distance of a value from its interval, in widths."""
     over = max(value - high, low - value, 0.0) / width
     return over * over
 
@@ -71,7 +73,7 @@ def out_of(value: float, low: float, high: float, width: float) -> float:
 @njit(cache=True)
 def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: Any, inertia: bool, sizes: Any,
            planes: Any, spheres: Any, whole: Any, room: float) -> Any:
-    """Sums of squares of broken bounds and of broken physics."""
+    """Return the sums of squares of violated bounds and of violated physical conditions."""
     bounds, physics, mass = 0.0, 0.0, 0.0
     x = np.empty((len(places), 10))
     for b in range(len(places)):
@@ -112,7 +114,8 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
 
 @njit(cache=True)
 def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float:
-    """|A theta - b|^2 (penalty form, eq. 2.28 or 2.29) + broken bounds + weight * broken physics (eq. 2.30)."""
+    """Return |A theta - b|^2 (penalty form, eq. 2.28 or 2.29) + violated bounds + weight * violated
+    physics (eq. 2.30)."""
     exact, offset, spread, places, rest = space
     theta = full_vector(x, exact, offset, spread, places, rest)
     matrix, values = base
@@ -128,7 +131,7 @@ def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float
 
 @njit(cache=True)
 def losses(many: Any, weight: float, space: Any, base: Any, conditions: Any) -> Any:
-    """The loss of every candidate (n,), many (n, variables)."""
+    """Return the loss of every candidate (n,), many (n, variables)."""
     found = np.empty(len(many))
     for k in range(len(many)):
         found[k] = loss(many[k], weight, space, base, conditions)

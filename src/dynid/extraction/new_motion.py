@@ -1,4 +1,4 @@
-"""A motion that no log has: sinusoidal velocities inside a robot's limits (Simionato, eq. 5.2)."""
+"""A motion that is in no log: sinusoidal velocities inside a robot's limits (Simionato, eq. 5.2)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DEFAULT_TOP_SPEED, _DEFAULT_TOP_ACCELERATION = 2.0, 8.0
 
 
 def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
-    """Samples of a motion with velocities A sin(2 pi t / T) about the middle of each joint's range; torques are zero.
+    """Return a motion with velocities A sin(2 pi t / T) about the middle of each joint's range, with zero torques.
 
     rate: of the samples, Hz. Positions go from q0 to q0 + A T / pi, speeds to A, accelerations to 2 pi A / T: A is the
-    largest that keeps all three limits.
+    largest that respects all three limits.
     """
     rng = np.random.default_rng(seed)
     period = rng.uniform(*_PERIOD_RANGE, robot.dof)

@@ -1,4 +1,4 @@
-"""extract: full parameters out of base values, by global search inside bounds (Simionato, s. 2.3)."""
+"""Extraction of full parameters from base values, by global search inside bounds (Simionato, s. 2.3)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
-    """Bounds as they are, by the name of a width from the robot's own file, or from a bounds file."""
+    """Return bounds as given, by the name of a width from the robot file, or from a bounds file."""
     if isinstance(bounds, Bounds):
         return bounds
     if not isinstance(given.model, Model):
@@ -142,7 +142,7 @@ def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
 
 
 def _one_step(given: BaseValues) -> BaseValues:
-    """The base values that make the torques of all rows fit best, of a fold."""
+    """Return the base values that fit the torques of all rows of a compressed regression best."""
     if given.stacked is None:
         raise ModelError("the one-step loss needs the compressed regression of the data, with every base parameter "
                          "identified; give a result folder, or BaseValues with stacked", code="no-regression")
@@ -151,8 +151,11 @@ def _one_step(given: BaseValues) -> BaseValues:
 
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
-    """The base values of the nearest physically consistent robot inside the bounds, and that robot (parameters,): it
-    stands near its border, where there is so little room that a search begins with it."""
+    """Return the base values of the nearest physically consistent robot inside the bounds, and that robot
+    (parameters,).
+
+    It is close to the boundary of the set, so that a search starts from it.
+    """
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")
@@ -162,8 +165,10 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 # -- runs --------------------------------------------------------------------------------------------
 def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, tell: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
-    """The best full vector (parameters,), which run found it, of how many, and how many candidates were tried. begin:
-    full vector (parameters,) that is followed downhill first; runs start at random."""
+    """Return the best full vector (parameters,), its run, the number of runs, and the number of candidates.
+
+    begin: full vector (parameters,) from which the first descent starts; runs start at random.
+    """
     space = make_space(given, conditions, options.form)
     matrix, values = _distance_rows(given, options)
     rng = np.random.default_rng(options.seed)
@@ -199,7 +204,7 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
 
 
 def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
-    """Rows whose squares are the internal loss: none in the exact form, which has it at zero."""
+    """Return rows whose squares are the internal loss: none in the exact form, in which it is zero."""
     if options.form == "exact":
         return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
     if options.step == "one" and given.stacked is not None:
@@ -210,7 +215,7 @@ def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array
 
 
 def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
-    """Directions of a descent: free standard parameters, or all of them in the penalty form."""
+    """Return the directions of a descent: free standard parameters, or all of them in the penalty form."""
     if space.exact:
         return Slope(space.spread, np.maximum(space.high - space.low, 1e-9), matrix, values)
     unit = np.ones(matrix.shape[1])
@@ -220,7 +225,7 @@ def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
 
 
 def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
-    """The full vector downhill from a run's best: with growing weights in the penalty form."""
+    """Return the full vector after a descent from a run's best point, with growing weights in the penalty form."""
     if exact:
         # A border is reached only in the limit; what aims at a point behind it crosses it in a few steps.
         for share in _INTERVAL_MARGINS:
@@ -237,7 +242,7 @@ def _finished(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -
 
 
 def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -> float:
-    """What is left to wish for: distance from base values, broken bounds, broken physics."""
+    """Return the remaining loss: distance from base values, violated bounds, violated physics."""
     broken, _, count = conditions.residuals(theta)
     away = float(np.sum((matrix @ theta - values) ** 2))
     firm = _FINAL_CONSTRAINT_WEIGHT if len(values) else 1.0

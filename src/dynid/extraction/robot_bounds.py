@@ -1,4 +1,4 @@
-"""Bounds of any robot from its own file: loose, normal and tight, out of nominal bodies and geometry."""
+"""Bounds of any robot from its own file, loose, normal or tight, from nominal bodies and geometry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Width = Literal["loose", "normal", "tight"]
 WIDTHS: tuple[Width, ...] = get_args(Width)
 
 # As in Simionato's tables A.5 and A.6, where loose masses go to 9 to 14 times the true ones, normal ones to 1.4 to 2.5.
-_MASS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}  # times the nominal
+# Interval of a mass, times the nominal one.
+_MASS_FACTORS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}
 _LOOSE_BOX_SCALE = 3.0  # loose boxes, times the link's own
 TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
 _TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # share by which the whole mass may be off
@@ -60,7 +61,7 @@ def robot_bounds(model: Model, width: Width = "normal", values: Array | None = N
 
 
 def contour_boxes(model: Model) -> dict[str, Box]:
-    """For each body of the model a box around its link, in its frame, m."""
+    """Return for each body of the model a box around its link, in its frame, m."""
     hulls = limits_from_shapes(model.robot)
     nominal = _nominal_bodies(model)
     found = {}
@@ -76,7 +77,7 @@ def contour_boxes(model: Model) -> dict[str, Box]:
 
 
 def _nominal_bodies(model: Model) -> dict[str, Array]:
-    """The ten numbers of the bodies whose nominal values are all given, with mass."""
+    """Return the ten parameters of the bodies with complete nominal values and a mass."""
     found = {}
     for name, columns in model.parameters.bodies.items():
         values = [model.parameters.items[c].nominal for c in columns]
@@ -86,7 +87,7 @@ def _nominal_bodies(model: Model) -> dict[str, Array]:
 
 
 def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
-    """Points (k, 3) that a link without shapes holds: its frame, its joints, and where most of its mass is."""
+    """Return points (k, 3) of a link without shapes: its frame, its joints, and the region of most of its mass."""
     points: list[Array] = [np.zeros(3)]
     if name in robot.body_names:
         own = robot.body_names.index(name)
@@ -100,12 +101,12 @@ def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
 
 
 def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, Array]:
-    """Lower and upper values (10,) of one body."""
+    """Return lower and upper values (10,) of one body."""
     middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)
     com, inertia = middle, np.zeros((3, 3))
     if numbers is not None:
         mass, com, inertia = ten.to_central(numbers)
-        masses = (_MASS[width][0] * float(mass), _MASS[width][1] * float(mass))
+        masses = (_MASS_FACTORS[width][0] * float(mass), _MASS_FACTORS[width][1] * float(mass))
     else:
         masses = (0.0, _MAX_DENSITY[width] * float(np.prod(2.0 * half)))
     if width == "loose":
@@ -124,8 +125,10 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
-    """Intervals of parameters that belong to no body: as many times their size either way, from zero where they cannot
-    be negative. Their size is the larger one of nominal and identified value."""
+    """Return intervals of parameters that do not belong to a body: a multiple of their size to either side.
+
+    They start at zero for non-negative parameters. The size is the larger one of nominal and identified value.
+    """
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
         if item.body is None:

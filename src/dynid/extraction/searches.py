@@ -1,4 +1,4 @@
-"""The searches, by name: each minimises one loss inside a box, starting from a point of it."""
+"""Searches by name, each of which minimises one loss inside a box from a start point."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ MIN_POPULATION = 15  # members of a population
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """The loss over a space for one weight of physics. matrix (k, parameters), values (k,): |matrix theta - values|^2
-    is part of it; without rows in the exact form."""
+    """The loss over a space for one weight of physics.
+
+    matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of it; without rows in the exact form.
+    """
 
     space: SearchSpace
     conditions: Conditions
@@ -38,7 +40,7 @@ class Landscape:
 
     @property
     def arrays(self) -> tuple[object, object, object]:
-        """What kernels take behind a candidate and the weight."""
+        """Return the arguments of the kernels after a candidate and the weight."""
         own = self.conditions
         whose, normals, offsets = own.planes
         round_whose, inverses, centres = own.spheres
@@ -50,7 +52,7 @@ class Landscape:
         return self.space.arrays, (np.ascontiguousarray(self.matrix), self.values), conditions
 
     def loss(self, x: Array) -> float:
-        """The loss of a candidate (variables,)."""
+        """Return the loss of a candidate (variables,)."""
         return float(loss(np.ascontiguousarray(x), self.weight, *self.arrays))
 
 
@@ -90,7 +92,7 @@ def _differential_evolution(landscape: Landscape, start: Array, evaluations: int
 
 
 def _nowhere(landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """The start itself, from which the descent alone goes on."""
+    """Return the start itself, from which only the descent is made."""
     return start, 0
 
 
@@ -100,7 +102,7 @@ _SOLVERS: dict[Search, Callable[[Landscape, Array, int, np.random.Generator], Fo
 
 
 def search_of(name: str) -> Search:
-    """A search by name; an unknown one is refused with what there is."""
+    """Return a search by name; raise an error that lists the searches for an unknown name."""
     for one in get_args(Search):
         if one == name:
             return one
@@ -108,7 +110,7 @@ def search_of(name: str) -> Search:
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """The best candidate (variables,) that one search finds, and how many it tried."""
+    """Return the best candidate (variables,) of one search, and the number of evaluations."""
     width = landscape.space.high - landscape.space.low
     if not len(start) or not np.any(width > 0.0):
         return start, 0

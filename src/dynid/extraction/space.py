@@ -1,4 +1,4 @@
-"""Space: the variables of a search, and the full vector that each of its points represents."""
+"""Variables of a search, and the full vector that each point represents."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ _LARGEST_BOUND = 1e3  # replaces an infinite bound where a search needs a box
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """theta = offset + spread x with x between low and high (exact form), or x the central variables of bodies and the
-    other parameters (penalty form).
+    """Space of a search: theta = offset + spread x with low <= x <= high (exact form), or central variables (penalty
+    form).
 
-    In the exact form x are the standard parameters that are left when base values are met: whatever x is, they are
-    met. spread (parameters, variables), offset (parameters,). corners: of the bounds, central variables and other
-    parameters. pull (variables, parameters): takes a full vector without its base values to the nearest point with
-    them, in widths of the parameters.
+    In the exact form x are the free standard parameters; every x has the given base values. In the penalty form x are
+    the central variables of bodies and the other parameters.
+
+    Attributes:
+        spread: (parameters, variables).
+        offset: (parameters,).
+        corners: of the bounds, central variables and other parameters.
+        pull: (variables, parameters), maps a full vector to the nearest point with the base values, in widths of the
+            parameters.
     """
 
     exact: bool
@@ -40,16 +45,16 @@ class SearchSpace:
 
     @property
     def arrays(self) -> tuple[bool, Array, Array, Ints, Ints]:
-        """As kernels take it."""
+        """Return the arguments of the kernels."""
         return self.exact, self.offset, self.spread, self.places, self.rest
 
     def theta(self, x: Array) -> Array:
-        """The full vector (parameters,) of a point (variables,)."""
+        """Return the full vector (parameters,) of a point (variables,)."""
         return np.asarray(full_vector(x, *self.arrays))
 
     def random(self, rng: np.random.Generator) -> Array:
-        """A point (variables,) drawn evenly between the bounds (algorithm 1), moved to the base values in the exact
-        form."""
+        """Return a uniformly random point (variables,) within the bounds (algorithm 1), with the base values in the
+        exact form."""
         low, high = self.corners
         drawn = low + (high - low) * rng.random(len(low))
         if not self.exact:
@@ -59,7 +64,7 @@ class SearchSpace:
 
 
 def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchSpace:
-    """The space of a search in one of both forms."""
+    """Return the space of a search in one of both forms."""
     low, high = _standard_intervals(conditions)
     least, most, _ = conditions.rest_box
     inside = conditions.box
@@ -79,10 +84,10 @@ def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchS
 
 
 def eliminated(given: BaseValues) -> tuple[Array, Array, Ints]:
-    """offset (parameters,), spread (parameters, free) and places of the free standard parameters: offset + spread x has
-    the base values for every x.
+    """Return offset (parameters,), spread (parameters, free) and the indices of the free standard parameters.
 
-    One standard parameter a base value is eliminated: pivoting picks those with the largest coefficients.
+    offset + spread x has the base values for every x. One standard parameter per base value is eliminated, those with
+    the largest coefficients by pivoting.
     """
     from scipy.linalg import lu_factor, lu_solve, qr
 
@@ -102,7 +107,7 @@ def eliminated(given: BaseValues) -> tuple[Array, Array, Ints]:
 
 
 def _standard_intervals(conditions: Conditions) -> tuple[Array, Array]:
-    """Between what standard parameters (parameters,) lie when masses, centres and inertias keep their bounds."""
+    """Return intervals of standard parameters (parameters,) for masses, centres and inertias within their bounds."""
     low, high = np.empty(len(conditions.consistency.parameters)), np.empty(len(conditions.consistency.parameters))
     least, most, _ = conditions.rest_box
     low[conditions.rest] = np.clip(least, -_LARGEST_BOUND, _LARGEST_BOUND)

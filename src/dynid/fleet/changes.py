@@ -30,9 +30,15 @@ _SECONDS_PER_DAY = 86400.0
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change of one part of a robot. kind: "step" or "drift". date: of the first log after a step, or the last one
-    of a drift. probability: by chance, corrected for all tests. parameters: name, value before and after (or of the
-    first and the last log), difference in standard deviations, the largest first."""
+    """A change of one part of a robot.
+
+    Attributes:
+        kind: "step" or "drift".
+        date: of the first log after a step, or the last one of a drift.
+        probability: p-value, corrected for all tests.
+        parameters: name, value before and after (or of the first and the last log), difference in standard errors, the
+            largest first.
+    """
 
     robot: str
     part: str
@@ -43,7 +49,7 @@ class PartChange:
 
     @property
     def sentence(self) -> str:
-        """In words."""
+        """Sentence that states the change."""
         name, before, after, _ = self.parameters[0]
         more = "" if not before else f" ({100.0 * (after - before) / abs(before):+.0f} %)"
         when = f"changed before {self.date}" if self.kind == "step" else f"drifts until {self.date}"
@@ -82,7 +88,7 @@ def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> t
 
 
 def days(dates: Sequence[str]) -> Array:
-    """Days (logs,) since the first of some dates; the order of the logs where a date is missing."""
+    """Return days (logs,) since the first of some dates; the order of the logs if a date is missing."""
     try:
         stamps = np.array([datetime.fromisoformat(date).timestamp() for date in dates])
     except ValueError:
@@ -91,7 +97,7 @@ def days(dates: Sequence[str]) -> Array:
 
 
 def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] | None:
-    """The change that explains most: the first log after it, and what it is."""
+    """Return the change that explains most, and the first log after it."""
     count = len(series.logs)
     information = np.array([one.root @ one.root.T for one in series.logs])
     scores = np.array([one.root @ (one.seen - one.root.T @ series.mean) for one in series.logs])
@@ -129,7 +135,7 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] 
 
 
 def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int, Array, Array]:
-    """Chi-square, its degrees, the change (k,) and its covariance (k, k)."""
+    """Return chi-square, its degrees of freedom, the change (k,) and its covariance (k, k)."""
     a, b = changes_of.T @ reduced @ changes_of, changes_of.T @ score
     scale = np.sqrt(np.where(np.diag(a) > 0.0, np.diag(a), 1.0))
     sizes, vectors = np.linalg.eigh(a / np.outer(scale, scale))
@@ -142,7 +148,7 @@ def _solved(changes_of: Array, reduced: Array, score: Array) -> tuple[float, int
 
 
 def _log_chance(square: float, degrees: int) -> float:
-    """Logarithm of the probability that chi-squared is larger; by its tail where that is below what a number holds."""
+    """Return the log probability that chi-squared is larger, by its asymptotic tail if the probability underflows."""
     from scipy.special import gammaln
     from scipy.stats import chi2
 

@@ -24,9 +24,15 @@ _MAX_ROBOTS, _POINTS_PER_LINE = 4, 400  # robots side by side, and points of a l
 
 @dataclass(frozen=True, eq=False)
 class Commanded:
-    """Signals of one motion. t (points,): s from the start of each log. position (robots, points, dof): commanded.
-    torque (robots, points, dof): measured. position_difference, torque_difference (dof,): largest RMS difference from
-    the first robot, percent of its standard deviation."""
+    """Signals of one motion.
+
+    Attributes:
+        t: (points,), s from the start of each log.
+        position: (robots, points, dof), commanded.
+        torque: (robots, points, dof), measured.
+        position_difference, torque_difference: (dof,), largest RMS difference from the first robot, percent of its
+            standard deviation.
+    """
 
     motion: str
     robots: tuple[str, ...]
@@ -79,7 +85,7 @@ def _side_by_side(motion: str, logs: Sequence[tuple[str, Recording]]) -> Command
 
 
 def _difference(signals: Array) -> Array:
-    """Largest difference (dof,) of signals (robots, points, dof) from the first, percent of its own standard
+    """Return the largest difference (dof,) of signals (robots, points, dof) from the first, percent of its standard
     deviation."""
     own = signals[0].std(axis=0)
     apart = np.sqrt(np.mean((signals[1:] - signals[0]) ** 2, axis=1)).max(axis=0)

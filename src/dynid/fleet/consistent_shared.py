@@ -58,7 +58,8 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
 
 
 def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> tuple[Array, Array]:
-    """Standard parameters (parameters,) of the type, what is each robot's own zero among them, and shared values."""
+    """Return standard parameters (parameters,) of the type, with zeros for parameters of individual robots, and shared
+    values."""
     places = np.flatnonzero(shared)
     r, rho = np.zeros((len(base), len(base))), np.zeros(len(base))
     r[:len(places), places], rho[:len(places)] = total.r, total.rho

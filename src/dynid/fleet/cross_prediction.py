@@ -18,8 +18,14 @@ APART_RATIO = 2.0  # of prediction errors: friction of robots of one type differ
 
 @dataclass(frozen=True, eq=False)
 class CrossPrediction:
-    """errors (robots, logs, dof): 100 |tau - tau_hat| / |tau|, percent, of the model of robot i on each log; on its
-    own logs the model without that log is used. owner (logs,): robot of each log. motion, source: of the log."""
+    """Torque errors of the models of all robots on the logs of all robots.
+
+    Attributes:
+        errors: (robots, logs, dof), 100 |tau - tau_hat| / |tau|, percent, of the model of robot i on each log; on its
+            own logs the model without that log is used.
+        owner: (logs,), robot of each log.
+        motion, source: of the log.
+    """
 
     robots: tuple[str, ...]
     joints: tuple[str, ...]
@@ -29,7 +35,7 @@ class CrossPrediction:
     source: tuple[str, ...]
 
     def between(self) -> Array:
-        """Errors (robots, robots, dof): of the model of robot i on all logs of robot j, root mean square."""
+        """Return errors (robots, robots, dof) of the model of robot i on all logs of robot j, root mean square."""
         found = np.full((len(self.robots), len(self.robots), len(self.joints)), np.nan)
         owner = np.array(self.owner)
         for j in range(len(self.robots)):
@@ -41,7 +47,7 @@ class CrossPrediction:
 
 @dataclass(frozen=True)
 class ApartRobot:
-    """A robot whose model and the models of all others predict each other badly.
+    """A robot whose model predicts the others badly, and which their models predict badly.
 
     Attributes:
         robot: its name.
@@ -55,14 +61,14 @@ class ApartRobot:
 
     @property
     def sentence(self) -> str:
-        """In words."""
+        """Sentence that states the errors."""
         return (f"{self.robot}: models of the other robots predict its torques with an error of at least "
                 f"{self.error:.0f} %, and one another's with at most {self.usual:.0f} %: it may have another geometry, "
                 "tool or mounting, or its log other units")
 
 
 def robots_apart(table: CrossPrediction) -> tuple[ApartRobot, ...]:
-    """The robots whose prediction errors with all others exceed those among the others; needs three robots."""
+    """Return the robots whose prediction errors with all others exceed those among the others; needs three robots."""
     pairs = np.sqrt(np.nanmean(table.between() ** 2, axis=2))
     count, found = len(table.robots), list[ApartRobot]()
     for k in range(count if count >= 3 else 0):
@@ -75,7 +81,7 @@ def robots_apart(table: CrossPrediction) -> tuple[ApartRobot, ...]:
 
 
 def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFold]]) -> CrossPrediction:
-    """The table of a fleet, from its folds alone."""
+    """Return the cross-prediction table of a fleet, from its compressed logs alone."""
     owner = tuple(j for j, own in enumerate(folds) for _ in own)
     logs = [fold for own in folds for fold in own]
     dof = robots[0].regression.dof
@@ -91,7 +97,7 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
 
 
 def _without_each(robot: RobotFold) -> list[Array | None]:
-    """Values of a robot (base,) without each of its logs; with it where there is no other."""
+    """Return values of a robot (base,) without each of its logs; with the log if there is no other."""
     if len(robot.regression.blocks) < 2:
         return [robot.solution.beta]
     found: list[Array | None] = []

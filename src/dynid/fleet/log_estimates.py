@@ -48,7 +48,8 @@ class LogEstimates:
 
 
 def _level(robot: RobotFold, folds: Sequence[LogFold]) -> float:
-    """By how much the robot's noise, which it may have from its fleet, is above that of its logs' own residuals."""
+    """Return the ratio of the robot's noise level, which may come from its fleet, to that of its logs' own
+    residuals."""
     own = [fold.noise for fold in folds]
     if robot.noise is None or any(noise is None for noise in own):
         return 1.0

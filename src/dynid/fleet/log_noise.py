@@ -1,4 +1,5 @@
-"""The noise in the equations of one log, from how its residuals correlate in time, in a form that adds up over logs."""
+"""Noise in the equations of one log, from the autocorrelation of its residuals, in a form that is
+additive over logs."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from dynid.regression.correlation import correlation
 
 
 def log_noise(equations: Equations, regression: Regression) -> tuple[Array, ...] | None:
-    """X_j' C_j X_j (k, k) of each joint's own columns; None for a log that excites nothing."""
+    """Return X_j' C_j X_j (k, k) of each joint's own columns; None for a log without excitation."""
     weights = joint_weights(regression)
     try:
         solution = solve(regression, regression.stack(weights))

@@ -35,8 +35,11 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
 
 
 def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
-    """Of each joint (dof,): variance of a row, that variance times the rows that hang together, rows, and parameters
-    that the rows show."""
+    """Return for each joint (dof,): variance of a row, that variance times the correlation length in rows, rows, and
+    parameters.
+
+    The parameters are those that the rows determine.
+    """
     found = []
     for j, factor in enumerate(robot.regression.factors):
         columns = factor.r[:, :-1]
@@ -56,7 +59,7 @@ def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
 
 
 def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
-    """Independent rows left over (robots, dof)."""
+    """Return the number of remaining independent rows (robots, dof)."""
     time = np.maximum(level / np.where(variance > 0, variance, 1.0), 1.0)
     return np.maximum(rows / time - width, 0.0)
 
@@ -71,8 +74,10 @@ def _median(values: Array, weights: Array) -> float:
 
 
 def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
-    """The robot with other variances (dof,) of its rows and another level (dof,) of its noise. measured (dof,): the
-    level that its noise has, spare (dof,): independent rows that it was found from."""
+    """Return the robot with other variances (dof,) of its rows and another level (dof,) of its noise.
+
+    measured (dof,): the present level of its noise, spare (dof,): independent rows from which it was estimated.
+    """
     deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
     weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
     noise = []

@@ -1,4 +1,4 @@
-"""The pages of a fleet: its result as what the report shows."""
+"""Data of the pages of a fleet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_ROBOTS_PER_BOX_PLOT = 40  # robots of a picture
 
 
 def page_names(result: FleetResult) -> dict[str, str]:
-    """The file of each robot's page."""
+    """Return the file name of each robot's page."""
     found: dict[str, str] = {}
     for robot in result.robots:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", robot.name).strip("-") or "robot"
@@ -37,7 +37,7 @@ def words_of(result: FleetResult, robot: str) -> tuple[str, ...]:
 
 
 def fleet_data(result: FleetResult, settings: str, command: str = "") -> FleetData:
-    """What the page of the fleet shows."""
+    """Return the data of the fleet's page."""
     base, pages = result.out.pooling.base, page_names(result)
     robots = []
     for robot, logs, pooled in zip(result.robots, result.logs, result.pooled, strict=True):
@@ -66,7 +66,7 @@ def _signals(result: FleetResult) -> Signals | None:
 
 
 def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[float, ...]], ...]], ...]:
-    """Values of each log of each robot, of the parameters whose difference is most certain."""
+    """Return the values of each log of each robot, for the parameters with the most significant differences."""
     base = result.out.pooling.base
     chance = np.where(np.isfinite(result.scatter.p_robots), result.scatter.p_robots, 2.0)
     names = [*result.out.robots, *(robot.name for robot in result.robots if robot.name not in result.out.robots)]
@@ -80,7 +80,7 @@ def _boxes(result: FleetResult) -> tuple[tuple[str, str, tuple[tuple[str, tuple[
 
 
 def robot_data(result: FleetResult, k: int) -> FleetRobotData:
-    """What the page of one robot shows."""
+    """Return the data of one robot's page."""
     base, robot, logs, pooled = result.out.pooling.base, result.robots[k], result.logs[k], result.pooled[k]
     alone = robot.solution
     dates = tuple(entry.date for entry in logs.entries)
@@ -94,7 +94,7 @@ def robot_data(result: FleetResult, k: int) -> FleetRobotData:
 
 
 def _changed(result: FleetResult, robot: str, dates: tuple[str, ...]) -> tuple[tuple[str, float, str], ...]:
-    """Each parameter that steps of a robot changed surely, with the day and the date of the step."""
+    """Return each parameter that a step of a robot changed significantly, with the day and the date of the step."""
     at = dict(zip(dates, days(dates).tolist(), strict=True))
     return tuple((name, at[one.date], one.date) for one in result.changes if one.robot == robot and one.kind == "step"
                  and one.date in at for name, _, _, sigmas in one.parameters if abs(sigmas) > SIGNIFICANT_STEP)

@@ -1,13 +1,14 @@
-"""Partial pooling: how far each robot is regularised by its fleet, chosen by the evidence of all robots' data.
+"""Partial pooling: regularisation of each robot by its fleet, chosen by the evidence of all robots' data.
 
-Robot r has parameters theta_r ~ N(mu, T), T diagonal, and its data say theta_hat_r ~ N(theta_r, L_r^-1 L_r^-T), where
-L_r L_r' is the information of its logs under noise correlated in time. Both together, with
-G_r = (C_r + T)^-1 = L_r (I + L_r' T L_r)^-1 L_r', which needs no inverse of what a robot does not show:
+Robot r has parameters theta_r ~ N(mu, T), T diagonal, and its data give theta_hat_r ~ N(theta_r, L_r^-1 L_r^-T), where
+L_r L_r' is the information of its logs under autocorrelated noise. With G_r = (C_r + T)^-1 = L_r (I + L_r' T L_r)^-1
+L_r', which needs no inverse in directions that a robot does not excite,
 
     log p = 1/2 sum_r [log det(I + L_r' T L_r)^-1 - d_r' G_r d_r] - 1/2 log det sum_r G_r,   d_r = theta_hat_r - mu,
 
-the last term for mu, which is found from the same data (restricted likelihood). T grows from zero where robots differ
-by more than their noise; a robot's estimate is then the mean of both, weighted by what each of them knows.
+where the last term accounts for the estimation of mu from the same data (restricted likelihood). T increases from zero
+if robots differ by more than their noise. The estimate of a robot is then the mean of its own and the fleet's values,
+weighted by their information.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class RobotInformation:
 
     @staticmethod
     def of(robot: RobotFold, inflation: float = 1.0) -> RobotInformation:
-        """inflation: of the stated standard deviations, as the scatter between logs of one robot shows it."""
+        """Return the information of a robot; inflation: factor on the stated standard errors, from the scatter between
+        its logs."""
         root, seen = robot.information()
         return RobotInformation(root / inflation, seen / inflation)
 
@@ -79,13 +81,15 @@ class Pooling:
         return self.covariance + np.diag(self.spread ** 2)
 
     def member(self, name: str, known: RobotInformation, free: Array | None = None) -> PooledRobot:
-        """A robot of the fleet, whose own data are a part of the mean already. free (base, base): covariance of what it
-        may differ by beyond the spread, in parts that are not those of the fleet."""
+        """Return a robot of the fleet, whose own data are already a part of the mean.
+
+        free (base, base): covariance of differences beyond the spread, for parts that differ from the fleet.
+        """
         prior = np.diag(self.spread ** 2)
         return self._pooled(name, known, prior if free is None else prior + free, self.covariance)
 
     def newcomer(self, name: str, known: RobotInformation) -> PooledRobot:
-        """A robot that is not one of those pooled, with the fleet as its prior."""
+        """Return a robot that is not among those pooled, with the fleet as its prior."""
         return self._pooled(name, known, self.prior, np.zeros_like(self.covariance))
 
     def _pooled(self, name: str, known: RobotInformation, prior: Array, mean_covariance: Array) -> PooledRobot:
@@ -112,8 +116,11 @@ def parameter_groups(base: BaseParameters, robots: int) -> Ints:
 def pool(
     robots: Sequence[RobotFold], *, known: Sequence[RobotInformation] | None = None, groups: Ints | None = None
 ) -> Pooling:
-    """Mean and spread of a fleet by restricted likelihood. known: what each robot's data say, by default as stated.
-    groups (base,): parameters of one number share one spread, relative to their size."""
+    """Return mean and spread of a fleet by restricted likelihood.
+
+    known: information of each robot's data, by default as stated. groups (base,): parameters of one group share one
+    spread, relative to their size.
+    """
     check_alike(robots)
     base = robots[0].regression.base
     data = [RobotInformation.of(robot) for robot in robots] if known is None else list(known)
@@ -123,7 +130,7 @@ def pool(
 def pool_known(
     base: BaseParameters, data: Sequence[RobotInformation], groups: Ints, near: Pooling | None = None
 ) -> Pooling:
-    """The same from what each robot's data say. near: a fleet that is not far from this one, to begin with."""
+    """Return the same from the information of each robot's data; near: a similar fleet, used as the start."""
     from scipy.optimize import minimize
 
     together = _together(data)
@@ -154,9 +161,11 @@ def pool_known(
 
 
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
-    """Logarithms of the spreads nearer to the greatest evidence: where its slope is zero, the squares that robots
-    differ by are those that are expected, so each variance is multiplied by the root of their ratio (which never lowers
-    the likelihood; Zhou, Hu, Zhou and Lange 2019)."""
+    """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration.
+
+    At the maximum the squared differences between robots equal their expectation, so each variance is multiplied by the
+    root of their ratio. This never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019).
+    """
     for _ in range(_FIXED_POINT_STEPS):
         _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
@@ -165,14 +174,14 @@ def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, s
 
 
 def _together(data: Sequence[RobotInformation]) -> tuple[Array, Array]:
-    """Mean (base,) of robots taken for equal, and its information (base, base)."""
+    """Return the mean (base,) of robots that are assumed equal, and its information (base, base)."""
     information = np.sum([one.root @ one.root.T for one in data], axis=0)
     score = np.sum([one.root @ one.seen for one in data], axis=0)
     return _solved(information, score), information
 
 
 def _solved(matrix: Array, right: Array) -> Array:
-    """Solution in the directions that the matrix has, in columns of like size."""
+    """Return the solution in the range of the matrix, with columns scaled to similar size."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     sizes, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     kept = sizes > 1e-13 * sizes.max()
@@ -182,8 +191,8 @@ def _solved(matrix: Array, right: Array) -> Array:
 
 
 def _sizes(base: BaseParameters, together: tuple[Array, Array], groups: Ints) -> Array:
-    """Sizes (base,) above zero by which spreads are measured: that of the value, and at least a tenth of those of its
-    symbol and unit."""
+    """Return positive scales (base,) of the spreads: the value, and at least a tenth of those with the same symbol and
+    unit."""
     mean = np.abs(together[0])
     items = [base.parameters.items[c] for c in base.independent]
     kinds = [(item.symbol, item.unit) for item in items]
@@ -196,7 +205,7 @@ def _sizes(base: BaseParameters, together: tuple[Array, Array], groups: Ints) ->
 
 
 def _lower_factor(root: Array, variances: Array) -> Array:
-    """Lower triangular factor (k, k) of I + root' T root, T diagonal with `variances` (base,)."""
+    """Return the lower triangular factor (k, k) of I + root' T root, T diagonal with `variances` (base,)."""
     try:
         return np.asarray(np.linalg.cholesky(np.eye(root.shape[1]) + (root.T * variances) @ root), dtype=float)
     except np.linalg.LinAlgError:
@@ -206,8 +215,11 @@ def _lower_factor(root: Array, variances: Array) -> Array:
 
 
 def _evidence(data: Sequence[RobotInformation], variances: Array) -> tuple[float, Array, Array, Array]:
-    """Logarithm of the restricted likelihood; twice its slope by each variance in two parts (2, base), squares and what
-    is expected of them, whose difference it is; mean (base,), covariance of it."""
+    """Return the log restricted likelihood, its derivative by the variances, the mean (base,) and its covariance.
+
+    The derivative is given in two parts (2, base), the squares and their expectation; half of their difference is the
+    derivative.
+    """
     information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []
     total = 0.0
     for one in data:

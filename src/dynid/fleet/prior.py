@@ -1,4 +1,4 @@
-"""The fleet as what is known of a new robot of its type."""
+"""The fleet as a prior for a new robot of its type."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dynid.regression import Regression
 
 
 def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:
-    """The fleet's mean as an estimate whose covariance is that of a robot drawn from it, the spread between robots
-    included: a prior as `dynid watch --prior` and `Online` take it. regression: of all robots, for the numbers of the
-    fit."""
+    """Return the fleet's mean as an estimate whose covariance includes the spread between robots.
+
+    It is a prior for `dynid watch --prior` and `Online`. regression: of all robots, for the numbers of the fit.
+    """
     variances = np.diag(pooling.prior)
     identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
     facts = Diagnostics.of_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)

@@ -1,4 +1,4 @@
-"""FleetResult: everything that was found of a fleet, and as plain data."""
+"""All results of a fleet comparison, also as plain data."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from dynid.runs.settings import RunSettings
 
 @dataclass(frozen=True)
 class OddLog:
-    """A log that is not like the others of its robot: how many times larger its error is with the robot's model from
-    the others than with its own."""
+    """A log that differs from the others of its robot.
+
+    It states the ratio of its error with the robot's model from the other logs to that with its own model.
+    """
 
     robot: str
     source: str
@@ -65,11 +67,19 @@ _FAILURE = record("FailedLog", source=str, robot=str, reason=str, code=str | Non
 
 @dataclass(frozen=True, eq=False)
 class FleetResult:
-    """What was found. robots: folds of each with the noise level of the fleet. logs: estimates of each robot's logs.
-    pooled: each robot with its fleet as its prior. shared: links of the type and what is each robot's own in one
-    estimate, None where the logs do not allow it, with the reason in notes. cross: the table, of the robots that it
-    has. odd_logs: logs that are not of their robot. commanded: signals of a motion that several robots made.
-    run: settings of a run on the fleet's logs, with the friction and the cut-off that were chosen."""
+    """All results of a fleet comparison.
+
+    Attributes:
+        robots: compressed logs of each with the noise level of the fleet.
+        logs: estimates of each robot's logs.
+        pooled: each robot with its fleet as its prior.
+        shared: parameters common to the type and those of each robot in one estimate, None if the logs do not allow it,
+            with the reason in notes.
+        cross: cross-prediction table of the robots.
+        odd_logs: logs that differ from the others of their robot.
+        commanded: signals of a motion that several robots made.
+        run: settings of a run on the fleet's logs, with the chosen friction and cut-off.
+    """
 
     settings: FleetSettings
     robot: Robot
@@ -96,7 +106,7 @@ class FleetResult:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What to know, the most certain first."""
+        """Sentences with the main results, the most certain first."""
         return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.apart),
                 *(one.sentence for one in self.out.differences),
                 *(one.sentence for one in self.changes))
@@ -108,7 +118,7 @@ class FleetResult:
                    logs=list[ManifestEntry], failures=array_of(_FAILURE), copies=dict[str, str], read=int,
                    notes=list[str], sentences=list[str], elapsed_s=float)
     def to_dict(self) -> dict[str, Any]:
-        """What `dynid fleet --json` says; numbers that are not finite are None."""
+        """Return the content of `dynid fleet --json`; numbers that are not finite are None."""
         base = self.out.pooling.base
         return {
             "robot": self.robot.name, "robots": {robot.name: self._robot(k) for k, robot in enumerate(self.robots)},

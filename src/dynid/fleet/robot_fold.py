@@ -1,4 +1,4 @@
-"""RobotFold: all that the logs of one robot say, as a sum: weighted equations, and the noise in them."""
+"""Compressed logs of one robot as a sum: weighted equations, and the noise in them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ _MIN_VARIANCE = 1e-10  # smallest variance of a direction, relative
 
 @dataclass(frozen=True, eq=False)
 class RobotFold:
-    """One robot's data. regression: their fold, a block a log. noise: X_j' C_j X_j of each joint's own columns, from
-    residuals correlated in time; None where they were not looked at. weights (dof,): of the joints' equations, 1 over
-    the standard deviation of their noise."""
+    """Compressed data of one robot.
+
+    Attributes:
+        regression: their compressed regression, one block per log.
+        noise: X_j' C_j X_j of each joint's own columns, from autocorrelated residuals; None if not computed.
+        weights: (dof,), of the joints' equations, 1 / standard deviation of their noise.
+    """
 
     name: str
     regression: Regression
@@ -33,7 +37,7 @@ class RobotFold:
 
     @staticmethod
     def of(name: str, folds: Sequence[LogFold], weights: Array | None = None) -> RobotFold:
-        """The sum of some folds, in the order given. weights: by default from the data themselves."""
+        """Return the sum of some compressed logs, in the given order; weights: by default from the data themselves."""
         if not folds:
             raise ModelError(f"robot '{name}' has no log that could be used")
         first = folds[0].regression
@@ -48,7 +52,7 @@ class RobotFold:
 
     @property
     def summed(self) -> RobotFold:
-        """The same without its logs apart: as small as one of them."""
+        """Return the same data without separate logs, which is as small as one log."""
         return replace(self, regression=self.regression.joined(1))
 
     @cached_property
@@ -58,13 +62,13 @@ class RobotFold:
 
     @cached_property
     def solution(self) -> Solution:
-        """Least squares of this robot alone."""
+        """Least-squares solution of this robot alone."""
         return solve(self.regression, self.stacked)
 
     @cached_property
     def middle(self) -> Array:
-        """Covariance (base, base) of the score sum_j w_j^2 X_j' e_j; as if rows were independent where residuals were
-        not looked at."""
+        """Covariance (base, base) of the score sum_j w_j^2 X_j' e_j; for independent rows if the noise was not
+        computed."""
         size = len(self.regression.base)
         found = np.zeros((size, size))
         for j, factor in enumerate(self.regression.factors):
@@ -79,15 +83,16 @@ class RobotFold:
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance (base, base) of `solution` under its noise; zeros for what is not excited."""
+        """Covariance (base, base) of `solution` under its noise; zeros for parameters that are not excited."""
         inverse = self.solution.inverse
         return np.asarray(inverse @ self.middle @ inverse)
 
     def information(self) -> tuple[Array, Array]:
-        """What the robot's data say of its parameters: a root (base, k) of the information, root root' = C^-1 in the
-        directions that the data show, and root' theta_hat (k,), whose covariance is one.
+        """Return a root (base, k) of the information of the robot's data, and root' theta_hat (k,), whose covariance is
+        one.
 
-        In columns of unit length the equations' singular values say which directions are shown; C = H^-1 M H^-1 there.
+        root root' = C^-1 in the directions that the data excite. With columns scaled to unit length, the singular
+        values of the equations give these directions; C = H^-1 M H^-1 there.
         """
         r = self.stacked.r
         size = np.linalg.norm(r, axis=0)

@@ -1,4 +1,4 @@
-"""From the settings of a fleet to everything that is found of it."""
+"""Comparison of a fleet from its settings to all results."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ class FleetOptions:
 
 def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
               tell: Tell = lambda sentence: None) -> FleetResult:
-    """Fold every log that is new, and compare the robots. Folds are kept in a temporary folder where none is given, and
-    read robot by robot."""
+    """Compress every new log, and compare the robots.
+
+    Compressed logs are kept in a temporary folder if none is given, and read robot by robot.
+    """
     options = options or FleetOptions()
     if options.store is not None:
         return _run(settings, options, options.store, tell)
@@ -94,7 +96,7 @@ def _run(settings: FleetSettings, options: FleetOptions, store: Path, tell: Tell
 
 
 def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) -> FoldedLogs:
-    """The same with logs whose folds are kept though their files are gone."""
+    """Return the compressed logs, including those whose files no longer exist."""
     here = {log.place for log in logs}
     have, entries = {entry.sha256 for entry in folded.entries}, list(folded.entries)
     for place, entry in sorted(store.entries.items()):
@@ -135,7 +137,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, folds: Ma
 
 
 def _undecided(robots: int) -> str:
-    """What a comparison of few robots cannot tell."""
+    """Return a sentence on what a comparison of few robots cannot decide."""
     if robots < 3:
         return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which one differs, nor how much robots of this "
                 "type differ naturally; add logs of other robots of the type")
@@ -144,7 +146,7 @@ def _undecided(robots: int) -> str:
 
 
 class _Without(Mapping[str, list[LogFold]]):
-    """The folds of robots without some of their logs, by source."""
+    """Compressed logs of robots without some of their logs, by source."""
 
     def __init__(self, folds: Mapping[str, Sequence[LogFold]], left_out: set[str]) -> None:
         self._folds, self._left_out = folds, left_out
@@ -160,10 +162,10 @@ class _Without(Mapping[str, list[LogFold]]):
 
 
 def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[LogFold]], tuple[OddLog, ...]]:
-    """The logs that are like the others of their robot, and those that are not.
+    """Return the logs that agree with the others of their robot, and those that do not.
 
-    A log is odd when the model of the others leaves residuals that are large beside its own, and larger by far than the
-    other logs of the robot have when left out in turn.
+    A log is odd if the model of the other logs leaves residuals that are large compared with its own, and much larger
+    than those of the other logs in cross-validation.
     """
     odd = []
     for name in folds:
@@ -180,8 +182,10 @@ def _alike(folds: Mapping[str, Sequence[LogFold]]) -> tuple[Mapping[str, list[Lo
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
-    """Residuals of each log with the model of the robot's others, over those with its own, in the joint where that is
-    largest."""
+    """Return, for each log, its residuals with the model of the robot's other logs over those with its own model.
+
+    The joint with the largest ratio is used.
+    """
     whole = RobotFold.of(name, own)
     found = np.ones(len(own))
     for k, fold in enumerate(own):
@@ -209,7 +213,7 @@ def _pooled(
 
 def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut, inflation: float,
              rate: float) -> tuple[PartChange, ...]:
-    """Changes of every robot over its logs, those without a date by their order."""
+    """Return the changes of every robot over its logs; logs without a date are taken in their order."""
     base = out.pooling.base
     parts = fleet_parts(base, robots[0].regression.joints)
     found: list[PartChange] = []
@@ -226,7 +230,7 @@ def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], ou
 
 
 def _log_levels(robot: RobotFold, own: Sequence[LogFold]) -> list[float]:
-    """By how much the noise level of the robot is above that of each log's own residuals."""
+    """Return the ratio of the robot's noise level to that of each log's own residuals."""
     if robot.noise is None or any(fold.noise is None for fold in own):
         return [1.0] * len(own)
     power = robot.weights ** 4

@@ -36,7 +36,8 @@ PAGE, FACTS, LOGS, HISTORY, FLEET_FILE, FOLDS = ("fleet.html", "fleet.json", "lo
 
 
 def check_fleet_output(folder: Path, replace: bool) -> None:
-    """Raise where a result could not be written into a folder, or only over one that is there. replace: it may be."""
+    """Raise an error if a result cannot be written into a folder; replace: whether an existing result may
+    be replaced."""
     try_folder(folder)
     if not replace and (folder / MANIFEST).exists():
         raise DynidError(f"{folder} already contains a result; add --update to add new logs to it, or choose another "
@@ -44,8 +45,10 @@ def check_fleet_output(folder: Path, replace: bool) -> None:
 
 
 def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str, str]:
-    """Write everything into a folder, all of it or nothing; the path of each file by what it is. The folds of a store
-    inside it stay."""
+    """Write all results into a folder atomically; return the path of each file by its kind.
+
+    Compressed logs of a store inside the folder are kept.
+    """
     folder = Path(folder)
     settings = result.settings.moved(Path(), folder).as_toml(f"Repeat with: dynid fleet {FLEET_FILE} -o FOLDER")
     with new_result(folder) as new:

@@ -20,14 +20,16 @@ Differs = Literal["robots", "motions", "nothing", "unknown"]
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """How the parameters of a fleet scatter, all (base,).
+    """Scatter of the parameters of a fleet; all arrays are (base,).
 
-    within_ratio: mean square of (log - robot's mean) in units of the stated variances, about one where a robot's logs
-    differ by noise alone. within, between: standard deviations beyond noise, between motions of one robot and between
-    robots.
-    p_within, p_between: probability of so much scatter where there is none beyond noise. crossed: the test of robots by
-    motions, None where robots did not make the same motions. differs: "robots", "motions" where only those differ,
-    "nothing", or "unknown" where too few logs show the parameter; by the crossed test where there is one.
+    Attributes:
+        within_ratio: mean square of (log - robot's mean) in units of the stated variances, about one if a robot's logs
+            differ by noise alone.
+        within, between: standard deviations beyond noise, between motions of one robot and between robots.
+        p_within, p_between: p-values of this scatter under noise alone.
+        crossed: the test of robots by motions, None if robots did not make the same motions.
+        differs: "robots", "motions" if only those differ, "nothing", or "unknown" if too few logs determine the
+            parameter; by the crossed test if there is one.
     """
 
     within_ratio: Array
@@ -45,11 +47,11 @@ class Scatter:
 
     @property
     def p_motions(self) -> Array:
-        """The same between motions; without motions that robots share, between the logs of one robot."""
+        """P-values (base,) of differences between motions; without common motions, between the logs of one robot."""
         return self.p_within if self.crossed is None else self.crossed.p_motions
 
     def named(self, differs: Differs, names: Sequence[str]) -> tuple[str, ...]:
-        """The names of the parameters that differ so."""
+        """Return the names of the parameters that differ in this way."""
         return tuple(name for name, one in zip(names, self.differs, strict=True) if one == differs)
 
     @property
@@ -60,7 +62,7 @@ class Scatter:
 
 
 def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: float = RATE) -> Scatter:
-    """Scatter of all base parameters. logs: of each robot, with the same weights."""
+    """Return the scatter of all base parameters; logs: of each robot, with the same weights."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 
@@ -90,8 +92,10 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates], rate: flo
 
 
 def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
-    """Sum of squares about each robot's own mean in units of the stated standard deviations, its degrees of freedom,
-    and the standard deviation beyond noise (DerSimonian and Laird 1986)."""
+    """Return the sum of squares about each robot's own mean, its degrees of freedom, and the excess standard deviation.
+
+    The squares are in units of the stated standard errors; the excess is beyond noise (DerSimonian and Laird 1986).
+    """
     square, free, size = 0.0, 0, 0.0
     for values, std in robots:
         known = np.isfinite(values) & np.isfinite(std) & (std > 0)

@@ -1,4 +1,4 @@
-"""FleetSettings: one TOML file that names the robots of a fleet, their logs, and what they share."""
+"""Settings of a fleet: one TOML file that names its robots, their logs, and common parameters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from dynid.runs.settings import ModelSettings, RunSettings, SettingsFile, moved_
 
 
 class RobotLogs(BaseModel):
-    """A [[robots]] table: name, and logs: files, folders, patterns or addresses. motions: what each of the logs was
-    asked to do, where robots did the same; as many as there are logs."""
+    """A [[robots]] table.
+
+    Attributes:
+        name: of the robot.
+        logs: files, folders, patterns or addresses.
+        motions: name of the commanded motion of each log, if robots made the same motions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,7 +70,7 @@ class FleetSettings(SettingsFile):
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """The same fleet with paths that were relative to `origin` made relative to `target`."""
+        """Return the same fleet with paths relative to `origin` made relative to `target`."""
         def move(name: str) -> str:
             return name if "://" in name else moved_path(name, origin, target)
 
@@ -77,7 +82,7 @@ class FleetSettings(SettingsFile):
                                        "logs": tuple(map(move, self.logs)), "model": model})
 
     def find(self) -> tuple[LogFile, ...]:
-        """All logs, in the order of robots and names."""
+        """Return all logs, in the order of robots and names."""
         found: dict[str, LogFile] = {}
         for one in self.robots:
             logs = with_robot(find_logs(one.logs), one.name)
@@ -89,7 +94,7 @@ class FleetSettings(SettingsFile):
         return tuple(found.values())
 
     def run_settings(self, sources: tuple[str, ...], prepare: dict[str, Any]) -> RunSettings:
-        """Settings of a run on some logs of the fleet, with robot, model and the reading of logs as here."""
+        """Return the settings of a run on some logs of the fleet, with the same robot, model and reading of logs."""
         return RunSettings.of({"robot": self.robot, "logs": list(sources), "method": "wls",
                                "model": self.model.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
                                "log": self.log, "prepare": prepare, "gravity": self.gravity, "only": list(self.only),

@@ -29,7 +29,7 @@ _NOT_EXCITED = 1e-9  # share of a column that is independent of the others, belo
 
 
 def shared_columns(base: BaseParameters, own: Sequence[str] = OWN_GROUPS) -> Bools:
-    """Which base parameters (base,) are the type's: those in whose combination nothing is of a robot's own.
+    """Return which base parameters (base,) are common: those that contain no parameter of an individual robot.
 
     own: groups of parameters ("body", "rotor", "friction", "offset", "stiffness", "other"), or names of standard
     parameters.
@@ -46,9 +46,14 @@ def shared_columns(base: BaseParameters, own: Sequence[str] = OWN_GROUPS) -> Boo
 
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """One robot's equations without its own columns. left: [R_ss rho_s; 0 rest], a sum of squares of the shared values
-    alone. own (k, k), cross (k, shared), rho (k,): the rows that give its own values. columns: of its own that the data
-    show, among the base parameters and behind them the gains. rows: equations that went in."""
+    """Equations of one robot after elimination of its own columns.
+
+    Attributes:
+        left: [R_ss rho_s; 0 rest], a sum of squares of the common values alone.
+        own, cross, rho: (k, k), (k, shared) and (k,), rows that determine its own values.
+        columns: its own excited columns, among the base parameters followed by the gains.
+        rows: number of equations.
+    """
 
     left: Array
     own: Array
@@ -78,15 +83,17 @@ class Eliminated:
                           robot.stacked.rows)
 
     def values(self, shared: Array) -> Array:
-        """The robot's own values (k,) beside shared ones."""
+        """Return the robot's own values (k,) for given common values."""
         if not len(self.columns):
             return np.zeros(0)
         return np.asarray(solve_triangular(self.own, self.rho - self.cross @ shared))
 
 
 def _with_gains(robot: RobotFold, gains: float | None) -> Array:
-    """The robot's weighted equations [X y], with one column per joint for the error g of its gain where that is
-    looked for: (1 + g) tau = Y theta, so Y theta - tau g = tau."""
+    """Return the robot's weighted equations [X y], with one column per joint for the error g of its gain, if requested.
+
+    (1 + g) tau = Y theta, so Y theta - tau g = tau.
+    """
     if gains is None:
         stacked = robot.stacked
         tall = np.zeros((len(stacked.r) + 1, len(stacked.r) + 1))
@@ -108,8 +115,10 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
 
 
 def _middle_with_gains(robot: RobotFold) -> Array:
-    """Covariance (base + dof, base + dof) of the score with the columns of the gains, whose noise is to that of
-    independent rows as the joint's other columns' is."""
+    """Return the covariance (base + dof, base + dof) of the score with the columns of the gains.
+
+    The noise of a gain's column has the same ratio to that of independent rows as the joint's other columns.
+    """
     base, found = len(robot.regression.base), np.zeros((len(robot.middle) + robot.regression.dof,) * 2)
     found[:base, :base] = robot.middle
     for j, factor in enumerate(robot.regression.factors):
@@ -124,7 +133,7 @@ def _middle_with_gains(robot: RobotFold) -> Array:
 
 
 def _independent(tall: Array, columns: Sequence[int]) -> list[int]:
-    """The columns that those before them do not explain."""
+    """Return the columns that are linearly independent of those before them."""
     if not columns:
         return []
     size = np.linalg.norm(tall[:, columns], axis=0)
@@ -141,11 +150,18 @@ def _independent(tall: Array, columns: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class SharedEstimate:
-    """One estimate of a fleet. names: of the robots. shared (base,): which parameters are the type's. values,
-    std (robots, base): of every robot, shared ones alike; nan and infinity where nothing is known. covariance (shared,
-    shared): of the shared ones. covariances: of each robot's base parameters (base, base). gains (robots, dof): by
-    which factor each robot's drives give more than the type's say; ones where they were not looked for. theta
-    (parameters,): all standard parameters of the type where the estimate is consistent. rows: equations in all."""
+    """Joint estimate of a fleet.
+
+    Attributes:
+        names: of the robots.
+        shared: (base,), which parameters are common.
+        values, std: (robots, base), of every robot, with equal common ones; nan and infinity if not determined.
+        covariance: (shared, shared), of the common parameters.
+        covariances: (base, base), of each robot's base parameters.
+        gains: (robots, dof), actual over nominal gain of each robot's drives; ones if not estimated.
+        theta: (parameters,), all standard parameters of the type, if the estimate is consistent.
+        rows: number of equations.
+    """
 
     names: tuple[str, ...]
     base: BaseParameters
@@ -164,13 +180,13 @@ class SharedEstimate:
 
     @property
     def type_values(self) -> Array:
-        """The shared values (shared,)."""
+        """The common values (shared,)."""
         return self.values[0, self.shared]
 
 
 def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                     gains: float | None = None) -> SharedEstimate:
-    """Least squares of a whole fleet, in a sum over robots."""
+    """Return least squares of a whole fleet, by a sum over robots."""
     check_alike(robots)
     base = robots[0].regression.base
     shared = shared_columns(base, own)
@@ -180,7 +196,7 @@ def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS
 
 
 def check_alike(robots: Sequence[RobotFold]) -> None:
-    """Raise where robots are of different models, or there is none."""
+    """Raise an error if robots have different models, or there are none."""
     if not robots:
         raise ModelError("a fleet needs at least one robot with a log")
     first = robots[0].regression
@@ -190,13 +206,13 @@ def check_alike(robots: Sequence[RobotFold]) -> None:
 
 
 def summed(parts: Sequence[Eliminated]) -> Stacked:
-    """What is left of all robots together."""
+    """Return the sum of the remaining equations of all robots."""
     total = tree_sum([part.left for part in parts], lambda one, other: triangular(np.vstack([one, other])))
     return Stacked(total[:-1, :-1], total[:-1, -1], float(total[-1, -1] ** 2), sum(part.rows for part in parts))
 
 
 def solved(total: Stacked) -> Array:
-    """Shared values (shared,) of the summed equations."""
+    """Return the common values (shared,) of the summed equations."""
     size = np.linalg.norm(total.r, axis=0)
     if not np.all(size > 0) or np.any(np.abs(np.diag(total.r)) <= _NOT_EXCITED * size):
         raise NotPossibleError("the logs of all robots together do not determine every shared parameter; add logs "
@@ -206,10 +222,10 @@ def solved(total: Stacked) -> Array:
 
 def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: Stacked, shared: Bools, values: Array,
               gains: float | None, theta: Array | None = None) -> SharedEstimate:
-    """All robots' values and covariances, given the shared values (shared,).
+    """Return all robots' values and covariances, given the common values (shared,).
 
-    With s_r the score of robot r, E_r = [-H_so H_oo^-1, I] and P = (sum_r H_r reduced)^-1, the shared error is
-    P sum_r E_r s_r and the own error H_oo^-1 (s_o - H_os times it).
+    With s_r the score of robot r, E_r = [-H_so H_oo^-1, I] and P = (sum_r H_r reduced)^-1, the common error is P sum_r
+    E_r s_r and the own error is H_oo^-1 (s_o - H_os times it).
     """
     base, dof = len(shared), robots[0].regression.dof
     half = np.linalg.inv(total.r)

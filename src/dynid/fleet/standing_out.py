@@ -1,12 +1,13 @@
 """Outliers of a fleet: which links or drives of which robot differ from those of the others.
 
-Before its data a robot of the fleet has base parameters ~ N(mu, P), so the estimate of its data, y = L' theta_hat of
-covariance one, is N(L' mu, W), W = I + L' P L. If the standard parameters of one part differed by delta, base
-parameters would by K delta, K the part's columns of the base matrix, and y by X delta, X = L' K: with A = X' W^-1 X and
-b = X' W^-1 (y - L' mu), delta = A^-1 b and b' A^-1 b has as many degrees as the data show of the part, chi-squared but
-for the tails of the spread.
-Everything else is regularised by the fleet meanwhile, so that little data are enough to see a part that differs much.
-Robots are called by the part that is most certain; further parts given that it differs.
+Before its data a robot of the fleet has base parameters ~ N(mu, P). The estimate of its data, y = L' theta_hat with
+unit covariance, is therefore N(L' mu, W), W = I + L' P L. If the standard parameters of one part differ by delta, the
+base parameters differ by K delta, with K the part's columns of the base matrix, and y by X delta, X = L' K. With A = X'
+W^-1 X and b = X' W^-1 (y - L' mu), delta = A^-1 b. b' A^-1 b is approximately chi-squared, with as many degrees of
+freedom as the data determine of the part.
+
+All other parameters are regularised by the fleet, so that little data suffice to detect a part that differs much. The
+most significant part of a robot is reported first, then further parts given that it differs.
 """
 
 from __future__ import annotations
@@ -35,9 +36,14 @@ _RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue below which the data 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """A part of a robot that is not like its fleet's. part: "link 3 (name)" or "drive of joint 3 (name)". probability:
-    of so much or more by chance. parameters: name, value where this part alone differs, the fleet's mean, and their
-    difference in standard deviations; the largest of these first."""
+    """A part of a robot that differs from its fleet.
+
+    Attributes:
+        part: "link 3 (name)" or "drive of joint 3 (name)".
+        probability: p-value of the difference.
+        parameters: name, value if this part alone differs, the fleet's mean, and their difference in standard errors;
+            the largest first.
+    """
 
     robot: str
     part: str
@@ -46,7 +52,7 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """In words."""
+        """Sentence that states the difference."""
         name, value, mean, sigmas = self.parameters[0]
         more = "" if not mean else f" ({100.0 * (value - mean) / abs(mean):+.0f} %)"
         return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, that of the fleet {mean:.4g}{more}, "
@@ -55,9 +61,15 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class StandingOut:
-    """parts: names of links and drives. probability (robots, parts): of each part's difference by chance, nan where the
-    data do not say. differences: those called different, the most certain first. free: of each robot
-    the base parameters' changes (base, k) by these. pooling: of the fleet without them."""
+    """Parts of robots that differ from their fleet.
+
+    Attributes:
+        parts: names of links and drives.
+        probability: (robots, parts), p-value of each part's difference, nan if the data do not determine it.
+        differences: significant ones, the most certain first.
+        free: (base, k) for each robot, changes of the base parameters by these parts.
+        pooling: of the fleet without them.
+    """
 
     parts: tuple[str, ...]
     probability: Array
@@ -72,7 +84,8 @@ class StandingOut:
 
 
 def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]:
-    """What a change of each link and of each drive does to the base parameters (base, k), by what they are called."""
+    """Return the effect (base, k) of a change of each link and of each drive on the base parameters, by name of the
+    part."""
     found: dict[str, list[int]] = {}
     for c, item in enumerate(base.parameters):
         if item.body is not None:
@@ -85,9 +98,9 @@ def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]
 
 
 def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation], rate: float = RATE) -> StandingOut:
-    """Compare every part of every robot with its fleet, whose mean and spread are found without those that differ.
+    """Compare every part of every robot with its fleet, whose mean and spread are computed without those that differ.
 
-    known: what each robot's data say.
+    known: information of each robot's data.
     """
     base = robots[0].regression.base
     parts = fleet_parts(base, robots[0].regression.joints)
@@ -144,7 +157,7 @@ def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequen
 def _fleets(
     base: BaseParameters, known: Sequence[RobotInformation], free: Sequence[Array], pooling: Pooling
 ) -> list[Pooling]:
-    """What each robot is compared with: the fleet, or in a small one the others."""
+    """Return the reference of each robot: the fleet, or in a small fleet the other robots."""
     if len(known) >= _SMALL_FLEET or len(known) < 3:
         return [pooling] * len(known)
     groups, found = parameter_groups(base, len(known) - 1), []
@@ -159,7 +172,7 @@ def _fleets(
 
 def _called(known: Sequence[RobotInformation], fleets: Sequence[Pooling], places: Sequence[Array], probability: Array,
             rate: float) -> list[list[int]]:
-    """The parts of each robot that are called different, the most certain first."""
+    """Return the parts of each robot that differ significantly, the most certain first."""
     each = np.where(np.isfinite(probability), probability, 1.0)
     robots = discoveries(np.minimum(each.min(axis=1) * each.shape[1], 1.0), rate)
     found: list[list[int]] = []
@@ -179,15 +192,17 @@ def _called(known: Sequence[RobotInformation], fleets: Sequence[Pooling], places
 
 @dataclass(frozen=True, eq=False)
 class _Score:
-    """How a robot's data depart from its fleet: matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu),
-    from which every part is tested."""
+    """Deviation of a robot's data from its fleet, from which every part is tested.
+
+    matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu).
+    """
 
     matrix: Array
     score: Array
 
     @staticmethod
     def of(known: RobotInformation, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
-        """others: changes (base, k) by parts that may differ as well."""
+        """Return the score of a robot; others: changes (base, k) by parts that may differ as well."""
         prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
         inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
         right = np.column_stack([known.root.T, known.seen - known.root.T @ fleet.mean])
@@ -198,8 +213,11 @@ class _Score:
         return _Score(known.root @ left[:, :-1], known.root @ left[:, -1])
 
     def test(self, own: Array, fleet: Pooling, robots: int) -> tuple[float, Array, Array]:
-        """Probability of a part's difference by chance, the change of base parameters (base,) and the covariance of
-        that (base, base). By Fisher's F, with fewer degrees the more of the variance is spread between robots."""
+        """Return the p-value of a part's difference, the change of base parameters (base,) and its covariance (base,
+        base).
+
+        Fisher's F is used, with fewer degrees of freedom if more of the variance is spread between robots.
+        """
         from scipy.stats import f as fisher
 
         a, b = own.T @ self.matrix @ own, own.T @ self.score
@@ -217,10 +235,12 @@ class _Score:
 
 
 def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: int) -> float:
-    """Degrees of freedom of what a part is compared with. information (k, k): of its change, noise and spread counted.
+    """Return the degrees of freedom of the reference of a part; information (k, k): of its change, with noise and
+    spread.
 
-    Noise is normal and its level known from many rows; what robots differ by naturally is not as sure to be, and in a
-    small fleet is known from few. Both by their shares of the variance (Welch and Satterthwaite).
+    Noise is normal and its level is determined by many rows. Natural differences between robots may not be normal, and
+    in a small fleet are determined by few robots. Both contribute by their shares of the variance (Welch and
+    Satterthwaite).
     """
     rows, columns = np.nonzero(own == 1.0)
     share = float(np.clip(np.sum(fleet.spread[rows] ** 2 * np.diag(information)[columns]) / rank, 0.0, 1.0))
@@ -234,14 +254,14 @@ def _freedom(fleet: Pooling, own: Array, information: Array, rank: int, robots: 
 
 
 def changes_prior(changes: Array, size: Array) -> Array:
-    """Covariance (base, base) of base parameters of which some changes (base, k) may be of any size."""
+    """Return the covariance (base, base) of base parameters with arbitrary changes in the directions (base, k)."""
     moves = changes != 0.0
     reach = np.max(np.where(moves, size[:, None] / np.where(moves, np.abs(changes), 1.0), 0.0), axis=0)
     return (changes * (_FREE_WIDTH * reach) ** 2) @ changes.T
 
 
 def _without(known: RobotInformation, changes: Array) -> RobotInformation:
-    """What a robot's data say when some changes (base, k) may be of any size: these directions are eliminated."""
+    """Return the information of a robot's data with the directions of some changes (base, k) eliminated."""
     if not changes.shape[1]:
         return known
     left, singular, _ = np.linalg.svd(known.root.T @ changes, full_matrices=True)
@@ -251,7 +271,7 @@ def _without(known: RobotInformation, changes: Array) -> RobotInformation:
 
 
 def _free(called: Sequence[Sequence[int]], places: Sequence[Array]) -> tuple[Array, ...]:
-    """Changes (base, k) of base parameters by the parts of each robot that are called different."""
+    """Return the changes (base, k) of base parameters by the significantly different parts of each robot."""
     none = np.zeros((len(places[0]), 0))
     return tuple(np.hstack([none, *(places[g] for g in own)]) for own in called)
 

@@ -25,9 +25,15 @@ MIN_COMMON_MOTIONS = 2
 
 @dataclass(frozen=True, eq=False)
 class TwoWay:
-    """Probabilities (base,) of so much difference by chance: p_robots between robots that made the same motion,
-    p_motions between motions of the same robot, p_left of what both leave over; nan where the logs do not say.
-    motions: those that several robots made. robots: how many made them."""
+    """P-values (base,) of a two-way analysis of variance.
+
+    Attributes:
+        p_robots: of differences between robots that made the same motion.
+        p_motions: of differences between motions of the same robot.
+        p_left: of the remaining variance; nan if the logs do not determine it.
+        motions: those that several robots made.
+        robots: how many made them.
+    """
 
     p_robots: Array
     p_motions: Array
@@ -37,7 +43,7 @@ class TwoWay:
 
     @property
     def sentence(self) -> str:
-        """In words, what was compared."""
+        """Sentence that states what was compared."""
         shown = ", ".join(self.motions[:MAX_MOTIONS_NAMED]) + (", ..." if len(self.motions) > MAX_MOTIONS_NAMED else "")
         return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
                 f"({shown}), so differences between robots are separated from differences between motions")
@@ -54,8 +60,10 @@ class TwoWay:
 
 
 def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
-    """The test of every base parameter, from the logs of motions that several robots made; None where there are not two
-    of them. logs: of each robot."""
+    """Return the test of every base parameter, from the logs of motions that several robots made.
+
+    It is None if there are fewer than two such motions. logs: of each robot.
+    """
     made: dict[str, set[int]] = {}
     for r, own in enumerate(logs):
         for entry in own.entries:
@@ -74,7 +82,7 @@ def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
 
 
 def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float, float, float]:
-    """Probabilities of one parameter: of robots, of motions, of what both leave over."""
+    """Return the p-values of one parameter: of robots, of motions, of the remaining variance."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 
@@ -99,11 +107,11 @@ def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float,
 
 
 def _levels(which: Ints) -> Array:
-    """A column of ones and zeros (logs, levels) for each level that there is."""
+    """Return an indicator column (logs, levels) for each level."""
     return (which[:, None] == np.unique(which)).astype(float)
 
 
 def _left(columns: Array, x: Array, weight: Array) -> tuple[float, int]:
-    """Weighted squares that some columns leave over, and how many of them are independent."""
+    """Return the weighted residual sum of squares of some columns, and the number of independent columns."""
     solution, _, rank, _ = np.linalg.lstsq(columns * weight[:, None], x * weight, rcond=1e-10)
     return float(np.sum((weight * (x - columns @ solution)) ** 2)), int(rank)

@@ -66,7 +66,7 @@ def _runs(flags: Bools) -> list[tuple[int, int]]:
 
 
 def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
-    """Feet that move while they are said to stand, away from the ends of their contact."""
+    """Return findings on feet that move while they are in contact, away from the ends of their contact."""
     found, border = [], round(SLIP_BORDER * samples.rate)
     size = np.linalg.norm(speeds.velocity, axis=2)
     inner = np.zeros_like(speeds.standing)
@@ -96,7 +96,7 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
 
 
 def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Finding]:
-    """A pose of the base that moves away from feet that stand."""
+    """Return findings on a base pose that drifts relative to standing feet."""
     if not speeds.is_absolute or whole.log.orientation is None:
         return []
     from dynid import dynamics

@@ -1,4 +1,4 @@
-"""Contacts of a robot with a free base: what stands where, the Jacobians of standing contacts, and their null space."""
+"""Contacts of a robot with a free base: their places, the Jacobians of standing contacts, and their null space."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _DIFFERENCE_STEP = 1e-5  # s, over which the rate of a Jacobian is found by cent
 
 @dataclass(frozen=True)
 class Contact:
-    """A place of the robot that stands still while it is in contact.
+    """A place of the robot that does not move while it is in contact.
 
     Attributes:
         frame: named frame of the robot.
-        kind: "point" (turns freely about its point), "line" (turns about the x axis of its frame) or "sole" (does not
-            turn).
+        kind: "point" (rotates freely about its point), "line" (rotates about the x axis of its frame) or "sole" (does
+            not rotate).
         radius: radius of a round foot, m, whose centre is the origin of the frame. The contact is below the centre.
     """
 
@@ -46,7 +46,7 @@ class Contact:
 
 
 def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | None = None) -> Array:
-    """Velocities that a standing contact makes zero, for velocities of the robot: (samples, 3, 5 or 6, 6 + n).
+    """Return the Jacobian (samples, 3, 5 or 6, 6 + n) of the velocities that a standing contact makes zero.
 
     Args:
         robot: a robot with a free base.
@@ -70,9 +70,10 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
 
 
 def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
-    """Acceleration of the constrained directions of a contact (samples, 3, 5 or 6) without acceleration of the robot.
+    """Return the acceleration of the constrained directions of a contact (samples, 3, 5 or 6) at zero robot
+    acceleration.
 
-    The axes are those of `contact_jacobian` at the instant of the sample. Feet are taken as not round.
+    The axes are those of `contact_jacobian` at the instant of the sample. Feet are assumed not round.
     """
     still = dq.copy()
     still[:, :6] = 0.0
@@ -92,7 +93,7 @@ def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
 
 def standing_jacobian(robot: Robot, contacts: Sequence[Contact], q: Array, down: Array | None = None
                       ) -> tuple[Array, list[int]]:
-    """Jacobians of all contacts one below the other (samples, rows, 6 + n), and the contact that each row is of."""
+    """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the contact of each row."""
     parts = [contact_jacobian(robot, contact, q, down) for contact in contacts]
     owners = [k for k, part in enumerate(parts) for _ in range(part.shape[1])]
     return (np.concatenate(parts, axis=1) if parts else np.zeros((len(q), 0, robot.dof))), owners

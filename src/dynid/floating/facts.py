@@ -1,4 +1,4 @@
-"""What is known of a robot with a free base beside its logs: its total mass, and that left and right are alike.
+"""Knowledge about a robot with a free base in addition to its logs: its total mass, and left-right symmetry.
 
 Both are linear equations of standard parameters, matrix theta = values, in units of their standard deviations.
 """
@@ -25,7 +25,7 @@ _SIDES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), (
 
 
 def total_mass(model: LinearModel, mass: float, std: float) -> Facts:
-    """The sum of all masses is `mass`, kg, with a standard deviation `std`, kg."""
+    """Return the equation that the sum of all masses is `mass`, kg, with a standard deviation `std`, kg."""
     if not (mass > 0.0 and std > 0.0 and np.isfinite(mass + std)):
         raise ModelError(f"a total mass needs a value and a standard deviation above zero, got {mass} and {std} kg",
                          code="wrong-total-mass")
@@ -34,8 +34,10 @@ def total_mass(model: LinearModel, mass: float, std: float) -> Facts:
 
 
 def mirrored_links(robot: Robot) -> dict[str, str]:
-    """Pairs of bodies {left: right} whose names differ by the side alone and whose joints are mirror images at the
-    plane y = 0 of the root."""
+    """Return pairs of bodies {left: right} whose names differ only by the side and whose joints are mirror images.
+
+    The mirror plane is y = 0 of the root.
+    """
     found: dict[str, str] = {}
     places = {body.name: i for i, body in enumerate(robot.bodies)}
     for name, i in places.items():
@@ -46,7 +48,7 @@ def mirrored_links(robot: Robot) -> dict[str, str]:
 
 
 def _other_side(name: str) -> list[str]:
-    """Names with the word or letter of the left side replaced by that of the right side, once."""
+    """Return names with the word or letter of the left side replaced by that of the right side, once."""
     twins = []
     for left, right in _SIDES:
         for hit in re.finditer(left, name):
@@ -58,7 +60,7 @@ def _other_side(name: str) -> list[str]:
 
 
 def _are_mirrored(robot: Robot, left: int, right: int, pairs: Mapping[str, str]) -> bool:
-    """Whether two joints are mirror images, on parents that are mirror images or one and the same."""
+    """Return whether two joints are mirror images, on parents that are mirror images or the same."""
     a, b = robot.joints[left], robot.joints[right]
     above = (robot.body_names[a.parent], robot.body_names[b.parent])
     if a.kind != b.kind or not (a.parent == b.parent or pairs.get(above[0]) == above[1]):
@@ -69,13 +71,14 @@ def _are_mirrored(robot: Robot, left: int, right: int, pairs: Mapping[str, str])
 
 
 def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float = 0.01) -> Facts:
-    """Left and right links have mirrored inertias, and their joints the same friction and rotor inertia.
+    """Return equations for mirrored inertias of left and right links, and equal friction and rotor inertia of their
+    joints.
 
     Args:
         model: model of the robot.
-        pairs: names of bodies {left: right}; by default those that `mirrored_links` finds.
-        std: relative standard deviation of the difference of a pair, in units of the size of the nominal parameter,
-            or of one unit where there is no nominal value.
+        pairs: names of bodies {left: right}; by default those of `mirrored_links`.
+        std: relative standard deviation of the difference of a pair, in units of the size of the nominal parameter, or
+            of one unit if there is no nominal value.
     """
     robot = model.robot
     chosen = mirrored_links(robot) if pairs is None else dict(pairs)
@@ -103,7 +106,7 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
 
 
 def _body_sizes(nominal: Sequence[float | None]) -> list[float]:
-    """Scale of each of the ten numbers of a body: of its inertia, its first moment and its mass."""
+    """Return the scale of each of the ten parameters of a body: of its inertia, its first moment and its mass."""
     if any(value is None for value in nominal):
         return [1.0] * 10
     values = np.abs(np.array(nominal, dtype=float))

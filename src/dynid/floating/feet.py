@@ -1,4 +1,4 @@
-"""Feet of a robot with a free base: their frames, the columns that belong to each, and when they stand."""
+"""Feet of a robot with a free base: their frames, the columns that belong to each, and when they are in contact."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
 def standing_from_loads(loads: Array, threshold: float | None) -> tuple[Bools, tuple[float, ...]]:
     """Return when feet stand (samples, feet) from their loads (samples, feet), and the threshold of each.
 
-    Without a given threshold it is above the noise of a lifted foot; a foot whose load never becomes small stands
+    By default the threshold is above the noise of a lifted foot; a foot whose load never becomes small stands
     throughout.
     """
     if threshold is not None:

@@ -1,4 +1,4 @@
-"""FloatingLog: what was measured on a robot with a free base."""
+"""Measured signals of a robot with a free base."""
 
 from __future__ import annotations
 
@@ -33,9 +33,14 @@ class FootWrench:
 
 @dataclass(frozen=True, eq=False)
 class Imu:
-    """An inertial measurement unit at a named frame: angular rate (samples, 3), rad/s, and specific force (samples, 3),
-    m/s^2, both in its axes. At rest the specific force points upward. bias: constant errors that are subtracted from
-    the angular rate and the specific force (6,); bias_std: their standard errors (6,), for the uncertainty."""
+    """An inertial measurement unit (IMU) at a named frame.
+
+    Attributes:
+        angular_rate: (samples, 3), rad/s, in its axes.
+        specific_force: (samples, 3), m/s^2, in its axes; at rest it points upward.
+        bias: (6,), constant errors that are subtracted from the angular rate and the specific force.
+        bias_std: (6,), their standard errors, for the uncertainty.
+    """
 
     frame: str
     angular_rate: Array

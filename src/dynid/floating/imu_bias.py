@@ -22,7 +22,7 @@ GRAVITY_RANGE = (0.85, 1.15)  # of the mean specific force over gravity, within 
 
 
 def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
-    """Mean size of the specific force over that of gravity; near one for an accelerometer."""
+    """Return the mean magnitude of the specific force over that of gravity; near one for an accelerometer."""
     size = float(np.linalg.norm(robot.gravity)) or 9.81
     return float(np.median(np.linalg.norm(specific_force, axis=1))) / size
 
@@ -40,7 +40,7 @@ def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
 
 
 def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
-    """Bias (6,) of angular rate and specific force, its standard errors, and a sentence."""
+    """Return the bias (6,) of angular rate and specific force, its standard errors, and a sentence."""
     assert log.imu is not None
     rate, force, bias = np.asarray(log.imu.angular_rate), np.asarray(log.imu.specific_force), np.zeros(6)
     t = np.asarray(log.t, dtype=float)
@@ -84,7 +84,8 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
 
 
 def _solved(matrices: Array, values: Array) -> tuple[Array, Array]:
-    """Solution (3,) of stacked equations (windows, 3, 3) x = values (windows, 3), and its standard errors."""
+    """Return the solution (3,) of stacked equations (windows, 3, 3) x = values (windows, 3), and its
+    standard errors."""
     stacked, right = matrices.reshape(-1, 3), values.ravel()
     found: Array = np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0], dtype=float)
     left = right - stacked @ found
@@ -93,7 +94,7 @@ def _solved(matrices: Array, values: Array) -> tuple[Array, Array]:
 
 
 def _turned(rotation: Array) -> Array:
-    """Rotation vector (3,) of a rotation matrix of less than half a turn."""
+    """Return the rotation vector (3,) of a rotation matrix of less than half a turn."""
     vector = 0.5 * np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0],
                              rotation[1, 0] - rotation[0, 1]])
     sine, cosine = np.linalg.norm(vector), 0.5 * (np.trace(rotation) - 1.0)
@@ -101,7 +102,7 @@ def _turned(rotation: Array) -> Array:
 
 
 def _integrated(rate: Array, step: Array) -> Array:
-    """Rotation (3, 3) of angular rates (samples, 3) in body axes, from the first sample to the last."""
+    """Return the rotation (3, 3) from the first sample to the last of angular rates (samples, 3) in body axes."""
     total = np.eye(3)
     middle = 0.5 * (rate[1:] + rate[:-1]) * step[:-1, None]
     for x, y, z in middle:

@@ -1,4 +1,4 @@
-"""Noise of the equations of a robot with a free base, seen through the rows that contacts leave."""
+"""Noise of the equations of a robot with a free base, from the residuals of projected rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MIN_NOISE = 1e-3  # of the largest: a coordinate whose rows hardly remain count
 def equation_noise(equations: Equations, beta: Array) -> Array:
     """Return the standard deviation of each coordinate's equation (6 + n,) from residuals of projected rows.
 
-    A row that is the combination m of equations with independent noise has the variance sum of m_j^2 s_j^2. The s_j^2
-    that are not negative and fit the squares of all residuals best are taken.
+    A row that is the combination m of equations with independent noise has the variance sum of m_j^2 s_j^2. The
+    non-negative s_j^2 are fitted to the squares of all residuals.
     """
     from scipy.optimize import nnls
 

@@ -144,7 +144,7 @@ class WholeBody:
 
 
 def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
-    """Raise where the log does not hold what the equations need."""
+    """Raise an error if the log lacks signals that the equations need."""
     lacks = None
     if not robot.has_free_base:
         raise RecordingError(f"robot '{robot.name}' has a fixed base", "load it with fixed_base=False, and use "
@@ -170,8 +170,10 @@ def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
 
 
 def _base_columns(robot: Robot, log: FloatingLog) -> Array:
-    """Signals of the base that are filtered: specific force and angular rate of an IMU, or position or velocity and
-    the quaternion."""
+    """Return the signals of the base that are filtered.
+
+    They are specific force and angular rate of an IMU, or position or velocity and the quaternion.
+    """
     if log.base_motion == "imu":
         assert log.imu is not None
         bias = np.zeros(SIX) if log.imu.bias is None else np.asarray(log.imu.bias, dtype=float)
@@ -183,8 +185,7 @@ def _base_columns(robot: Robot, log: FloatingLog) -> Array:
 
 
 def _root_signals(robot: Robot, log: FloatingLog, found: Samples) -> tuple[Array, Array, Array, Array | None]:
-    """q, dq, ddq (samples, 6 + n) in the axes of the root, and the direction to the ground there, of filtered
-    signals."""
+    """Return q, dq, ddq (samples, 6 + n) in the axes of the root, and the direction to the ground there."""
     zero = np.zeros((len(found), SIX))
     if log.base_motion == "imu":
         assert log.imu is not None
@@ -214,19 +215,19 @@ def _root_signals(robot: Robot, log: FloatingLog, found: Samples) -> tuple[Array
 
 
 def _rate_part(q: Array, p: Array) -> Array:
-    """Vector part (samples, 3) of conj(q) p, both quaternions x y z w (samples, 4)."""
+    """Return the vector part (samples, 3) of conj(q) p, both quaternions x y z w (samples, 4)."""
     return q[:, 3:] * p[:, :3] - p[:, 3:] * q[:, :3] - np.cross(q[:, :3], p[:, :3])
 
 
 def _down(robot: Robot, turns: Array) -> Array:
-    """Direction of gravity in the axes of the root (samples, 3); of the world's -z where there is none."""
+    """Return the direction of gravity in the axes of the root (samples, 3); that of the world's -z without gravity."""
     gravity = np.asarray(robot.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     return np.asarray(np.einsum("sji,j->si", turns, gravity / size if size > 0 else np.array([0.0, 0.0, -1.0])))
 
 
 def _forces(robot: Robot, log: FloatingLog, equations: str) -> Array:
-    """Generalised forces (rows, 6 + n) of joint torques and measured wrenches."""
+    """Return the generalised forces (rows, 6 + n) of joint torques and measured wrenches."""
     out = np.zeros((len(log.t), robot.dof))
     if log.tau is not None:
         out[:, SIX:] = log.tau
@@ -241,7 +242,8 @@ def _forces(robot: Robot, log: FloatingLog, equations: str) -> Array:
 
 
 def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
-    """Direction to the ground in the axes of the root (samples, 3) as the specific force of an IMU shows it."""
+    """Return the direction to the ground in the axes of the root (samples, 3) from the specific force of an IMU, or
+    None."""
     if log.imu is None:
         return None
     force = np.asarray(log.imu.specific_force) @ robot.frame(log.imu.frame).pose[:3, :3].T
@@ -249,8 +251,10 @@ def _lowest(robot: Robot, log: FloatingLog) -> Array | None:
 
 
 def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | None, down: Array | None = None) -> Array:
-    """J' f of a measured wrench (samples, 6 + n); q in the axes of the root, turns: rotations of the root, down: unit
-    vector to the ground there, for round feet."""
+    """Return J' f of a measured wrench (samples, 6 + n).
+
+    q is in the axes of the root; turns: rotations of the root; down: unit vector to the ground there, for round feet.
+    """
     values = np.zeros((len(q), SIX))
     values[:, :np.shape(wrench.values)[1]] = wrench.values
     if wrench.axes == "frame":
@@ -265,7 +269,7 @@ def wrench_forces(robot: Robot, wrench: FootWrench, q: Array, turns: Array | Non
 
 
 def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
-    """A signal of the log's rows at other times: the nearest row, or interpolated linearly and normalised."""
+    """Return a signal of the log at other times: the nearest row, or interpolated linearly and normalised."""
     if linear:
         found = np.column_stack([np.interp(times, t, column) for column in np.asarray(signal).T])
         return found / np.linalg.norm(found, axis=1, keepdims=True)
@@ -273,7 +277,7 @@ def _at(t: Array, times: Array, signal: Any, linear: bool = False) -> Any:
 
 
 def _extended(standing: Bools, margin: int) -> Bools:
-    """Contacts (samples, contacts) that are in contact at least once within so many samples."""
+    """Return contacts (samples, contacts) that occur at least once within `margin` samples."""
     window = np.ones(2 * margin + 1, dtype=int)
     return np.stack([np.convolve(one.astype(int), window, mode="same")[:len(one)] > 0
                      if len(one) >= len(window) else np.full(len(one), np.any(one)) for one in standing.T], axis=1)

@@ -184,7 +184,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
 
 
 def _imu(robot: Robot, frame: str, motion: WalkerMotion, noise: SensorNoise, rng: np.random.Generator) -> Imu:
-    """Signals of an IMU at a frame of the root link."""
+    """Return the signals of an IMU at a frame of the root link."""
     place = robot.frame(frame)
     turn, arm = place.pose[:3, :3], place.pose[:3, 3]
     _, dq, ddq = dynamics.root_motion(robot, motion.q, motion.v, motion.a)
@@ -195,7 +195,7 @@ def _imu(robot: Robot, frame: str, motion: WalkerMotion, noise: SensorNoise, rng
 
 
 def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[Array, Array, Array]:
-    """Sums of sines of amplitude one in all (samples, count), and their two derivatives."""
+    """Return sums of sines with total amplitude one (samples, count), and their two derivatives."""
     frequency = 2 * np.pi * rng.uniform(0.1 * top, top, (_SINES, count))
     phase, size = rng.uniform(0, 2 * np.pi, (_SINES, count)), rng.uniform(0.3, 1.0, (_SINES, count))
     size /= size.sum(axis=0)
@@ -206,8 +206,10 @@ def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[
 
 
 def _lifts(t: Array, feet: int, height: float) -> Array:
-    """Heights of the feet (samples, feet) and their two derivatives: one foot after the other is lifted for half a
-    second, with half a second between, as the fourth power of a sine."""
+    """Return heights of the feet (samples, feet) and their two derivatives.
+
+    One foot after the other is lifted for half a second, with half a second between, as the fourth power of a sine.
+    """
     out = np.zeros((3, len(t), feet))
     if height <= 0.0 or not feet:
         return out
@@ -223,7 +225,8 @@ def _lifts(t: Array, feet: int, height: float) -> Array:
 
 
 def _shifts(t: Array, toward: Array) -> list[Array]:
-    """Displacement of the base (samples, 2) toward each foot (feet, 2) in its second, and two derivatives."""
+    """Return the displacement of the base (samples, 2) toward each foot (feet, 2) in its second, and two
+    derivatives."""
     turn, phase = 2 * np.pi, t % len(toward)
     foot = toward[np.minimum(phase.astype(int), len(toward) - 1)]
     profiles = (0.5 - 0.5 * np.cos(turn * phase), 0.5 * turn * np.sin(turn * phase),
@@ -232,14 +235,16 @@ def _shifts(t: Array, toward: Array) -> list[Array]:
 
 
 def _exponential(vector: Array) -> Array:
-    """Unit quaternions x y z w (samples, 4) of rotation vectors (samples, 3), rad."""
+    """Return unit quaternions x y z w (samples, 4) of rotation vectors (samples, 3), rad."""
     angle = np.linalg.norm(vector, axis=1, keepdims=True)
     return np.hstack([0.5 * np.sinc(angle / (2 * np.pi)) * vector, np.cos(0.5 * angle)])
 
 
 def _body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Array]:
-    """Angular velocity and acceleration in body axes (samples, 3) of a rotation vector and its two derivatives: with
-    the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r')."""
+    """Return angular velocity and acceleration in body axes (samples, 3) of a rotation vector and its two derivatives.
+
+    With the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r').
+    """
     square = np.einsum("si,si->s", vector, vector)[:, None]
     size = np.sqrt(np.maximum(square, 1e-12))
     a, b = (1 - np.cos(size)) / size ** 2, (size - np.sin(size)) / size ** 3
@@ -259,6 +264,6 @@ def _body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Arra
 
 
 def _rotation_error(target: Array, here: Array) -> Array:
-    """Rotation vectors (samples, 3), to first order, that turn `here` (samples, 3, 3) into the target (3, 3)."""
+    """Return rotation vectors (samples, 3), to first order, that rotate `here` (samples, 3, 3) to the target (3, 3)."""
     off = target @ here.transpose(0, 2, 1)
     return 0.5 * np.stack([off[:, i, j] - off[:, j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=1)

@@ -1,4 +1,4 @@
-"""From a recording of a robot with a free base to the equations that its signals allow."""
+"""Conversion of a recording of a robot with a free base to the equations that its signals allow."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _source_of(log: FloatingLog) -> str:
 
 
 def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[FloatingLog, list[str]]:
-    """Return what a recording holds of a robot with a free base, and notes on what was assumed."""
+    """Return the signals of a recording of a robot with a free base, and notes on assumptions."""
     signals, source, notes = recording.base_signals, recording.source, list[str]()
     orientation = None
     if "base_orientation" in signals:
@@ -124,13 +124,13 @@ def chosen_equations(log: FloatingLog, mapping: Mapping) -> FloatingEquations:
 
 
 def _is_complete(log: FloatingLog, wrench: FootWrench) -> bool:
-    """Whether a sensor measures all that acts at its foot: a point transmits no moment."""
+    """Return whether a sensor measures all components that act at its foot: a point transmits no moment."""
     kinds = {contact.frame: contact.kind for contact in log.contacts}
     return np.shape(wrench.values)[1] == SIX or kinds.get(wrench.frame, "point") == "point"
 
 
 def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Array:
-    """Unit quaternions x y z w (samples, 4) of the log."""
+    """Return unit quaternions x y z w (samples, 4) of the log."""
     given = np.asarray(recording.base_signals["base_orientation"], dtype=float)
     norm = np.linalg.norm(given, axis=1)
     wrong = np.flatnonzero(np.abs(norm - 1.0) > _UNIT_TOLERANCE)
@@ -151,7 +151,10 @@ def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Ar
 
 
 def _quaternion_order(recording: Recording, given: Array) -> tuple[Literal["xyzw", "wxyz"], str]:
-    """The order in which the angular rates of an IMU fit best; without one, that in which the base is more upright."""
+    """Return the order of quaternion components that fits the angular rates of an IMU best, and a note.
+
+    Without an IMU, it is the order in which the base is more upright.
+    """
     rate = recording.base_signals.get("imu_angular_rate", recording.base_signals.get("base_angular_velocity"))
     choices: dict[Literal["xyzw", "wxyz"], Array] = {"wxyz": given[:, [1, 2, 3, 0]], "xyzw": given}
     if rate is not None and float(np.std(rate)) > 0.0:
@@ -189,7 +192,7 @@ def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str])
 
 
 def _refuse_imu(recording: Recording, robot: Robot) -> None:
-    """Raise for an IMU that cannot be used, where the log has no other motion of the base."""
+    """Raise an error for an IMU that cannot be used, if the log has no other motion of the base."""
     signals, source = recording.base_signals, recording.source
     if "imu_angular_rate" not in signals and "base_angular_velocity" not in signals:
         raise RecordingError(f"{source}: the log has the specific force of the imu, but not its angular rate, so the "
@@ -204,7 +207,7 @@ def _refuse_imu(recording: Recording, robot: Robot) -> None:
 
 def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]
               ) -> tuple[tuple[Contact, ...], Bools | None, tuple[FootWrench, ...]]:
-    """Contacts, when they stand, and measured forces of the feet."""
+    """Return contacts, when they stand, and measured forces of the feet."""
     signals, columns, source = recording.base_signals, recording.base_columns, recording.source
     wrenches: tuple[FootWrench, ...] = ()
     loads: dict[str, Array] = {}

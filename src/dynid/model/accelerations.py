@@ -9,7 +9,7 @@ from dynid.errors import NotPossibleError
 
 
 def solve_motion(inertia: Array, torque: Array) -> Array:
-    """inertia (..., dof, dof) times acceleration = torque (..., dof), solved for the acceleration."""
+    """Return the acceleration (..., dof) that solves inertia (..., dof, dof) times acceleration = torque (..., dof)."""
     try:
         return np.asarray(np.linalg.solve(inertia, torque[..., None])[..., 0], dtype=float)
     except np.linalg.LinAlgError:

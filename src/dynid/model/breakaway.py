@@ -19,9 +19,9 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class BreakawayFriction:
-    """Fc sign(dq) in motion; at rest up to Fc + Fb, until the joint breaks away (Ardiani, fig. 1.4d).
+    """Dry friction Fc sign(dq) in motion, and up to Fc + Fb at rest, until the joint breaks away (Ardiani, fig. 1.4d).
 
-    Rows in motion determine Fc but not Fb, which appears at the last instant before a joint starts (see
+    Rows in motion determine Fc but not Fb, which acts at the last instant before a joint starts (see
     `dynid.terms.breakaway`). Fb is not negative.
     """
 

@@ -1,4 +1,4 @@
-"""The SCARA in closed form, an example of users' own models: any object with dof, parameters and regressor."""
+"""The SCARA in closed form, an example of a user-defined model: any object with dof, parameters and regressor."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scara:
             one("LMY2", "kg m^2", 1, MOMENT, False), one("Fv2", "N m s/rad", 1, VISCOUS), one("Fc2", "N m", 1, DRY)))
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """(samples, 2, 8)."""
+        """Return the regressor (samples, 2, 8)."""
         q, dq, ddq = two_columns("SCARA", q, dq, ddq)
         c, s = np.cos(q[..., 1]), np.sin(q[..., 1])
         d1, d2, dd1, dd2 = dq[..., 0], dq[..., 1], ddq[..., 0], ddq[..., 1]
@@ -59,7 +59,7 @@ class Scara:
         return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
 
     def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
-        """(samples, 2, 2)."""
+        """Return the inertia matrix (samples, 2, 2)."""
         zz1, _, _, zz2, lmx, lmy, _, _ = self.parameters.vector(theta)
         angle = np.asarray(q, dtype=float)[..., 1]
         coupled = zz2 + lmx * np.cos(angle) - lmy * np.sin(angle)

@@ -160,7 +160,7 @@ class Completed:
         return (y @ self.parameters.vector(theta)).reshape(q.shape)
 
     def bias(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> Array:
-        """Torques (samples, dof) without acceleration."""
+        """Return torques (samples, dof) without acceleration."""
         return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(q)))
 
     def inertia_matrix(self, theta: Values, q: ArrayLike) -> Array:
@@ -175,7 +175,7 @@ class Completed:
         return solve_motion(inertia, np.asarray(tau, dtype=float) - bias)
 
     def _split(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> tuple[Array, Array]:
-        """Inertia matrices (samples, dof, dof) and bias (samples, dof), or those of one sample."""
+        """Return inertia matrices (samples, dof, dof) and bias torques (samples, dof), or those of one sample."""
         q, dq = np.asarray(q, dtype=float), np.asarray(dq, dtype=float)
         without, units = split_regressor(self, np.atleast_2d(q), np.atleast_2d(dq))
         values = self.parameters.vector(theta)

@@ -31,8 +31,10 @@ def bend(z: float, way: float, reach: float) -> float:
 
 @njit(**OPTIONS)
 def bent(q: Array, reach: float, z: Array) -> None:
-    """z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach, exactly from row to row,
-    from an unbent start."""
+    """Compute z (samples,) in [-1, 1] along positions q (samples,): dz/dq = (1 - z sign(dq)) / reach, from z = 0.
+
+    The solution is exact from row to row.
+    """
     z[0] = 0.0
     for k in range(1, len(q)):
         z[k] = bend(z[k - 1], q[k] - q[k - 1], reach)
@@ -40,7 +42,7 @@ def bent(q: Array, reach: float, z: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Dahl:
-    """Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance, not at once (Dahl
+    """Dahl friction Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance (Dahl
     1968).
 
     It is the LuGre model without damping and without the Stribeck effect. `reach` is this distance, rad or m, one
@@ -75,7 +77,7 @@ class Dahl:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """z (samples, joints) along the motion."""
+        """Return z (samples, joints) along the motion."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((len(motion.t), len(own)))
         for k, (j, reach) in enumerate(zip(own, self._reaches(model.robot), strict=True)):
@@ -101,15 +103,15 @@ class Dahl:
         return sign_slopes(robot, self.joints, self.sign, dq)
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        """Names of the free shape parameters: reach1, reach2, .."""
+        """Return names of the free shape parameters: reach1, reach2 and so on."""
         return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
 
     def shape(self, robot: Robot) -> Array:
-        """Present values of the free shape parameters."""
+        """Return the present values of the free shape parameters."""
         return self._reaches(robot).copy() if self.free else np.empty(0)
 
     def with_shape(self, robot: Robot, values: Array) -> Dahl:
-        """The same term with other values of its free shape parameters."""
+        """Return the same term with other values of its free shape parameters."""
         return replace(self, reach=np.asarray(values, dtype=float).copy()) if self.free else self
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:

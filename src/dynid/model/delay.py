@@ -23,7 +23,7 @@ _SAMPLES_AT_ONCE = 1000  # samples at once: no threads inside threads
 
 @dataclass(frozen=True, eq=False)
 class Delay:
-    """D (tau(t - D0) - tau(t)) / D0: torques that are logged D seconds after the positions of the same row.
+    """Delay of the torques: D (tau(t - D0) - tau(t)) / D0, for torques logged D seconds after the positions of a row.
 
     tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is its delay. The column is
     exact once both agree; it is -D d(tau)/dt if D0 is less than half a sample. The term is zero before there is an

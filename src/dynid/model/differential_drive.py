@@ -62,7 +62,8 @@ class DifferentialDrive:
         return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
 
     def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
-        """(samples, 2, 2): wheel torques for unit accelerations; symmetric in the angles of the wheels alone."""
+        """Return wheel torques for unit accelerations (samples, 2, 2); symmetric only in the coordinates of
+        the wheels."""
         theta = self.parameters.vector(theta)
         matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body
         return np.broadcast_to(matrix, (*np.shape(q)[:-1], 2, 2))
@@ -116,8 +117,17 @@ class DifferentialDrive:
     @staticmethod
     def from_physical(m: float, inertia: float, wheel_inertia: float, friction: float, radius: float, track: float,
                       bx: float, by: float) -> Array:
-        """The eight parameters from mass (kg), inertia about the centre of mass, inertia and viscous friction of a
-        wheel (kg m^2, N m s/rad), wheel radius, distance between the wheels and place of the centre of mass (m)."""
+        """Return the eight parameters from physical quantities.
+
+        Args:
+            m: mass, kg.
+            inertia: about the centre of mass, kg m^2.
+            wheel_inertia: of a wheel with its drive, kg m^2.
+            friction: viscous friction of a wheel, N m s/rad.
+            radius: of the wheels, m.
+            track: distance between the wheels, m.
+            bx, by: position of the centre of mass, m.
+        """
         R, L, Ie = radius, track, wheel_inertia
         turn = 2 * R ** 2 * (by ** 2 * m + inertia + bx ** 2 * m) + Ie * L ** 2
         return np.array([
@@ -134,7 +144,7 @@ def _summed(x: Array, rate: float) -> Array:
 
 @dataclass(frozen=True)
 class MobileBase:
-    """Masses and lengths of a two-wheeled robot (Ardiani, table E.1), and what disturbs it (eq. E.12).
+    """Masses and lengths of a two-wheeled robot (Ardiani, table E.1), and its disturbances (eq. E.12).
 
     Attributes:
         m: Mass, kg.
@@ -192,7 +202,7 @@ class MobileBase:
         return np.stack(np.broadcast_arrays(ahead, about), axis=-1)
 
     def wheel_torques(self, disturbance: ArrayLike) -> Array:
-        """Return the torques of both wheels (samples, 2), N m, that a disturbance (samples, 2) is equal to."""
+        """Return the torques of both wheels (samples, 2), N m, that are equivalent to a disturbance (samples, 2)."""
         half = 0.5 * self.track
         matrix = np.array([[1.0, 1.0], [half + self.by, self.by - half]]) / self.radius
         return np.asarray(np.linalg.solve(matrix, np.asarray(disturbance, dtype=float)[..., None])[..., 0])

@@ -1,4 +1,4 @@
-"""Drift: friction that moves slowly with time."""
+"""Drift: friction that changes slowly with time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """sum_k Fwk r_k(t) sign(dq): dry friction that changes by Fwk from one knot of time to the next.
+    """Drifting dry friction sum_k Fwk r_k(t) sign(dq), which changes by Fwk from one knot of time to the next.
 
     r_k rises from 0 to 1 between two of knots + 1 evenly spaced times over the data. Its mean is subtracted, so that
     the rest of the model describes the mean. One knot gives a straight line. `ridge` regularises every Fwk toward zero,
@@ -54,7 +54,7 @@ class Drift:
                      for j in chosen(robot, self.joints) for k in range(self.knots))
 
     def with_times(self, first: float, last: float) -> Drift:
-        """The same term for data between two times, s, unless it was given others."""
+        """Return the same term for data between two times, s, unless its times are given."""
         return self if self.span is not None else replace(self, span=(first, last))
 
     def ramps(self, t: Array) -> Array:
@@ -66,7 +66,7 @@ class Drift:
 
     @property
     def _last(self) -> Array:
-        """r_k at the last time (knots,)."""
+        """Return r_k at the last time (knots,)."""
         return (np.arange(self.knots) + 0.5) / self.knots
 
     def channels(self, robot: Robot) -> int:

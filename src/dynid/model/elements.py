@@ -27,7 +27,7 @@ _COMPILED_CURVES: list[Any] = []
 
 
 class CurveFunction:
-    """A scalar function f(q, dq, values) -> torque, in Python and, from the first use of its `address` on, compiled."""
+    """A scalar function f(q, dq, values) -> torque in Python, which is compiled at the first use of its `address`."""
 
     def __init__(self, function: Callable[[float, float, Sequence[float]], float]) -> None:
         self.function = function
@@ -58,13 +58,13 @@ class CurveFunction:
 
 
 def curve(function: Callable[[float, float, Sequence[float]], float]) -> CurveFunction:
-    """Decorator: a function f(q, dq, values) of plain arithmetic and `math` becomes one that a `Curve` can have."""
+    """Convert a function f(q, dq, values) of plain arithmetic and `math` to one for a `Curve` (decorator)."""
     return CurveFunction(function)
 
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Ten numbers (dof, 10) that add to those of the robot's bodies."""
+    """Ten inertial parameters per body (dof, 10) that are added to those of the robot's bodies."""
 
     numbers: Array
 
@@ -106,8 +106,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Load:
-    """Dry friction of one joint in proportion to the torque tau of its bodies: factor |tau| sign(dq). The factor is
-    `motoring` if tau and dq have the same sign, otherwise `generating`. A discontinuous sign is smoothed."""
+    """Dry friction of one joint proportional to the torque tau of its bodies: factor |tau| sign(dq).
+
+    The factor is `motoring` if tau and dq have the same sign, otherwise `generating`. A discontinuous sign is smoothed.
+    """
 
     joint: int
     motoring: float
@@ -132,14 +134,14 @@ Element = Bodies | Linear | Dry | Curve | Load | Bristles
 
 
 def axis(dof: int, joint: int) -> Array:
-    """The direction (dof,) of one joint alone."""
+    """Return the unit direction (dof,) of one joint."""
     unit = np.zeros(dof)
     unit[joint] = 1.0
     return unit
 
 
 def on_joints(dof: int, joints: Sequence[int], values: Array) -> Array:
-    """A vector (dof,) with `values` at the joints and zero elsewhere."""
+    """Return a vector (dof,) with `values` at the joints and zero elsewhere."""
     vector = np.zeros(dof)
     vector[list(joints)] = values
     return vector

@@ -74,7 +74,7 @@ class FlexibleModel:
 
     @cached_property
     def bending(self) -> tuple[int, ...]:
-        """Joints that bend, counted from 0."""
+        """Flexible joints, counted from 0."""
         return tuple(chosen(self.links.robot, self.joints))
 
     @cached_property
@@ -100,12 +100,12 @@ class FlexibleModel:
 
     @cached_property
     def same_torque(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of equations, counted from 0, that read the same torque."""
+        """Pairs of equations, counted from 0, with the same torque."""
         return tuple((j, self.links.dof + k) for k, j in enumerate(self.bending))
 
     @cached_property
     def motor_parameters(self) -> tuple[Parameter, ...]:
-        """Jm and friction of the motors, in the order in which `motors` has them."""
+        """Return Jm and friction of the motors, in the order of `motors`."""
         values = self.links.robot.values
         found = []
         for item in self.motors.parameters:
@@ -116,7 +116,7 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """K, D, Ko, and Ks if there is a skew, joint by joint."""
+        """Return K, D, Ko, and Ks if there is a skew, joint by joint."""
         robot = self.links.robot
         found = []
         for j in self.bending:
@@ -136,7 +136,7 @@ class FlexibleModel:
 
     @cached_property
     def structure(self) -> Bools:
-        """structure[i, c]: parameter c can show in equation i (dof, parameters)."""
+        """structure[i, c] is True if parameter c can affect equation i (dof, parameters)."""
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         found[:self.links.dof, :len(self.links.parameters)] = self.links.structure
         for equation, parameter, _ in self._entries(*np.random.default_rng(0).normal(size=(3, 2, self.dof))):
@@ -144,7 +144,7 @@ class FlexibleModel:
         return found
 
     def _entries(self, q: Array, dq: Array, ddq: Array) -> Entries:
-        """Entries of motors and springs: (equation, parameter, values (samples,))."""
+        """Yield the entries of motors and springs: (equation, parameter, values (samples,))."""
         n, count, equation = self.links.dof, len(self.links.parameters), dict(self.same_torque)
         turned = []
         for signal in (q, dq, ddq):
@@ -165,7 +165,7 @@ class FlexibleModel:
             at += 4 if self.skew else 3
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """Chosen entries of the regressor, as `Model.fill` gives them."""
+        """Write selected entries of the regressor, as `Model.fill` does."""
         n, count = self.links.dof, len(self.links.parameters)
         link = [np.ascontiguousarray(signal[:, :n]) for signal in (q, dq, ddq)]
         self.links.fill(link[0], link[1], link[2], np.ascontiguousarray(place[:n, :count]), out)
@@ -174,7 +174,7 @@ class FlexibleModel:
                 out[place[equation, parameter]] = values
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Y with tau = Y parameters (samples, dof, parameters)."""
+        """Return the regressor Y with tau = Y parameters (samples, dof, parameters)."""
         q, dq, ddq = (np.atleast_2d(np.asarray(signal, dtype=float)) for signal in (q, dq, ddq))
         n = self.links.dof
         out = np.zeros((len(q), self.dof, len(self.parameters)))
@@ -185,7 +185,7 @@ class FlexibleModel:
 
     def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          ddq: ArrayLike) -> Array:
-        """Torques of the motors, as each equation gives them (samples, dof)."""
+        """Return the torques of the motors by each equation (samples, dof)."""
         values = self.parameters.vector(theta)
         q, dq, ddq = (np.asarray(signal, dtype=float) for signal in (q, dq, ddq))
         if q.ndim == 1:

@@ -69,7 +69,7 @@ class DependentBodies:
             yield Bodies(self._numbers(robot, values))
 
     def _entries(self, robot: Robot) -> tuple[Ints, Ints]:
-        """Joints and parameters of the entries that are not always zero."""
+        """Return joints and parameters of the entries that are not always zero."""
         following = robot.followers
         if following is None:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -78,7 +78,7 @@ class DependentBodies:
         return joints, parameters
 
     def _numbers(self, robot: Robot, values: Array) -> Array:
-        """Ten numbers of every body (bodies, 10), zero for the robot's own."""
+        """Return ten inertial parameters of every body (bodies, 10), zero for the robot's own."""
         following = robot.followers
         assert following is not None
         numbers = np.zeros((following.tree.dof, 10))
@@ -88,7 +88,7 @@ class DependentBodies:
 
 
 def _massive(robot: Robot) -> list[int]:
-    """Numbers in the tree of the bodies that follow and have a mass, in order."""
+    """Return the tree numbers of the dependent bodies with a mass, in order."""
     assert robot.followers is not None
     return [body for body in robot.followers.bodies if not robot.followers.tree.bodies[body].virtual]
 

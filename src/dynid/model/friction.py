@@ -33,7 +33,7 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class Viscous:
-    """Fv dq."""
+    """Viscous friction Fv dq."""
 
     kind = "viscous"
     joints: tuple[str | int, ...] | None = None
@@ -62,7 +62,7 @@ class Viscous:
 
 @dataclass(frozen=True)
 class Coulomb:
-    """Fc sign(dq)."""
+    """Coulomb friction Fc sign(dq)."""
 
     kind = "coulomb"
     joints: tuple[str | int, ...] | None = None
@@ -93,9 +93,9 @@ class Coulomb:
 
 @dataclass(frozen=True)
 class Offset:
-    """Fo: a constant, from the current amplifier or from friction that differs between directions.
+    """Constant offset torque Fo, from the current amplifier or from friction that differs between directions.
 
-    ridge: share of a column's own squares by which Fo is regularised toward zero.
+    ridge: share of a column's squared norm by which Fo is regularised toward zero.
     """
 
     kind = "offset"
@@ -125,7 +125,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class AsymmetricCoulomb:
-    """Fcp for motion forward and Fcn for motion backward, both positive (instead of Coulomb and offset)."""
+    """Coulomb friction Fcp for forward and Fcn for backward motion, both positive (instead of Coulomb and offset)."""
 
     kind = "asymmetric-coulomb"
     joints: tuple[str | int, ...] | None = None
@@ -155,13 +155,13 @@ class AsymmetricCoulomb:
 
 @curve
 def two_slopes(q: float, dq: float, values: Sequence[float]) -> float:
-    """Fvp dq forward, Fvn dq backward."""
+    """Return Fvp dq for forward and Fvn dq for backward motion."""
     return values[0] * dq if dq > 0.0 else values[1] * dq
 
 
 @dataclass(frozen=True)
 class AsymmetricViscous:
-    """Fvp dq forward and Fvn dq backward, both non-negative."""
+    """Viscous friction Fvp dq for forward and Fvn dq for backward motion, both non-negative."""
 
     kind = "asymmetric-viscous"
     joints: tuple[str | int, ...] | None = None
@@ -189,7 +189,8 @@ class AsymmetricViscous:
 
 @curve
 def fall_and_rise(q: float, dq: float, values: Sequence[float]) -> float:
-    """Fsc arctan(delta dq) + Fnl |dq|^alpha S, the parts of Stribeck friction between dry and viscous."""
+    """Return Fsc arctan(delta dq) + Fnl |dq|^alpha S, the terms of Stribeck friction besides dry and
+    viscous friction."""
     fsc, delta, fnl, alpha, steep = values[0], values[1], values[2], values[3], values[4]
     sign = 2.0 / math.pi * math.atan(steep * dq)
     return fsc * math.atan(delta * dq) + fnl * abs(dq) ** alpha * sign
@@ -283,17 +284,17 @@ class Stribeck:
         return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
 
     def shape(self, robot: Robot) -> Array:
-        """Present values of the free shape parameters."""
+        """Return the present values of the free shape parameters."""
         return shape_values.values(self, len(chosen(robot, self.joints)), "Stribeck friction")
 
     def with_shape(self, robot: Robot, values: Array) -> Stribeck:
-        """The same term with other values of its free shape parameters."""
+        """Return the same term with other values of its free shape parameters."""
         return replace(self, **shape_values.changes(self, values))
 
 
 @dataclass(frozen=True, eq=False)
 class MotorSide:
-    """Friction and inertia of motors with a coupling T (Sousa, eq. 4.9): T (f_m(T' dq) + Iam T' ddq).
+    """Friction and inertia of motors that are coupled to the joints by T (Sousa, eq. 4.9): T (f_m(T' dq) + Iam T' ddq).
 
     Parameters Fvm Fcm Fom Iam of each motor; `parts` selects some of the four.
     """

@@ -22,7 +22,7 @@ from dynid.model.terms import chosen, joint_parameter, joint_unit
 from dynid.robot import Robot
 
 _CHECKED_SPEEDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the top speed
-_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # of a free curve, as shares of the top speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the top speed, at which a free curve must take power
 _SIGNS = ("hard", "tanh", "arctan")
@@ -55,7 +55,7 @@ def hats_above_first(q: float, dq: float, values: Sequence[float]) -> float:
 
 @curve
 def smooth_steps(q: float, dq: float, values: Sequence[float]) -> float:
-    """Sum of heights times tanh(dq / width); values: number of steps, their widths, their heights."""
+    """Return the sum of heights times tanh(dq / width); values: number of steps, their widths, their heights."""
     count, torque = int(values[0]), 0.0
     for k in range(count):
         torque += values[1 + count + k] * math.tanh(dq / values[1 + k])
@@ -64,9 +64,10 @@ def smooth_steps(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class ViscousDifference:
-    """Fvd |dq|: half of the difference between viscous friction forward and backward, in addition to `Viscous`.
+    """Difference Fvd |dq| of viscous friction between the directions, in addition to `Viscous`.
 
-    `ridge` is the penalty relative to the column's squared norm that regularises Fvd toward zero.
+    Fvd is half of the difference between forward and backward motion. `ridge` is the penalty relative to the column's
+    squared norm that regularises Fvd toward zero.
     """
 
     kind = "viscous-difference"
@@ -135,7 +136,8 @@ class FrictionCurve:
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        return self.widths or (_FREE_STEPS if self.free else _CHECKED_SPEEDS if self.shape == "steps" else _KNOTS)
+        usual = _CHECKED_SPEEDS if self.shape == "steps" else _SPLINE_KNOTS
+        return self.widths or (_FREE_STEPS if self.free else usual)
 
     @property
     def _symbols(self) -> tuple[str, ...]:
@@ -145,7 +147,7 @@ class FrictionCurve:
         return (*viscous, first, *(f"Ft{k + 1}_" for k in range(len(self._shares))))
 
     def _viscous(self, velocity: Array) -> tuple[Array, ...]:
-        """The columns of the viscous parameters (samples,)."""
+        """Return the columns of the viscous parameters (samples,)."""
         return (np.maximum(velocity, 0.0), np.minimum(velocity, 0.0)) if self.asymmetric else (velocity,)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
@@ -169,7 +171,7 @@ class FrictionCurve:
         return self if self.speed is not None else replace(self, speed=speeds)
 
     def _speeds(self, robot: Robot) -> Array:
-        """Top speed of every joint (dof,)."""
+        """Return the top speed of every joint (dof,)."""
         if self.speed is None:
             limit = robot.limit("velocity")
             return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)

@@ -30,11 +30,11 @@ def waves(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class RippleTorque:
-    """sum_k Rck cos(k q) + Rsk sin(k q): torque of chosen orders k of the joint's angle.
+    """Periodic torque sum_k Rck cos(k q) + Rsk sin(k q) of chosen orders k of the joint's angle.
 
-    orders: waves in a turn of the joint (in a metre of a sliding one); those of the motor's own turns are the gear's
-    ratio and its multiples. ridge: see `Parameter`; orders that a small range of angles cannot distinguish share what
-    they explain.
+    orders: periods per turn of the joint (per metre for a prismatic one); those of the motor are the gear ratio and its
+    multiples. ridge: see `Parameter`; orders that a small range of angles cannot distinguish share the explained
+    torque.
     """
 
     kind = "ripple"
@@ -51,7 +51,7 @@ class RippleTorque:
             raise ModelError(f"the orders of {self.words} must be different numbers above zero, got {self.orders}")
 
     def _rates(self, robot: Robot, joint: int) -> Array:
-        """Waves as angles per rad or m."""
+        """Return the angular frequencies of the orders, per rad or m."""
         return np.array(self.orders, dtype=float) * (2.0 * np.pi if robot.joints[joint].prismatic else 1.0)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
@@ -81,7 +81,7 @@ class RippleTorque:
 
 @dataclass(frozen=True)
 class Cable(RippleTorque):
-    """sum_k Cck cos(k q) + Csk sin(k q) of low orders: cables and hoses that a joint bends and twists."""
+    """Torque sum_k Cck cos(k q) + Csk sin(k q) of low orders, from cables and hoses that a joint bends and twists."""
 
     kind = "cable"
     symbol = "C"

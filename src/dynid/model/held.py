@@ -1,4 +1,4 @@
-"""Bodies whose inertia is known: what they add to torques is known too, and none of their numbers is identified."""
+"""Bodies with known inertia, whose torques are known and whose parameters are not identified."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynid.robot.roles import held_bodies
 
 
 def held_values(model: Model | Robot) -> dict[str, float]:
-    """The ten numbers of every held body, by the names of parameters: known values, as `identify` takes them."""
+    """Return the ten parameters of every body with known inertia, by name: known values for `identify`."""
     robot = model.robot if isinstance(model, Model) else model
     held = held_bodies(robot)
     if not held:

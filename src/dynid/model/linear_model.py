@@ -1,4 +1,4 @@
-"""LinearModel: the least that identification needs of a model."""
+"""Protocol of the smallest model that can be identified."""
 
 from __future__ import annotations
 

@@ -28,15 +28,14 @@ _SOME_BODY = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.1, 0.1, 1.0])  # 
 
 @dataclass(frozen=True, eq=False)
 class LoadFriction:
-    """Fl |tau_link| sign(dq): dry friction of a gear, proportional to the torque of its bodies.
+    """Load-dependent dry friction Fl |tau_link| sign(dq) of a gear, proportional to the torque of its bodies.
 
     tau_link is the torque of the bodies alone, with inertias `bodies` (bodies, 10) from the last estimate. A fit is
     repeated until both agree; before the first estimate, the robot's own inertias are used. Fl is between 0 and 0.5.
-
     With `apart`, a joint has two parameters: Flm if the motor drives the link and Flg if the link drives the motor.
     Their difference acts as a factor on the torque of the joint. Only the equations of other joints determine it, and a
-    small ridge keeps both equal where they do not. `ridge` is the share of a column's squares by which Fl is
-    regularised toward zero.
+    small ridge keeps both equal otherwise. `ridge` is the share of a column's squared norm by which Fl is regularised
+    toward zero.
     """
 
     kind = "load"

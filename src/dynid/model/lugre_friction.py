@@ -1,4 +1,4 @@
-"""LuGreFriction: dry friction with a memory, a fall with speed, and damping of its bristles."""
+"""LuGre friction: dry friction with memory, Stribeck effect and damping of its bristles."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Arra
 
 @dataclass(frozen=True, eq=False)
 class LuGreFriction:
-    """Fz z + Fz1 dz/dt (Canudas de Wit and others 1995): bristles with presliding distance `reach`, a sliding force
-    that decreases from ratio Fz at rest to Fz, and damping.
+    """LuGre friction Fz z + Fz1 dz/dt (Canudas de Wit and others 1995).
 
-    Linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape parameters reach (rad or m), ratio
-    (at least one) and vs (rad/s or m/s) are one number or one per joint, estimated by separable least squares if
-    named in `free`. Viscous friction is a separate term. For a motion without an order of samples it is Fz sign(dq).
+    Bristles have the presliding distance `reach`; the sliding force decreases from ratio Fz at rest to Fz, and the
+    bristles have damping. The term is linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape
+    parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint, estimated
+    by separable least squares if named in `free`. Viscous friction is a separate term. For a motion without an order of
+    samples it is Fz sign(dq).
     """
 
     kind = "lugre"
@@ -85,7 +86,7 @@ class LuGreFriction:
                      for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
 
     def _shapes(self, robot: Robot) -> Array:
-        """reach, ratio and vs (3, joints); a ratio below one counts as one."""
+        """Return reach, ratio and vs (3, joints); a ratio below one is set to one."""
         count = len(chosen(robot, self.joints))
         rows = [np.atleast_1d(np.asarray(getattr(self, name), dtype=float)) for name in self.SHAPES]
         for name, values in zip(self.SHAPES, rows, strict=True):
@@ -134,16 +135,16 @@ class LuGreFriction:
             yield Bristles(j, float(force), float(reach), float(damping), float(ratio), float(vs))
 
     def shape_names(self, robot: Robot) -> tuple[str, ...]:
-        """Names of the free shape parameters: reach1, reach2, .., ratio1, .."""
+        """Return names of the free shape parameters: reach1, reach2, ratio1 and so on."""
         return tuple(f"{name}{j + 1}" for name in self.free for j in chosen(robot, self.joints))
 
     def shape(self, robot: Robot) -> Array:
-        """Present values of the free shape parameters."""
+        """Return the present values of the free shape parameters."""
         found = self._shapes(robot)
         return np.concatenate([found[self.SHAPES.index(name)] for name in self.free]) if self.free else np.empty(0)
 
     def with_shape(self, robot: Robot, values: Array) -> LuGreFriction:
-        """The same term with other values of its free shape parameters."""
+        """Return the same term with other values of its free shape parameters."""
         count = len(chosen(robot, self.joints))
         parts = np.asarray(values, dtype=float).reshape(len(self.free), count)
         shapes: dict[str, Any] = {name: part.copy() for name, part in zip(self.free, parts, strict=True)}

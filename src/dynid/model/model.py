@@ -43,7 +43,7 @@ from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
 
-_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
+_MAX_LOAD_CORRECTIONS = 60  # of accelerations under friction from load, each at most half of the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Model:
 
     @property
     def parts(self) -> tuple[tuple[Term, Ints], ...]:
-        """Every term with the places of its parameters among the model's."""
+        """Every term with the indices of its parameters among the model's."""
         return self._owned[1]
 
     @cached_property
@@ -106,7 +106,7 @@ class Model:
 
     @cached_property
     def structure(self) -> Bools:
-        """structure[j, c]: parameter c can show in the torque of joint j (dof, parameters)."""
+        """structure[j, c] is True if parameter c can affect the torque of joint j (dof, parameters)."""
         q, dq, ddq = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for term, columns in self.parts:
@@ -119,7 +119,7 @@ class Model:
 
     @cached_property
     def _physical(self) -> tuple[Physical | None, ...]:
-        """The terms with kernels of their own for torques and inertia matrix; protocols are slow to check."""
+        """Terms with kernels for torques and inertia matrix, None for the others."""
         return tuple(term if isinstance(term, Physical) else None for term in self.terms)
 
     @cached_property
@@ -146,7 +146,7 @@ class Model:
 
     @cached_property
     def _channels(self) -> tuple[slice, ...]:
-        """Places of each term's memory among that of all."""
+        """Slices of each term's memory within the memory of all terms."""
         counts = [term.channels(self.robot) if isinstance(term, HasHistory) else 0 for term in self.terms]
         ends = np.cumsum(counts)
         return tuple(slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True))
@@ -162,8 +162,7 @@ class Model:
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
-        """Derivatives (3, samples, dof) by q, dq, ddq of the sum of weights (rows, samples) times the entries of
-        `fill`: its adjoint, exact for terms that give their slopes."""
+        """Return the adjoint of `fill`: derivatives (3, samples, dof) by q, dq, ddq of sum(weights * entries)."""
         out = np.zeros((3, *q.shape))
         for term, columns in self.parts:
             own = np.ascontiguousarray(place[:, columns])
@@ -264,7 +263,7 @@ class Model:
         return tau
 
     def inertia_matrix(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike) -> Array:
-        """Joint-space inertia matrix (samples, dof, dof), rotors and payload included."""
+        """Return the joint-space inertia matrix (samples, dof, dof), including rotors and payload."""
         theta = self.parameters.vector(theta)
         (q,) = in_root_axes(self.robot, q)
         if q.ndim == 1:
@@ -286,12 +285,12 @@ class Model:
         return matrix
 
     def bias(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike) -> Array:
-        """Torques (samples, dof) without acceleration."""
+        """Return torques (samples, dof) without acceleration."""
         return self.inverse_dynamics(theta, q, dq, np.zeros(np.shape(dq)))
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
-        """Accelerations (samples, dof) under the torques tau; of a free base the proper one of its root."""
+        """Return accelerations (samples, dof) under torques tau; of a free base, the proper acceleration."""
         theta = self.parameters.vector(theta)
         (q, dq), tau = in_root_axes(self.robot, q, dq), np.ascontiguousarray(tau, dtype=float)
         if q.ndim == 1:
@@ -301,7 +300,7 @@ class Model:
         if not self._bodies_matter:
             return found
         # Friction from load is a share below one half of the bodies' torques, so that corrections die out.
-        for _ in range(_CORRECTIONS):
+        for _ in range(_MAX_LOAD_CORRECTIONS):
             correction = solve_motion(inertia, tau - self.inverse_dynamics(theta, q, dq, found))
             found = found + correction
             if np.abs(correction).max(initial=0.0) <= 1e-12 * np.abs(found).max(initial=1.0):
@@ -329,7 +328,7 @@ class Model:
         return replace(self, terms=terms) if any(isinstance(term, kind) for term in self.terms) else self
 
     def with_speeds(self, speeds: Array) -> Model:
-        """The same model for data in which the joints reach these speeds (dof,)."""
+        """Return the same model for data in which the joints reach these top speeds (dof,)."""
         return self._with_terms(Scaled, lambda term: term.with_speeds(speeds))
 
     def with_times(self, first: float, last: float) -> Model:
@@ -337,7 +336,7 @@ class Model:
         return self._with_terms(Timed, lambda term: term.with_times(first, last))
 
     def with_temperatures(self, mean: Array) -> Model:
-        """The same model for data in which the joints have these mean temperatures (dof,)."""
+        """Return the same model for data with these mean temperatures of the joints (dof,)."""
         return self._with_terms(Warmed, lambda term: term.with_temperatures(mean))
 
     def with_estimate(self, theta: ArrayLike) -> Model:
@@ -387,7 +386,7 @@ class Model:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def with_shape(self, values: ArrayLike) -> Model:
-        """The same model with other shape parameters."""
+        """Return the same model with other shape parameters."""
         values = np.asarray(values, dtype=float)
         if values.shape != self.shape.shape:
             raise ModelError(f"the model has {len(self.shape)} free shape parameters, got {values.shape}")

@@ -36,7 +36,7 @@ from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 
 MOMENTUM_STEP = 1e-3  # rad or m, of differences of sixth order: rounding about 1e-13, the sine of a posture to 1e-16
-_WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
+_DIFFERENCE_WEIGHTS = ((1, 3.0 / 4.0), (2, -3.0 / 20.0), (3, 1.0 / 60.0))
 TORQUE_AGREEMENT = 1e-9  # relative, of torques that should agree
 _PROBED_STATES = 6
 
@@ -46,8 +46,11 @@ Own = Callable[..., None]  # momentum(robot, q, dq, place, momentum, force, chan
 
 @dataclass(frozen=True, eq=False)
 class TermShare:
-    """A term's share: its columns among the model's, channels of memory, how it is filled, and whether it has a
-    momentum at all, and one that depends on the posture."""
+    """A term of the model in momentum form.
+
+    It has the term's columns among the model's, its channels of memory, its fill function, whether it has a momentum,
+    and whether that depends on the posture.
+    """
 
     columns: Ints
     channels: slice
@@ -67,9 +70,11 @@ class MomentumForm:
 
     @staticmethod
     def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
-        """The form of a model; a term without one is refused. symmetric: also refuse inertia that is not symmetric,
-        which has no kinetic energy. is_load_given: `fill` is given the torques that gears transmit, so that friction
-        which depends on them has a force."""
+        """Return the momentum form of a model; raise an error for a term without one.
+
+        symmetric: also refuse inertia that is not symmetric, which has no kinetic energy. is_load_given: whether `fill`
+        is given the torques that gears transmit, so that load-dependent friction has a force.
+        """
         if isinstance(model, Model):
             refuse_free_base(model.robot, "the momentum form of the equations")
         if not isinstance(model, Model):
@@ -116,7 +121,7 @@ class MomentumForm:
 
 def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
-    """P and r - share D of a term without kernels of its own, into the rows that place names."""
+    """Compute P and r - share D of a term without its own kernels, into the rows of `place`."""
     still, rows = np.zeros_like(q), place[place >= 0]
     part.fill(q, dq, still, place, force, memory)
     if not part.accelerating:
@@ -129,14 +134,14 @@ def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, fo
         return
     # Along the motion, with a step of the same length in posture however fast it is.
     step = MOMENTUM_STEP / np.maximum(np.abs(dq).max(axis=1), 1e-12)
-    for k, weight in _WEIGHTS:
+    for k, weight in _DIFFERENCE_WEIGHTS:
         ahead, behind = (_momentum(part, q + sign * k * step[:, None] * dq, dq, dense, len(rows), memory)
                          for sign in (1.0, -1.0))
         force[rows] -= share * weight / step * (ahead - behind)
 
 
 def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
-    """P (rows, samples): what velocities in place of accelerations add at rest."""
+    """Return P (rows, samples): the entries at rest with velocities in place of accelerations."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
     part.fill(q, still, still, place, without, memory)
@@ -180,7 +185,10 @@ def _remembers_acceleration(model: Model, term: HasHistory) -> bool:
 def _part(
     fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str, symmetric: bool
 ) -> TermShare:
-    """A part, tried at postures q (probes, dof): whether it is M(q) ddq + r(q, dq), and whether M depends on q."""
+    """Return a term's share, tested at postures q (probes, dof).
+
+    The test finds whether its torque is M(q) ddq + r(q, dq), and whether M depends on q.
+    """
     if own is not None:
         return TermShare(columns, channels, fill, own, True, True)
     memory = np.ones((_PROBED_STATES, channels.stop - channels.start)) if channels.stop > channels.start else None
@@ -214,5 +222,5 @@ def _part(
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:
-    """motion . M a of each column (columns, samples), from M a (dof columns, samples)."""
+    """Return motion . M a of each column (columns, samples), from M a (dof columns, samples)."""
     return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

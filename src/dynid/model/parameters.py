@@ -73,7 +73,8 @@ class Parameters:
         for name in (item.name for item in self.items):
             if name in seen:
                 raise ModelError(f"parameter '{name}' occurs twice in the model: two of its terms define it",
-                                 code="repeated-parameter")
+                                 "leave one of them out, e.g. 'viscous', 'coulomb' and 'offset' beside 'stribeck'",
+                                 "repeated-parameter")
             seen.add(name)
 
     def __len__(self) -> int:
@@ -102,12 +103,13 @@ class Parameters:
 
     @cached_property
     def ridge(self) -> Array:
-        """Shares of their own columns' squares by which parameters are regularised toward zero (parameters,)."""
+        """Ridge weights (parameters,): share of each column's squared norm by which a parameter is regularised toward
+        zero."""
         return np.array([item.ridge for item in self.items], dtype=float)
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:
-        """For each rigid body the places of its ten numbers, in the order XX XY XZ YY YZ ZZ MX MY MZ M."""
+        """Indices of the ten parameters of each rigid body, in the order XX XY XZ YY YZ ZZ MX MY MZ M."""
         places: dict[str, list[int]] = {}
         for k, item in enumerate(self.items):
             if item.body is not None:
@@ -125,7 +127,7 @@ class Parameters:
         return {name: k for k, name in enumerate(self.names)}
 
     def of_group(self, *groups: Group) -> Bools:
-        """Which are of a kind of these groups (parameters,)."""
+        """Return which parameters (parameters,) belong to these groups of kinds."""
         return np.array([item.kind.group in groups for item in self.items], dtype=bool)
 
     def index(self, name: str) -> int:
@@ -136,7 +138,7 @@ class Parameters:
                          code="unknown-parameter")
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
-        """Values by name, or already in order, as one checked vector (parameters,)."""
+        """Return values by name, or already in order, as one checked vector (parameters,)."""
         if hasattr(values, "to_dict"):  # a column of a pandas table
             values = values.to_dict()
         if isinstance(values, Mapping):

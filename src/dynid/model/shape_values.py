@@ -20,12 +20,12 @@ def per_joint(value: Any, count: int, what: str) -> Array:
 
 
 def names(free: Sequence[str], joints: Sequence[int], shared: bool) -> tuple[str, ...]:
-    """Return names of free shape parameters: delta1, delta2, .., alpha1, ..; delta, alpha if they are shared."""
+    """Return names of free shape parameters: delta1, delta2, alpha1 and so on; delta and alpha if they are shared."""
     return tuple(free) if shared else tuple(f"{name}{j + 1}" for name in free for j in joints)
 
 
 def values(term: Any, count: int, what: str) -> Array:
-    """Present values of the free shape parameters of a term with `count` joints, in the order of `names`."""
+    """Return the present values of the free shape parameters of a term with `count` joints, in the order of `names`."""
     parts = [per_joint(getattr(term, name), count, f"{name} of {what}") for name in term.free]
     for name, part in zip(term.free, parts, strict=True):
         if term.shared and np.ptp(part) > 0:
@@ -35,6 +35,6 @@ def values(term: Any, count: int, what: str) -> Array:
 
 
 def changes(term: Any, given: Array) -> dict[str, Any]:
-    """The fields of a term with other values of its free shape parameters."""
+    """Return the fields of a term with other values of its free shape parameters."""
     parts = np.asarray(given, dtype=float).reshape(len(term.free), -1)
     return {name: part.copy() for name, part in zip(term.free, parts, strict=True)}

@@ -1,4 +1,4 @@
-"""Friction over velocity by formula: a polynomial, and Stribeck's fall as an exponential."""
+"""Friction over velocity by formula: a polynomial, and the Stribeck effect as an exponential."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def speed_powers(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class PolynomialFriction:
-    """sum_k Fpk |dq|^k sign(dq), k from 0 to degree (Ardiani, fig. 1.4f), all non-negative."""
+    """Polynomial friction sum_k Fpk |dq|^k sign(dq), k from 0 to degree (Ardiani, fig. 1.4f), all non-negative."""
 
     kind = "polynomial"
     degree: int = 3
@@ -74,19 +74,19 @@ class PolynomialFriction:
 
 @curve
 def fall(q: float, dq: float, values: Sequence[float]) -> float:
-    """(Fc - Fs) (1 - exp(-(|dq| / vs)^power)) sign(dq), by which friction falls; values: Fc - Fs, vs, power."""
+    """Return (Fc - Fs) (1 - exp(-(|dq| / vs)^power)) sign(dq), the decrease of friction; values: Fc - Fs, vs, power."""
     lost = values[0] * (1.0 - math.exp(-(abs(dq) / values[1]) ** values[2]))
     return lost if dq > 0.0 else -lost
 
 
 @dataclass(frozen=True, eq=False)
 class ExponentialStribeck:
-    """(Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq: friction that decreases from Fs at rest to Fc
-    (Olsson and others 1998; Ardiani, s. 1.2.2).
+    """Stribeck friction (Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq, which decreases from Fs at rest to
+    Fc.
 
-    Linear in Fc, Fs and Fv, all non-negative. The shape parameters vs (rad/s or m/s) and power are fixed at the given
-    values (one number, or one per joint), or estimated by separable least squares if named in `free`; with `shared`
-    all joints have the same shape.
+    See Olsson and others 1998, and Ardiani, s. 1.2.2. It is linear in Fc, Fs and Fv, all non-negative. The shape
+    parameters vs (rad/s or m/s) and power are fixed at the given values (one number, or one per joint), or estimated by
+    separable least squares if named in `free`; with `shared` all joints have the same shape.
     """
 
     kind = "exponential-stribeck"
@@ -148,9 +148,9 @@ class ExponentialStribeck:
         return shape_values.names(self.free, chosen(robot, self.joints), self.shared)
 
     def shape(self, robot: Robot) -> Array:
-        """Present values of the free shape parameters."""
+        """Return the present values of the free shape parameters."""
         return shape_values.values(self, len(chosen(robot, self.joints)), "exponential Stribeck friction")
 
     def with_shape(self, robot: Robot, values: Array) -> ExponentialStribeck:
-        """The same term with other values of its free shape parameters."""
+        """Return the same term with other values of its free shape parameters."""
         return replace(self, **shape_values.changes(self, values))

@@ -54,7 +54,7 @@ class Sign:
         return (2.0 / np.pi) * np.arctan(velocity / self.one_width)
 
     def slope(self, velocity: Array) -> Array:
-        """Derivative by the velocity; a hard sign is flat but for its jump."""
+        """Return the derivative by the velocity; zero for a discontinuous sign."""
         x = velocity / self.one_width
         if self.kind == "tanh":
             return (1.0 - np.tanh(x) ** 2) / self.one_width

@@ -1,4 +1,4 @@
-"""Springs with a shape: of any degree in the angle, and struts between two points of the arm."""
+"""Nonlinear springs: polynomials of the angle, and struts between two points of the arm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def powers(q: float, dq: float, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class PolynomialSpring:
-    """sum_k Kk (q - rest)^k, k from 1 to degree, on one joint: a progressive or asymmetric spring."""
+    """Polynomial spring sum_k Kk (q - rest)^k, k from 1 to degree, on one joint: progressive or asymmetric."""
 
     kind = "polynomial-spring"
     joint: str | int
@@ -79,7 +79,7 @@ class Strut:
         return np.sqrt(self.base ** 2 + self.link ** 2 - 2.0 * self.base * self.link * np.cos(q - self.zero))
 
     def lever(self, q: Array) -> Array:
-        """dL/dq, m/rad."""
+        """Return the lever dL/dq, m/rad."""
         return self.base * self.link * np.sin(q - self.zero) / self.length(q)
 
     def lever_slope(self, q: Array) -> Array:
@@ -98,7 +98,7 @@ def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero
 
 @curve
 def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
-    """(F + K (L - L0)) dL/dq; values: base, link, zero, F, K, L0."""
+    """Return (F + K (L - L0)) dL/dq; values: base, link, zero, F, K, L0."""
     a, b, angle = values[0], values[1], q - values[2]
     length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle))
     return (values[3] + values[4] * (length - values[5])) * a * b * math.sin(angle) / length

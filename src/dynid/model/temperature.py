@@ -1,4 +1,4 @@
-"""TemperatureFriction: friction that follows a logged temperature."""
+"""Friction that depends on a logged temperature."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
 
 @dataclass(frozen=True, eq=False)
 class TemperatureFriction:
-    """(T - T0) (Fct sign(dq) + Fvt dq): change of friction with the temperature.
+    """Change of friction with temperature: (T - T0) (Fct sign(dq) + Fvt dq).
 
-    T is the logged temperature of the joint, in its unit, and `reference` T0 (dof,), by default the mean over the
+    T is the logged temperature of the joint, in its unit, and `reference` is T0 (dof,), by default the mean over the
     data, so that the other terms describe the friction there; warm oil makes Fvt negative. `parts` selects one of the
     two. `at` is the temperature of a motion without times and of a simulated machine, one number or one per joint;
     default T0.
@@ -50,7 +50,7 @@ class TemperatureFriction:
                      for j in chosen(robot, self.joints) for part in self.parts)
 
     def with_temperatures(self, mean: Array) -> TemperatureFriction:
-        """The same term for data of these mean temperatures (dof,), unless it was given others."""
+        """Return the same term for data with these mean temperatures (dof,), unless its reference is given."""
         return self if self.reference is not None else replace(self, reference=mean)
 
     def _per_joint(self, robot: Robot, name: str) -> Array:
@@ -61,7 +61,7 @@ class TemperatureFriction:
         return np.broadcast_to(given, (robot.dof,))
 
     def _now(self, robot: Robot) -> Array:
-        """T - T0 of a motion without times (dof,)."""
+        """Return T - T0 of a motion without times (dof,)."""
         if self.at is None or self.reference is None:
             return np.zeros(robot.dof)
         return self._per_joint(robot, "at") - self._per_joint(robot, "reference")

@@ -27,7 +27,7 @@ from dynid.robot import inertia as ten
 
 def joint_parameter(robot: Robot, symbol: str, joint: int, unit: str, *, kind: Kind = OTHER,
                     positive: bool = False) -> Parameter:
-    """A parameter of one joint, `symbol` and the joint's number, with the value the robot's source gives it."""
+    """Return a parameter of one joint, named by `symbol` and the joint's number, with its value in the robot file."""
     name = f"{symbol}{joint + 1}"
     return Parameter(name, unit, joint, robot.joints[joint].name, positive=positive, nominal=robot.values.get(name),
                      kind=kind, symbol=symbol)
@@ -39,7 +39,7 @@ def joint_unit(robot: Robot, joint: int, turning: str, sliding: str) -> str:
 
 @dataclass(frozen=True)
 class RigidBodies:
-    """Ten numbers of every body the joints move; virtual bodies, which have no mass, have none."""
+    """Rigid bodies: ten inertial parameters of every body that the joints move, except virtual bodies without mass."""
 
     kind = "rigid"
 
@@ -89,17 +89,17 @@ class RigidBodies:
 
 
 def _massive(robot: Robot) -> list[int]:
-    """Numbers of the robot's own bodies that are not virtual."""
+    """Return the numbers of the robot's own bodies that are not virtual."""
     return [i for i, body in enumerate(robot.bodies) if not body.virtual]
 
 
 def _columns(robot: Robot) -> Ints:
-    """Places of their ten numbers each among those of all bodies."""
+    """Return the indices of the massive bodies' ten parameters among those of all bodies."""
     return (10 * np.array(_massive(robot), dtype=np.int64)[:, None] + np.arange(10)).reshape(-1)
 
 
 def _on_all(robot: Robot, place: Place) -> Place:
-    """Rows (dof, 10 dof) of the entries of all bodies, of those (dof, parameters) of the bodies with mass."""
+    """Return rows (dof, 10 dof) of the entries of all bodies, from those (dof, parameters) of the bodies with mass."""
     if place.shape[1] == 10 * robot.dof:
         return place
     whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
@@ -108,7 +108,7 @@ def _on_all(robot: Robot, place: Place) -> Place:
 
 
 def _numbers(robot: Robot, values: Array) -> Array:
-    """Ten numbers of every body (dof, 10), zero for virtual ones."""
+    """Return ten inertial parameters of every body (dof, 10), zero for virtual ones."""
     if len(values) == 10 * robot.dof:
         return values.reshape(-1, 10)
     whole = np.zeros((robot.dof, 10))
@@ -117,7 +117,7 @@ def _numbers(robot: Robot, values: Array) -> Array:
 
 
 def _shows(robot: Robot) -> Bools:
-    """shows[j, i]: one of the robot's own bodies i shows in the torque of joint j (dof, dof)."""
+    """Return shows[j, i]: whether the robot's own body i affects the torque of joint j (dof, dof)."""
     followers = robot.followers
     return np.asarray(robot.supports if followers is None else followers.shows[:, list(followers.free)], dtype=bool)
 
@@ -147,7 +147,8 @@ def body_parameters(number: str, owner: int, body: str, values: Array | None) ->
 
 @dataclass(frozen=True)
 class RotorInertia:
-    """Ia: inertia of rotor and gears at the joint side (Janot, Vandanjon, Gautier, eq. 49), of all or some joints."""
+    """Rotor inertia Ia of rotor and gears at the joint side, of all or some joints (Janot, Vandanjon,
+    Gautier, eq. 49)."""
 
     kind = "rotor"
     joints: tuple[str | int, ...] | None = None
@@ -175,38 +176,38 @@ class RotorInertia:
 
 
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
-    """Indices of the joints a term acts on: all but a free base, or those named (or numbered from 1)."""
+    """Return the indices of the joints a term acts on: all except a free base, or those named (or numbered from 1)."""
     if joints is None:
         return list(range(robot.free_coordinates, robot.dof))
     return [robot.joint_index(joint) for joint in joints]
 
 
 def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Entries:
-    """Entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
+    """Yield entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
     for k, j in enumerate(chosen(robot, joints)):
         yield j, each * k, sign.of_joint(j)(dq[:, j])
 
 
 def sign_slopes(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Slopes:
-    """Slopes of `sign_entries`."""
+    """Yield the slopes of `sign_entries`."""
     for k, j in enumerate(chosen(robot, joints)):
         yield j, each * k, DQ, j, sign.of_joint(j).slope(dq[:, j])
 
 
 def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -> Array:
-    """A signal (dof,) of the joints a term acts on."""
+    """Return a signal (dof,) restricted to the joints a term acts on."""
     return signal[robot.free_coordinates:] if joints is None else signal[chosen(robot, joints)]
 
 
 def one_each(robot: Robot, joints: Sequence[str | int] | None) -> tuple[Ints, Ints]:
-    """Joints and parameters of the entries of a term with one parameter for each joint it acts on."""
+    """Return joints and parameters of the entries of a term with one parameter per joint."""
     own = np.array(chosen(robot, joints), dtype=np.int64)
     return own, np.arange(len(own))
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A rigid load on a frame: ten numbers in that frame (Ardiani, s. 1.2.5), named XXL .. ML."""
+    """A rigid load on a frame: ten inertial parameters in that frame (Ardiani, s. 1.2.5), named XXL .. ML."""
 
     kind = "payload"
     frame: str
@@ -304,7 +305,8 @@ class Spring:
 
 
 def coupling_matrix(robot: Robot, coupling: Any) -> Array:
-    """A motor-joint coupling matrix T (joints, motors), checked: tau = T tau_m, dq_m = T' dq (Sousa, eq. 4.1-4.2)."""
+    """Return a checked motor-joint coupling matrix T (joints, motors): tau = T tau_m, dq_m = T' dq (Sousa, eq.
+    4.1-4.2)."""
     matrix = np.asarray(coupling, dtype=float)
     if matrix.shape != (robot.dof, robot.dof) or not np.isfinite(matrix).all():
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "

@@ -4,8 +4,8 @@ Positions are resampled to a uniform grid and filtered by kernels that give the 
 torques along it are then filtered together, so that steps of dry friction are treated alike in both, and decimated
 (Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
 
-    low pass    position, velocity and acceleration; the regressor and the torques through the same low-pass
-    momentum    position and velocity; momentum through g', force and torque through g: those of `FilteredEquations`
+    low pass    position, velocity and acceleration; the regressor and the torques by the same low-pass
+    momentum    position and velocity; momentum by g', force and torque by g: those of `FilteredEquations`
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (e
 
 
 def low_pass_kernel(cutoff: float, rate: float) -> Array:
-    """A symmetric low-pass (odd,) with sum one and gain 1/2 at the cut-off (Hz): a sinc under a Kaiser window."""
+    """Return a symmetric low-pass (odd,) with sum one and gain 1/2 at the cut-off (Hz): a sinc with a Kaiser window."""
     half = max(2, round(_LOWPASS_PERIODS * rate / cutoff))
     k = np.arange(-half, half + 1)
     kernel = np.sinc(2.0 * cutoff / rate * k) * np.kaiser(2 * half + 1, 5.0)
@@ -36,7 +36,7 @@ def low_pass_kernel(cutoff: float, rate: float) -> Array:
 
 
 def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]:
-    """The kernel, and it with first and second differences of fourth order, all (odd + 4,)."""
+    """Return the kernel, and its first and second differences of fourth order, all (odd + 4,)."""
     first = rate / 12.0 * np.array([-1.0, 8.0, 0.0, -8.0, 1.0])  # as convolved, the newest sample first
     second = rate ** 2 / 12.0 * np.array([-1.0, 16.0, -30.0, 16.0, -1.0])
     return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
@@ -64,14 +64,15 @@ class CausalFilter:
 
     @staticmethod
     def low_pass(cutoff: float, rate: float) -> CausalFilter:
-        """Accelerations by differences, and one symmetric low-pass (cut-off in Hz) for motion and rows."""
+        """Return a filter with accelerations by differences, and one symmetric low-pass (cut-off in Hz) for motion and
+        rows."""
         kernel = low_pass_kernel(cutoff, rate)
         motion, step = derivative_kernels(kernel, rate), max(1, int(rate / (_ROWS_PER_CYCLE * cutoff)))
         return CausalFilter(rate, motion, len(motion[0]) // 2, (kernel,), len(kernel) // 2, step)
 
     @staticmethod
     def momentum(row_filter: RowFilter) -> CausalFilter:
-        """Momentum and force, without accelerations."""
+        """Return a filter for momentum and force, without accelerations."""
         motion, rate = row_filter.motion, row_filter.rate
         return CausalFilter(rate, (motion.taps(rate), motion.taps(rate, 1)), round(motion.delay_s * rate),
                             (row_filter.rates[::-1], row_filter.taps[::-1]), row_filter.late, row_filter.step)
@@ -83,7 +84,7 @@ class CausalFilter:
 
 
 class TimedRows(NamedTuple):
-    """Rows of a regression: t (n,), s, that each is about; entries (rows, n); keep (n, dof): which of them count."""
+    """Rows of a regression: t (n,), s, the time of each; entries (rows, n); keep (n, dof): mask of used equations."""
 
     t: Array
     entries: Array
@@ -91,7 +92,7 @@ class TimedRows(NamedTuple):
 
 
 class Grid:
-    """The uniform grid of one run, at `rate` Hz from its first stamp, `start`."""
+    """Uniform grid of one segment, at `rate` Hz from its first stamp, `start`."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.start = rate, 0.0
@@ -99,8 +100,11 @@ class Grid:
         self._count = 0  # grid points so far
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Array] | None:
-        """Raw samples (m,), (m, dof), (m, dof), and positions and torques (n, dof) at the grid points they reach; None
-        for none."""
+        """Add raw samples (m,), (m, dof), (m, dof); return positions and torques (n, dof) at the grid points they
+        complete.
+
+        None is returned if they complete no point.
+        """
         if self._raw is None:
             self.start = float(t[0])
         else:
@@ -136,8 +140,10 @@ class CausalRows:
         self._first = 0  # number of the first of them
 
     def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
-        """Raw samples (m,), (m, dof) or (m, 2 dof) with references, (m, dof) of the run, and the rows that they
-        complete; None for none."""
+        """Add raw samples of the segment; return the rows that they complete, or None.
+
+        Shapes are (m,), (m, dof) or (m, 2 dof) with references, and (m, dof).
+        """
         found = self._grid.push(t, q, tau)
         if found is None:
             return None
@@ -159,7 +165,7 @@ class CausalRows:
         return self._rows()
 
     def _rows(self) -> TimedRows | None:
-        """One row in `step` whose samples are all there."""
+        """Return one row in `step`, of those whose samples are complete."""
         kernels, step = self.filter.rows, self.filter.step
         reach, first = len(kernels[0]) - 1, -(-self._first // step) * step - self._first
         starts = np.arange(first, len(self._speeds) - reach, step)
@@ -181,7 +187,7 @@ class CausalRows:
 
 
 def _filtered(kernels: tuple[Array, ...], held: list[Array], start: int, reach: int) -> Array:
-    """One row (rows,): the sum of what each kernel makes of its entries (m, rows) from `start` on."""
+    """Return one row (rows,): the sum of the kernels applied to their entries (m, rows) from `start` on."""
     row = kernels[0] @ held[0][start:start + reach + 1]
     for kernel, entries in zip(kernels[1:], held[1:], strict=True):
         row += kernel @ entries[start:start + reach + 1]
@@ -193,5 +199,8 @@ def _interpolated(at: Array, t: Array, x: Array) -> Array:
 
 
 def convolved(x: Array, kernel: Array) -> Array:
-    """(rows - len(kernel) + 1, columns): kernel on every window of x (rows, columns), its first entry on the newest."""
+    """Return the kernel applied to every window of x (rows, columns), its first entry on the newest row.
+
+    The result is (rows - len(kernel) + 1, columns).
+    """
     return np.asarray(sliding_window_view(x, len(kernel), axis=0) @ kernel[::-1])

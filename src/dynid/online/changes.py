@@ -52,8 +52,10 @@ class Change:
 
     @property
     def cause(self) -> str:
-        """The best explanation in words; a contact if parameters do not explain enough: nearly all of a transient
-        change, or most of a lasting one."""
+        """The best explanation as text.
+
+        It is a contact if parameters do not explain enough: nearly all of a transient change, or most of a lasting one.
+        """
         contact = [one for one in self.explanations if one.kind == "contact"]
         if not self.explanations or self.explanations[0].explained < (_NEARLY_ALL if self.ended else _MOST):
             return str(contact[0]) if contact else "something else"
@@ -61,7 +63,7 @@ class Change:
 
 
 def changes(recursion: Recursion) -> tuple[Change, ...]:
-    """The changes of a stream, in the order of time."""
+    """Return the changes of a stream, in the order of time."""
     stretches = recursion.since_restarts()
     return tuple(_change(stretch, recursion, stretch is not stretches[-1]) for stretch in stretches)
 
@@ -88,8 +90,11 @@ def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Chang
 
 def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joints: Sequence[str]
              ) -> list[Explanation]:
-    """Torques on the joints up to that which makes it most likely, as large as the residuals of each are; none where
-    no joint has more than before."""
+    """Return the explanation by a contact, at the most probable link; none if no joint has larger residuals than
+    before.
+
+    The contact torques on the joints that carry the link are as large as their residuals.
+    """
     rho = np.array([max(float(x @ x) / max(n, 1.0), 1e-12) for x, n in zip(own, rows, strict=True)])
     gains = np.where(rho > 1.0, 0.5 * rows * (rho - 1.0 - np.log(rho)) / slow, 0.0) - unknown
     total = np.cumsum(gains)
@@ -100,14 +105,14 @@ def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joi
 
 
 def _slowness(innovations: Array) -> float:
-    """Power of innovations (samples, dof) at low frequencies over their variance, at least one."""
+    """Return the power of innovations (samples, dof) at low frequencies over their variance, at least one."""
     used = innovations[innovations != 0.0]
     return max(low_power(innovations) / float(np.mean(used ** 2)), 1.0) if len(used) else 1.0
 
 
 def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Array], stretch: RestartSegment
                 ) -> Iterator[tuple[str, str, Array]]:
-    """Kind, whose, and the design (rows, unknowns) of every change that is thought of."""
+    """Yield kind, subject, and design matrix (rows, unknowns) of every candidate change."""
     parameters, factors = base.parameters, stretch.regression.factors
     bodies = list(parameters.bodies.values())
     if bodies:
@@ -127,12 +132,12 @@ def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Arr
 
 
 def _spread(matrix: Array, parts: Sequence[Array], factors: Sequence[Factor]) -> list[Array]:
-    """The rows of all joints on changes beta = matrix gamma."""
+    """Return the rows of all joints for changes beta = matrix gamma."""
     return [part[:, :-1] @ matrix[factor.columns] for part, factor in zip(parts, factors, strict=True)]
 
 
 def _explained(design: Array, residual: Array) -> tuple[float, int]:
-    """Squares of the residual that a design explains, and how many of its columns are independent."""
+    """Return the sum of squares of the residual that a design explains, and the number of its independent columns."""
     size = np.linalg.norm(design, axis=0)
     used = design[:, size > 0.0]
     if not used.shape[1]:

@@ -12,9 +12,14 @@ MAX_EVENTS_KEPT = 1000  # events kept; a stream may have one at every sample
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """Something in a stream that was skipped or ended a stretch. t: time stamp, s. code: gap, pause, repeated-stamp,
-    backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line, lost-samples or source-ended;
-    payload-changed of a live payload; friction-chosen, friction-not-chosen or model-changed of a watch."""
+    """An event in a stream.
+
+    Attributes:
+        t: time stamp, s.
+        code: gap, pause, repeated-stamp, backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line,
+            lost-samples or source-ended; payload-changed of a live payload; friction-chosen, friction-not-chosen or
+            model-changed of a watch.
+    """
 
     t: float
     code: str
@@ -27,7 +32,7 @@ class StreamEvent:
 
 @dataclass
 class Events:
-    """The last events, and how many of each code there were."""
+    """The last events, and the number of events of each code."""
 
     last: list[StreamEvent] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)

@@ -19,13 +19,18 @@ CLOCK_JUMP = 1.0  # s by which a clock that goes back was set anew; less is one 
 
 @dataclass
 class SampleSegment:
-    """Neighbouring raw samples. number: its place in the stream. blocks: stamps (m,), positions, torques (m, dof)."""
+    """Consecutive raw samples.
+
+    Attributes:
+        number: index of the interval in the stream.
+        blocks: stamps (m,), positions, torques (m, dof).
+    """
 
     number: int
     blocks: list[tuple[Array, Array, Array]] = field(default_factory=list)
 
     def joined(self) -> tuple[Array, Array, Array]:
-        """All samples as one block."""
+        """Return all samples as one block."""
         if len(self.blocks) > 1:
             t, q, tau = (np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
             self.blocks = [(t, q, tau)]
@@ -40,8 +45,7 @@ class SampleSegment:
 
 
 class Excerpt:
-    """Intervals of a stream, evenly spread over it: all of them at first, then one in two, four, .. as it gets
-    longer.
+    """Intervals of a stream, evenly spread over it: all of them at first, then one in two, four and so on.
 
     Attributes:
         seconds: length of the stream so far, s, including dropped intervals.
@@ -88,8 +92,8 @@ class Excerpt:
         self._next += 1
 
     def blocks(self) -> Iterator[tuple[Array, ...]]:
-        """The stretches as they came: stamps (m,), positions and torques (m, dof), commanded positions where they
-        were given."""
+        """Yield the intervals in order: stamps (m,), positions and torques (m, dof), commanded positions if they were
+        given."""
         dof = len(self.joints)
         for t, q, tau in (one.joined() for one in self._stretches if one.blocks):
             yield (t, q, tau) if q.shape[1] == dof else (t, q[:, :dof], tau, q[:, dof:])

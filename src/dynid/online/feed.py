@@ -35,11 +35,17 @@ Take = Callable[[TimedRows], None]
 
 @dataclass(frozen=True)
 class FeedOptions:
-    """Options of the preparation of raw samples. cutoff: Hz, of the low-pass; rate: Hz, of the grid; by default from
-    the first ten seconds. gap: s, longest interpolated interval; default five periods or a tenth of the cut-off's.
-    equations: "torque", or "kernel" for rows without accelerations, with kernel_window (s; default gain 1/2 at the
-    cut-off) and the others as in `Preparation`. step: decimation, default as far as the cut-off allows. stuck:
-    exclude joints with a stuck position."""
+    """Options of the preparation of raw samples.
+
+    Attributes:
+        cutoff: of the low-pass, Hz; by default from the first ten seconds.
+        rate: of the grid, Hz; by default from the first ten seconds.
+        gap: longest interpolated interval, s; default five periods or a tenth of the cut-off's.
+        equations: "torque", or "kernel" for rows without accelerations.
+        kernel_window: s; default gain 1/2 at the cut-off. The other kernel options are those of `Preparation`.
+        step: decimation, default as far as the cut-off allows.
+        stuck: exclude joints with a stuck position.
+    """
 
     cutoff: float | None = None
     rate: float | None = None
@@ -57,7 +63,7 @@ class FeedOptions:
 
     @property
     def kernel_options(self) -> KernelOptions:
-        """Those of the kernel, but for its window."""
+        """Return the options of the kernel, without its window."""
         return KernelOptions(self.kernel_order, self.kernel_alpha, self.kernel_beta, self.kernel_delay,
                              tuple(self.suppress), self.product_order)
 
@@ -79,8 +85,14 @@ class FeedOptions:
 
 
 class Feed:
-    """Raw samples in, rows with their times to `take` out. entries: see `RowEntries`. rate, cutoff: Hz, 0 while
-    unknown. top (dof,): initial top speeds; stands: see `CausalRows`."""
+    """Conversion of raw samples to rows with their times, which are passed to `take`.
+
+    Attributes:
+        entries: see `RowEntries`.
+        rate, cutoff: Hz, 0 while unknown.
+        top: (dof,), initial top speeds.
+        stands: see `CausalRows`.
+    """
 
     def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
                  top: Array | None = None, stands: float = np.inf) -> None:
@@ -100,7 +112,7 @@ class Feed:
 
     @property
     def delay(self) -> float:
-        """Seconds by which rows are late; nan while the filter is not known."""
+        """Delay of the rows, s; nan while the filter is not known."""
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
@@ -142,7 +154,7 @@ class Feed:
         return self._go(samples)
 
     def _go(self, samples: list[tuple[float, Array, Array]]) -> int:
-        """Raw samples through stamps, filter and rows; how many rows."""
+        """Process raw samples to rows; return the number of rows."""
         done = 0
         for start in range(0, len(samples), _AT_ONCE):
             for sample in samples[start:start + _AT_ONCE]:
@@ -168,7 +180,7 @@ class Feed:
         return len(found.t)
 
     def _filter(self) -> CausalFilter:
-        """The filter of a new run, by what is known of the stream now."""
+        """Return the filter of a new segment from the present options."""
         options = self.options.kernel_options
         if self.options.equations == "torque":
             found = CausalFilter.low_pass(self.cutoff, self.rate)
@@ -179,7 +191,7 @@ class Feed:
         return replace(found, step=self.options.step or found.step)
 
     def facts(self) -> dict[str, Any]:
-        """The options that go on from here, plain."""
+        """Return the present options as plain data."""
         now = replace(self.options, cutoff=self.cutoff or None, rate=self.rate or None, gap=self.stamps.gap or None)
         return {**asdict(now), "suppress": list(now.suppress)}
 

@@ -16,8 +16,10 @@ from dynid.regression.equations import Layout, known_sums, known_torque
 
 
 def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> list[Array]:
-    """Positions, velocities, accelerations and torques of the joints as contiguous (samples, dof) arrays of finite
-    numbers; others are refused."""
+    """Return positions, velocities, accelerations and torques of the joints as contiguous (samples, dof) arrays.
+
+    Raises an error for numbers that are not finite.
+    """
     dof, found = len(joints), list[Array]()
     for name, signal in zip(("q", "dq", "ddq", "tau"), signals, strict=True):
         try:
@@ -90,7 +92,8 @@ class RowEntries:
                                                                              is_load_given=load is not None)
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
-        """Entries (rows, m), one array for each kernel of the rows, along a motion q, dq, (ddq,) tau (m, dof)."""
+        """Return entries (rows, m), one array for each kernel of the rows, along a motion q, dq, (ddq,) tau
+        (m, dof)."""
         dof = len(self.layout.columns)
         if q.shape[1] > dof:
             measured, along = ([np.ascontiguousarray(x[:, part]) for x in (q, dq, *more[:-1])] + [more[-1]]
@@ -103,7 +106,7 @@ class RowEntries:
         return (*(np.vstack([x, np.zeros_like(below)]) for x in found[:-1]), np.vstack([found[-1], below]))
 
     def torques(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
-        """Rows (layout.rows, m) of the inverse model, the torque of known parameters taken off."""
+        """Return rows (layout.rows, m) of the inverse model, with the torque of known parameters subtracted."""
         layout, found = self.layout, np.empty((self.layout.rows, len(q)))
         complete(layout.model).fill(q, dq, ddq, layout.place, found)
         known = layout.base.known
@@ -111,7 +114,7 @@ class RowEntries:
         return found
 
     def _momenta(self, form: MomentumForm, q: Array, dq: Array, tau: Array) -> tuple[Array, Array]:
-        """Momentum and force (layout.rows, m) with torques below, those of known parameters taken off."""
+        """Return momentum and force (layout.rows, m) followed by torques, with those of known parameters subtracted."""
         layout, load = self.layout, self.load(q, dq, tau) if self.load is not None and form.under_load else None
 
         def filled(place: Ints, rows: int) -> tuple[Array, Array]:

@@ -34,12 +34,12 @@ class OneSample:
         self._column = self.rows[:, 0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has arrays of its own that share their memory as these do."""
+        """Return a form for copies, whose arrays share memory among each other as the originals do."""
         return OneSample, self._given
 
     @staticmethod
     def of(model: Model, layout: Layout, torque_rows: Ints) -> OneSample | None:
-        """None where a term does not give one sample at once."""
+        """Return the fast computation for a model, or None if a term does not support single samples."""
         terms: list[tuple[SingleSample, slice]] = []
         order, count = np.zeros(layout.rows, dtype=np.int64), 0
         for term, columns in model.parts:

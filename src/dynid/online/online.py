@@ -1,4 +1,4 @@
-"""Online: a robot's parameters while it moves."""
+"""Recursive identification of a robot's parameters while it moves."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Online(Streamed):
 
     @property
     def base(self) -> BaseParameters:
-        """The base parameters that are looked for."""
+        """The base parameters that are estimated."""
         return self._stream.base
 
     @property
@@ -181,7 +181,7 @@ class Online(Streamed):
         return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
 
     def _keep(self, dq: Array) -> Bools:
-        """Which rows count (m, dof)."""
+        """Return the mask of used rows (m, dof)."""
         if self.slow is not None:
             return np.abs(dq) >= self.slow
         keep = np.ones(dq.shape, dtype=bool)
@@ -195,7 +195,7 @@ class Online(Streamed):
         return keep
 
     def _keep_one(self, dq: Array) -> Bools | None:
-        """Which rows of one sample count (1, dof), None for none."""
+        """Return the mask of used rows of one sample (1, dof), None if none is used."""
         if self.slow is not None:
             keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
             self.left_out += not keep.any()
@@ -214,8 +214,7 @@ class Online(Streamed):
 
     @cached_property
     def _one(self) -> OneSample | None:
-        """How the rows of one sample are made by the shortest way; None where the model is not made of terms that give
-        one sample at once."""
+        """The fast computation of the rows of one sample; None if the model does not support it."""
         if not isinstance(self.model, Model) or self.base.known:
             return None
         return OneSample.of(self.model, self.layout, self._entries.torque_rows)
@@ -258,17 +257,17 @@ class Online(Streamed):
 
     @property
     def _slow_when_fed(self) -> float | None:
-        """Speed below which a fed row is left out; None for a hundredth of the joint's top speed."""
+        """Speed below which a row of `feed` is not used; None for a hundredth of the joint's top speed."""
         return self.slow if self.slow is not None or self._dry else 0.0
 
     # -- what it says ----------------------------------------------------------------------------
     @property
     def values(self) -> Array:
-        """The live estimate of the base parameters (base,)."""
+        """The current estimate of the base parameters (base,)."""
         return self._stream.values
 
     def estimate(self) -> Estimate:
-        """The estimate with its covariance, diagnostics and how it was found."""
+        """Return the estimate with its covariance, diagnostics and provenance."""
         return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
 
     def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
@@ -292,11 +291,11 @@ class Online(Streamed):
         return () if self.method in INSTRUMENTAL else changes(self._stream.recursion)
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Torques (samples, dof) along a motion with the live estimate."""
+        """Return torques (samples, dof) along a motion with the current estimate."""
         return self._complete.inverse_dynamics(self.base.expand(self.values), q, dq, ddq)
 
     def residual(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> Array:
-        """Measured torques less those of the live estimate (samples, dof)."""
+        """Return measured minus predicted torques (samples, dof) of the current estimate."""
         return np.asarray(tau, dtype=float) - self.predict(q, dq, ddq)
 
     def innovations(self) -> Array:
@@ -312,12 +311,12 @@ class Online(Streamed):
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> Online:
-        """From a file that `save` wrote, for the model it is of."""
+        """Return a stream from a file that `save` wrote, for its model."""
         from dynid.online.store import load
         return load(path, model)
 
     def facts(self) -> dict[str, Any]:
-        """What `save` writes beside the arrays: options and counts, plain."""
+        """Return options and counts as plain data, which `save` writes in addition to the arrays."""
         options, recursion = self._stream.options, self._stream.recursion
         return {"method": self.method, "forgetting": to_table(recursion.forgetting), "slow": self.slow,
                 "robust": options.robust, "adds": options.adds, "wanted": options.wanted, "learn": recursion.learn,
@@ -327,11 +326,11 @@ class Online(Streamed):
                 "learned": getattr(self.model, "learned", {}), "feeding": self._feed.facts()}
 
     def arrays(self) -> dict[str, Any]:
-        """The arrays that `save` writes."""
+        """Return the arrays that `save` writes."""
         return self._stream.arrays()
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-        """The state that `facts` and `arrays` gave, in a stream of the same options."""
+        """Restore the state from `facts` and `arrays`, in a stream with the same options."""
         self._stream.restore(arrays)
         if not facts["outside"]:  # the prior was an estimate, which counts as data
             self._stream.recursion.outside = None

@@ -23,7 +23,7 @@ STATE, HISTORY = "stream.npz", "history.csv"
 
 
 class Record:
-    """The record of a stream in a folder, which is made."""
+    """The record of a stream in a folder, which is created."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -31,18 +31,18 @@ class Record:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def resume(self, model: LinearModel) -> Online | None:
-        """The stream that was recorded here before; None where there is none."""
+        """Return the recorded stream; None if there is none."""
         path = self.folder / STATE
         return Online.load(path, model) if path.exists() else None
 
     @property
     def about(self) -> dict[str, Any] | None:
-        """`Online.about` of the recorded stream; None where there is none."""
+        """Return `Online.about` of the recorded stream; None if there is none."""
         path = self.folder / STATE
         return saved_about(path) if path.exists() else None
 
     def write(self, online: Online, estimate: Estimate | None) -> None:
-        """The state, and a line of the history where there is an estimate."""
+        """Write the state, and a line of the history if there is an estimate."""
         if estimate is not None:
             self._line(online, estimate)
         online.save(self.folder / STATE)
@@ -64,7 +64,7 @@ class Record:
 
 
 def read_history(folder: Path) -> tuple[list[str], Array]:
-    """Names of the columns of a record's history, and its lines (looks, columns)."""
+    """Return the column names of a record's history, and its rows (looks, columns)."""
     path = Path(folder) / HISTORY
     try:
         head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what no line end follows is not whole

@@ -76,7 +76,7 @@ def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iter
 
 
 def lines_of(file: IO[str], dof: int, complain: Complain) -> Iterator[Block]:
-    """Samples from the lines of a file until it ends, such as standard input."""
+    """Yield samples from the lines of a file until it ends, such as standard input."""
     whole = True
     while line := file.readline(_LONGEST_LINE):
         began, whole = whole, line.endswith("\n") or len(line) < _LONGEST_LINE
@@ -130,7 +130,7 @@ class Losses:
     _last: float | None = None
 
     def add(self, t: float) -> None:
-        """Count what is missing before a sample with stamp t (s)."""
+        """Count the samples that are missing before a sample with stamp t (s)."""
         step = 0.0 if self._last is None else t - self._last
         self._last = t
         if not 0.0 < step < _PAUSE_LENGTH:
@@ -147,7 +147,7 @@ class Losses:
 
     @property
     def sentence(self) -> str:
-        """What was lost, empty where nothing was."""
+        """Sentence on lost samples; empty if there are none."""
         if not (self.missing or self.dropped):
             return ""
         known = "" if self.dropped is None else f", {self.dropped} datagrams were dropped by a full receive buffer"
@@ -155,7 +155,7 @@ class Losses:
 
     @output_fields(missing_samples=int | None, dropped_datagrams=int | None, buffer_bytes=int | None)
     def to_dict(self) -> dict[str, int | None]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"missing_samples": self.missing, "dropped_datagrams": self.dropped, "buffer_bytes": self.buffer}
 
 
@@ -194,7 +194,7 @@ def datagrams(port: int, dof: int, complain: Complain, patience: float, host: st
 
 
 def _sized(door: socket.socket, dof: int, rate: float) -> int:
-    """Make room in a socket for some seconds of samples at a rate (Hz), as far as the system allows; bytes granted."""
+    """Request a receive buffer for some seconds of samples at a rate (Hz), and return the granted bytes."""
     wanted = int(_UDP_BUFFER_SECONDS * rate * (_DATAGRAM_OVERHEAD + _CHARACTERS * (1 + 2 * dof)))
     wanted = min(max(wanted, _LEAST_BUFFER), _MOST_BUFFER)
     for option in (_FORCED_BUFFER_OPTION, socket.SO_RCVBUF):  # the first is the superuser's, beyond the limit
@@ -207,7 +207,7 @@ def _sized(door: socket.socket, dof: int, rate: float) -> int:
 
 
 def _counts_drops(door: socket.socket) -> bool:
-    """Ask the system to tell with every datagram how many it dropped before; whether it does."""
+    """Request the number of dropped datagrams from the system; return whether it is available."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -244,7 +244,7 @@ def parsed(line: str, dof: int, complain: Complain) -> Block | None:
 
 
 def standard_input(dof: int, complain: Complain) -> Iterator[Block]:
-    """Samples from standard input."""
+    """Yield samples from standard input."""
     return lines_of(sys.stdin, dof, complain)
 
 

@@ -1,4 +1,4 @@
-"""Stamps: raw samples of a source that may be late, lost, doubled or broken, as runs that can be filtered."""
+"""Checks of raw samples that may be late, lost, repeated or invalid, and their division into segments for filtering."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOVING_STRETCH_SECONDS, _MIN_COUNTS_BEFORE_FREEZE = 0.03, 4.0
 
 
 def usable(t: float, q: Array, tau: Array) -> bool:
-    """Whether a sample, its stamp (s), positions and torques (dof,), holds numbers that a measurement can have."""
+    """Return whether a sample, its stamp (s), positions and torques (dof,), consists of plausible numbers."""
     return bool(abs(t) <= ABSURD_TIME and (np.abs(q) <= ABSURD["position"]).all()
                 and (np.abs(tau) <= ABSURD["torque"]).all())
 
@@ -27,8 +27,11 @@ def usable(t: float, q: Array, tau: Array) -> bool:
 class Stamps:
     """Checks raw samples one by one and stores the valid ones.
 
-    gap: s, longest interpolated interval. run: number of the present segment without a gap; t, q, tau: its samples
-    not yet processed. last_stamp: s, of the last valid one.
+    Attributes:
+        gap: longest interpolated interval, s.
+        run: number of the present segment without a gap.
+        t, q, tau: its samples that are not yet processed.
+        last_stamp: of the last valid sample, s.
     """
 
     def __init__(self, joints: Sequence[str], stuck: bool = True) -> None:
@@ -45,7 +48,7 @@ class Stamps:
         self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
 
     def add(self, t: float, q: Array, tau: Array) -> None:
-        """One raw sample: stamp (s), positions (dof,) or (2 dof,) with the commanded ones, torques (dof,)."""
+        """Add one raw sample: stamp (s), positions (dof,) or (2 dof,) with the commanded ones, torques (dof,)."""
         if not usable(t, q, tau):
             self._skip(t, "not-finite", self._what(t, q, tau))
             return
@@ -92,8 +95,10 @@ class Stamps:
         return bool(self._stuck.any())
 
     def _stopped_dead(self, j: int) -> bool:
-        """Whether joint j went as far in the last stretch before it stopped as in the one before that; not where a new
-        run has just begun, of which nothing is known."""
+        """Return whether joint j stopped without deceleration; False at the beginning of a segment.
+
+        It moved as far in the last interval before it stopped as in the one before that.
+        """
         if not self._past:
             return False
         end = float(self._changed[j])

@@ -20,7 +20,7 @@ from dynid.regression.known import Known, Prior
 
 
 def save(online: Online, path: str | Path) -> None:
-    """Write the stream to an .npz file, completely or not at all."""
+    """Write the stream to an .npz file atomically."""
     base = online.base
     arrays = {"names": np.array(base.parameters.names), "independent": base.independent, "matrix": base.matrix,
               "facts": np.array(json.dumps(online.facts())), **online.arrays()}
@@ -29,7 +29,7 @@ def save(online: Online, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Online:
-    """From an .npz file, for the model it is of."""
+    """Return a stream from an .npz file, for its model."""
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
@@ -59,7 +59,7 @@ def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any])
 
 
 def saved_about(path: str | Path) -> dict[str, Any]:
-    """`Online.about` of a saved stream."""
+    """Return `Online.about` of a saved stream."""
     try:
         return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {}))
     except (OSError, KeyError, ValueError, EOFError, TypeError):

@@ -35,7 +35,7 @@ class Streamed:
 
     @property
     def events(self) -> tuple[StreamEvent, ...]:
-        """What was wrong with the samples that were fed, and what was remarked on them."""
+        """Events: problems of the samples, and remarks on them."""
         return tuple(self._feed.stamps.events.last)
 
     def finish(self) -> int:
@@ -44,9 +44,9 @@ class Streamed:
         return self._feed.finish()
 
     def remark(self, code: str, text: str) -> None:
-        """A remark on the source among `events`, at the last stamp."""
+        """Add a remark on the source to `events`, at the last stamp."""
         self._feed.stamps.events.add(self.last_stamp if math.isfinite(self.last_stamp) else -1.0, code, text)
 
     def take_events(self, other: Streamed) -> None:
-        """Go on with the events of another stream, which this one is fed from again."""
+        """Continue with the events of another stream, from which this one is fed again."""
         self._feed.stamps.events = other._feed.stamps.events

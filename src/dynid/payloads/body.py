@@ -29,7 +29,7 @@ def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Arra
     value, std = mass
     if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
         raise ModelError("the mass of a payload must be above zero, with a standard deviation that is not negative, "
-                         f"got {value} kg and {std} kg")
+                         f"got {value} kg and {std} kg", code="not-above-zero")
     total = np.sum(list(parts.values()), axis=0)
     gain = total[:, 9] / (total[9, 9] + std ** 2)
     keep = np.eye(10) - np.outer(gain, np.eye(10)[9])

@@ -1,4 +1,4 @@
-"""Whether a load stayed the same through the logs, or fell off in the middle."""
+"""Test whether a load was constant during the logs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded
 
 
 def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
-    """The mass, kg, that some blocks of time want on the robot as it is without load."""
+    """Return the mass, kg, that fits some blocks of time, for the robot without load."""
     regression = loaded.regression
     some = Regression.of(regression.base, regression.blocks[part], regression.joints, regression.sources)
     return float(residual_fit(replace(loaded, regression=some), unloaded, Nuisance.none()).theta[9])

@@ -20,8 +20,14 @@ from dynid.robot import inertia as ten
 
 @dataclass(frozen=True)
 class Entry:
-    """Payload settings of one controller. text: as typed or called. values, units: by field. frame: of the values.
-    unverified: undocumented details, or empty."""
+    """Payload settings of one controller.
+
+    Attributes:
+        text: the settings as they are typed, or the call that sets them.
+        values, units: by field.
+        frame: of the values.
+        unverified: undocumented details, or empty.
+    """
 
     maker: str
     text: str
@@ -32,7 +38,7 @@ class Entry:
 
     @output_fields(text=str, values=dict[str, Any], units=dict[str, str], frame=str, unverified=str)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"text": self.text, "values": self.values, "units": self.units, "frame": self.frame,
                 "unverified": self.unverified}
 
@@ -43,14 +49,14 @@ def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Ent
 
 
 def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None) -> Entry:
-    """Ten numbers (10,) of a payload as the controllers of one maker want them."""
+    """Return ten inertial parameters (10,) of a payload in the form of one manufacturer's controllers."""
     if maker not in FORMATS:
         raise ModelError(f"no payload format is known for '{maker}'; there are {', '.join(FORMATS)}",
                          code="unknown-controller")
     if to_flange is not None:
         numbers = ten.change_frame(to_flange) @ numbers
     if not numbers[9] > 0:
-        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass")
+        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass", code="no-mass")
     mass, centre, central = ten.to_central(numbers)
     return FORMATS[maker](float(mass), centre, central)
 
@@ -121,7 +127,7 @@ def principal(inertia: Array) -> tuple[Array, Array]:
 
 
 def zyx_angles(rotation: Array) -> tuple[float, float, float]:
-    """A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
+    """Return A, B, C (rad) with rotation = Rz(A) Ry(B) Rx(C)."""
     b = float(np.arctan2(-rotation[2, 0], np.hypot(rotation[0, 0], rotation[1, 0])))
     if np.hypot(rotation[0, 0], rotation[1, 0]) < 1e-9:
         return float(np.arctan2(-rotation[0, 1], rotation[1, 1])), b, 0.0
@@ -129,7 +135,7 @@ def zyx_angles(rotation: Array) -> tuple[float, float, float]:
 
 
 def quaternion(rotation: Array) -> Array:
-    """Scalar first (4,), the scalar not negative."""
+    """Return the unit quaternion (4,), scalar first and not negative."""
     trace = np.array([rotation[0, 0] + rotation[1, 1] + rotation[2, 2], *np.diag(rotation)])
     k = int(np.argmax(trace))
     off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])

@@ -119,7 +119,8 @@ def _way(way: Way | None, estimate: Estimate, logs: Sequence[Samples]) -> Way:
     for log in logs:
         if log.dof != estimate.model.dof:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
-                             f"without load has {estimate.model.dof}", "check whether it is another robot")
+                             f"without load has {estimate.model.dof}", "check whether it is another robot",
+                             code="other-robot")
     return way or "together"
 
 
@@ -174,7 +175,8 @@ def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: U
 
 
 def _error(made: LoadedEquations, fit: LinearPayloadFit, numbers: Array | None) -> float:
-    """Relative error of the loaded torques, percent, with a load's numbers (10,), or None: with the robot alone."""
+    """Return the relative error of the loaded torques, percent, with a load's parameters (10,); None for the robot
+    alone."""
     x = fit.x.copy()
     x[fit.load] = 0.0 if numbers is None else numbers
     return made.regression.relative_error(fit.columns @ x)

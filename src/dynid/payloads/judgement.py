@@ -157,7 +157,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
 
 
 def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit) -> Iterator[Finding]:
-    """Friction that grows with the transmitted torque, where the robot's model has none of it."""
+    """Yield a finding on friction that grows with the transmitted torque, if the robot's model does not have it."""
     shares = (fit.columns @ fit.x)[loaded.friction]
     own = fit.columns[loaded.friction]
     deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))
@@ -184,7 +184,7 @@ def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
 
 
 def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
-    """A payload beyond what the robot's file allows: its own number, and the torque that holds it outstretched."""
+    """Yield findings on a payload beyond the robot's limits: its stated payload, and the torque at full reach."""
     model = estimate.model
     assert isinstance(model, Model)
     limit = model.robot.payload

@@ -4,8 +4,8 @@ With c_j = 1 / gain of joint j, W_j its columns and d_j the torque of the known 
 
     i_j = c_j (W_j beta + d_j) + noise.
 
-Currents carry the noise, so they are on the left: the torque of the load regressed on currents, which is the usual
-way, would give gains that are too low. Over c and beta this is maximum likelihood, on triangular factors.
+Currents contain the noise, so they are on the left-hand side. The usual regression of the load's torque on currents
+would give gains that are too low. The estimate of c and beta is maximum likelihood, on triangular factors.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ class KnownLoad:
     @staticmethod
     def of(frame: str, mass: float, centre: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None,
            deviation: float = 0.0) -> KnownLoad:
-        """From mass (kg), centre of mass in the frame (m) and inertia about it (3 x 3 or six entries XX XY XZ YY YZ ZZ,
-        kg m^2; a point without)."""
+        """Return a load from mass (kg), centre of mass in the frame (m) and inertia about it.
+
+        The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; zero for a point mass.
+        """
         if not mass > 0:
-            raise ModelError(f"the mass of a known load must be above zero, got {mass} kg")
+            raise ModelError(f"the mass of a known load must be above zero, got {mass} kg", code="not-above-zero")
         about = np.zeros(6) if inertia is None else np.asarray(inertia, dtype=float)
         matrix = about if about.shape == (3, 3) else ten.symmetric(about)
         numbers = ten.from_central(mass, np.asarray(centre, dtype=float), matrix)
@@ -95,7 +97,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
 
 @dataclass(frozen=True, eq=False)
 class _LoadFactors:
-    """Triangular factors of [W_j d_j i_j] of every joint, on all base columns, and how many rows each has."""
+    """Triangular factors of [W_j d_j i_j] of every joint, on all base columns, and the number of rows of each."""
 
     factors: tuple[Array, ...]
     rows: tuple[int, ...]
@@ -103,7 +105,7 @@ class _LoadFactors:
 
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
           numbers: Array) -> list[_LoadFactors]:
-    """Blocks of some logs; numbers (10,): of the load they carry."""
+    """Return blocks of some logs; numbers (10,): inertial parameters of their load."""
     whole = Model(model.robot, (*model.terms, payload))
     place = np.array([whole.parameters.index(name) for name in base.parameters.names])
     mine = np.array([whole.parameters.index(p.name) for p in payload.parameters(model.robot)])
@@ -128,7 +130,7 @@ def _sum(parts: Sequence[_LoadFactors]) -> list[Array]:
 
 
 def _weight(model: Model, payload: Payload, logs: Sequence[Samples], numbers: Array) -> Array:
-    """Torque of a load's weight in each joint (dof,), root mean square along the logs."""
+    """Return the torque of a load's weight in each joint (dof,), root mean square along the logs."""
     robot = model.robot
     frame = robot.frame(payload.frame)
     inertias = np.zeros((robot.dof, 10))
@@ -138,7 +140,7 @@ def _weight(model: Model, payload: Payload, logs: Sequence[Samples], numbers: Ar
 
 
 def _noise(whole: Sequence[Array], b: int, rows: Sequence[int]) -> Array:
-    """Deviation of each joint's current (dof,) about the best that its own columns can do."""
+    """Return the standard deviation of each joint's current (dof,) about the best fit by its own columns."""
     size = np.array([abs(r[b + 1, b + 1]) / np.sqrt(max(n - b, 1)) for r, n in zip(whole, rows, strict=True)])
     return np.maximum(size, 1e-9 * max(float(size.max()), 1e-300))
 
@@ -160,14 +162,14 @@ def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
 
 
 def _robot(whole: Sequence[Array], noise: Array, c: Array, use: Bools) -> Array:
-    """Base parameters (b,) at given currents per torque, from some joints."""
+    """Return base parameters (b,) for given currents per torque, from some joints."""
     rows = np.vstack([c[j] * r[:, :-2] / noise[j] for j, r in enumerate(whole) if use[j]])
     right = np.concatenate([(r[:, -1] - c[j] * r[:, -2]) / noise[j] for j, r in enumerate(whole) if use[j]])
     return np.asarray(np.linalg.lstsq(rows, right, rcond=1e-10)[0])
 
 
 def _likeliest(whole: Sequence[Array], noise: Array, start: Array) -> Array:
-    """Current per torque of every joint (dof,), with the robot's parameters at their best, by Gauss-Newton on both."""
+    """Return the current per torque of every joint (dof,), jointly with the robot's parameters, by Gauss-Newton."""
     c, dof, b = start.copy(), len(whole), whole[0].shape[1] - 2
     everyone = np.ones(dof, dtype=bool)
     for _ in range(_GAUSS_NEWTON_STEPS):

@@ -100,8 +100,10 @@ class LivePayload(Streamed):
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
-        """Learn from one sample (dof,) or a block (samples, dof): positions, velocities, accelerations and torques that
-        are prepared already."""
+        """Update the estimate with one sample (dof,) or a block (samples, dof) that is already prepared.
+
+        It consists of positions, velocities, accelerations and torques.
+        """
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         slow = self._slow if self._slow is not None else _REST_SPEED
         untimed = np.full(len(motion[0]), np.nan)
@@ -127,7 +129,7 @@ class LivePayload(Streamed):
     # -- what it says ----------------------------------------------------------------------------
     @property
     def samples(self) -> int:
-        """Samples so far whose rows counted."""
+        """Number of samples with used rows so far."""
         return self._load.samples
 
     @property
@@ -166,7 +168,7 @@ class LivePayload(Streamed):
         return judged_alone(found, self.robot_estimate, weighed=False, given=self._given)
 
     def _fading(self, recursion: Recursion) -> float:
-        """Sum of the squared weights of the remembered samples over the sum of the weights."""
+        """Return the sum of the squared weights of the stored samples over the sum of the weights."""
         return (1.0 + self._load.factor ** recursion.done) / (1.0 + self._load.factor)
 
     def _parts(self, recursion: Recursion, data: Regression) -> Parts:

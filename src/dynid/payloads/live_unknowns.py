@@ -1,4 +1,4 @@
-"""Unknowns of an online payload estimate: the load, and everything that is not known exactly of the robot.
+"""Unknowns of an online payload estimate: the load, and the uncertainties of the robot.
 
 Rows of loaded equations are [W, W_F, W_L] (dbeta, phi, theta) = tau - W beta_0: errors dbeta of the robot identified
 without load, with its covariance and that of friction changes; load-dependent friction phi; and the load's ten
@@ -31,11 +31,11 @@ class Unknowns:
 
     Attributes:
         prior: Independent rows, each with standard deviation one, about the values without load.
-        known: These values (columns,), zero for what is not the robot's.
-        robot, friction, load: Places of each among the columns, and among the rows of the prior.
-        own: Share (b, b) of the robot's rows' unit variance that is its own covariance; the rest is friction that
-            changes under load.
-        sizes: One-sigma of the load's ten numbers (10,).
+        known: These values (columns,), zero for columns that are not the robot's.
+        robot, friction, load: Indices of each among the columns, and among the rows of the prior.
+        own: Share (b, b) of the robot's prior variance that is its own covariance; the rest is friction that changes
+            under load.
+        sizes: Standard deviations of the load's ten parameters (10,).
     """
 
     prior: Prior
@@ -48,8 +48,10 @@ class Unknowns:
 
     @staticmethod
     def of(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
-        """Of a robot that was identified without load. largest: mass (kg) and distance of a load's matter from its
-        frame (m), one-sigma."""
+        """Return the unknowns of a robot that was identified without load.
+
+        largest: standard deviations of mass (kg) and of the distance of a load from its frame (m).
+        """
         count = len(made.base)
         more = _friction_deviations(estimate, made)
         whole = estimate.covariance + np.diag(more ** 2)
@@ -82,7 +84,7 @@ def _friction_deviations(estimate: Estimate, made: LoadedModel) -> Array:
 
 
 def training_torques(estimate: Estimate) -> Array:
-    """Root mean square of each joint's torque (dof,) in the data that the robot was identified from, N m or N."""
+    """Return the RMS torque of each joint (dof,) in the data of the robot's identification, N m or N."""
     error = np.array(estimate.diagnostics.relative_error_per_joint, dtype=float)
     left = np.array(estimate.diagnostics.residual_deviation_per_joint, dtype=float)
     return np.where(error > 0.0, 100.0 * left / np.where(error > 0.0, error, 1.0), 0.0)
@@ -104,7 +106,7 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
 
 
 def load_lever(robot: Robot, frame: str) -> float:
-    """Distance of a load's matter from its frame, m, that is assumed: a fifth of the arm's reach."""
+    """Return the assumed distance of a load from its frame, m: a fifth of the arm's reach."""
     place = robot.frame(frame)
     reach, body = float(np.linalg.norm(place.pose[:3, 3])), place.body
     while body != BASE and body < robot.dof:

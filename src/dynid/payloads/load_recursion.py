@@ -1,19 +1,19 @@
-"""LoadRecursion: a load, and beside it all that is not known exactly of the robot, from a stream of rows.
+"""Recursive estimation of a load, together with the uncertainties of the robot, from a stream of rows.
 
-The data are in a `Recursion` that forgets exponentially; the prior (`Unknowns`) does not fade, since what fades of it
-is added again: a robot that stands, or moves little, falls back to what is known of it, and nothing winds up.
+The data are in a `Recursion` with exponential forgetting. The prior (`Unknowns`) is not forgotten: its lost part is
+added again. If the robot stands or moves little, the estimate therefore returns to the prior, and the covariance does
+not grow without bound.
 
-The test for a change is not that of `TowardsPrior`. That one learns how its innovations spread over eight windows, 10 s
-here, and never fires where loads change every 7 s: in `dynid reproduce payload-live` it leaves 1.4 kg of a cylinder of
-4.1 kg that was taken off, when the next load comes. Here the noise is known beforehand, so a change is seen in the
-first window: its innovations, in units of the standard deviations they were predicted with, have a mean square above a
-threshold, and a new load from some block of the window on explains them. The recursion restarts from these blocks. What
-no load explains, such as a hand or a contact, is no change of the load: such blocks are left out.
+The test for a change differs from that of `TowardsPrior`. That one learns the spread of its innovations over eight
+windows, 10 s here, and never detects loads that change every 7 s: in `dynid reproduce payload-live`, 1.4 kg of a
+removed cylinder of 4.1 kg remain when the next load comes. Here the noise is known beforehand, so a change is detected
+in the first window: the mean square of its innovations, in units of their predicted standard deviations, is above a
+threshold, and a new load from some block of the window on explains them. The recursion restarts from these blocks.
+Innovations that no load explains, such as a contact, are not a change of the load; such blocks are excluded.
 
-The model of the robot and its drive gains are never exact, so that the load which one window suggests differs from that
-of another by more than noise. How much another load explains in windows in which nothing changed is learnt from the
-stream itself (`UsualGain`); before that, the stated uncertainty of the drive gains predicts it. A change explains a
-multiple of that.
+The model of the robot and its drive gains are never exact, so that the loads of two windows differ by more than noise.
+The gain of another load in windows without a change is learnt from the stream itself (`UsualGain`); before that, the
+stated uncertainty of the drive gains predicts it. A change must explain a multiple of it.
 """
 
 from __future__ import annotations
@@ -86,14 +86,15 @@ class UsualGain:
     latest: float | None = None
 
     def add(self, value: float) -> None:
-        """Take a window in which no change was seen."""
+        """Add a window in which no change was detected."""
         if self.latest is not None:
             self.peak = max(self.latest, math.exp(-1.0 / PEAK_WINDOWS) * self.peak)
             self.windows += 1
         self.latest = value
 
     def limit(self, predicted: float) -> float:
-        """Squares beyond which a load has changed. predicted: those that errors of the drive gains cause."""
+        """Return the sum of squares beyond which a load has changed; predicted: that caused by errors of the drive
+        gains."""
         unknown = PREDICTED_WINDOWS / (PREDICTED_WINDOWS + self.windows)
         return max(MIN_GAIN, USUAL_MULTIPLE * (self.peak + unknown * predicted))
 
@@ -105,8 +106,8 @@ class LoadRecursion:
         layout: Of the rows, on the columns of `Unknowns`.
         joints: Names of the joints.
         unknowns: The prior.
-        noise: One-sigma of the rows' torques (dof,), from data without load; a joint without any is left out.
-        memory: Samples after which data count e times less.
+        noise: Standard deviation of the rows' torques (dof,), from data without load; a joint without any is excluded.
+        memory: Samples after which the weight of data falls by e.
         window: Samples of the test for a change.
         threshold: Of the mean squared innovation.
         gains: Variance of the relative drive gains (dof,).
@@ -138,7 +139,7 @@ class LoadRecursion:
 
     # -- data ------------------------------------------------------------------------------------
     def add(self, entries: Array, keep: Bools) -> None:
-        """Learn from samples (layout.rows, m) and which of their rows count (m, dof)."""
+        """Add samples (layout.rows, m) with their mask of used rows (m, dof)."""
         keep, at = keep & self.heard, 0
         while at < len(keep):
             part = slice(at, at + self.size - len(self._now[1]))
@@ -177,13 +178,13 @@ class LoadRecursion:
             self._usual.add(explained / self.inflation)
 
     def _take(self, recursion: Recursion, entries: Array, keep: Bools) -> None:
-        """Samples among the data; the part of the prior that fades meanwhile is added again."""
+        """Add samples to the data; the forgotten part of the prior is added again."""
         recursion.add(np.ascontiguousarray(entries), np.ascontiguousarray(keep))
         root = math.sqrt(1.0 - self.factor ** len(keep))
         recursion.add_rows(root * self._prior[:, :-1], root * self._prior[:, -1])
 
     def _weighted(self, entries: Array, keep: Bools) -> Array:
-        """Rows (n, base + 1) of the joints in turn, in units of their noise."""
+        """Return rows (n, base + 1) of the joints in turn, in units of their noise."""
         found, at = np.zeros((int(keep.sum()), len(self.layout.base) + 1)), 0
         for j, columns in enumerate(self.layout.columns):
             own = entries[self.layout.joint(j)][:, keep[:, j]].T / math.sqrt(self.variance[j])
@@ -232,7 +233,7 @@ class LoadRecursion:
         return later[best] if self._doubts in (0, MAX_DOUBTS) else None
 
     def _with(self, r: Array, blocks: Sequence[RowBlock]) -> Array:
-        """The factor (base + 1, base + 1) of known rows and some blocks."""
+        """Return the factor (base + 1, base + 1) of known rows and some blocks."""
         return triangular(np.vstack([r, *(self._weighted(block.entries, block.keep) for block in blocks)]))
 
     def _restart(self, start: int) -> None:
@@ -253,12 +254,12 @@ class LoadRecursion:
     # -- what it says ----------------------------------------------------------------------------
     @property
     def theta(self) -> Array:
-        """The load's ten numbers (10,)."""
+        """The load's ten inertial parameters (10,)."""
         r = triangular(np.vstack([self.recursion.r, self._weighted(*self._now)]))
         return np.asarray(solve_triangular(r[:-1, :-1], r[:-1, -1])[self.unknowns.load])
 
     def settled(self) -> Recursion:
-        """A copy of the recursion with all samples so far, those of the present block among them."""
+        """Return a copy of the recursion with all samples so far, including those of the present block."""
         found = copy.deepcopy(self.recursion)
         if len(self._now[1]):
             self._take(found, *self._now)
@@ -266,7 +267,8 @@ class LoadRecursion:
 
     @property
     def inflation(self) -> float:
-        """Power of the innovations at low frequencies over that of white ones: how much autocorrelated noise adds."""
+        """Return the power of the innovations at low frequencies over that of white ones, the effect of
+        autocorrelation."""
         seen = len(self._ring)
         found = low_power(np.array(self._ring)) if seen > WINDOW_BLOCKS else 0.0
         return max((FIRST_SAMPLES * FIRST_INFLATION + seen * found) / (FIRST_SAMPLES + seen), 1.0)

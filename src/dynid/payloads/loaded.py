@@ -48,7 +48,7 @@ class LoadedEquations:
 
     @cached_property
     def rows(self) -> tuple[Array, Array, Ints]:
-        """Weighted rows (n, columns), their right sides (n,) and the joint of each (n,)."""
+        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
         base, regression = self.regression.base, self.regression
         matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
         right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
@@ -72,7 +72,7 @@ class LoadedModel:
 
     @staticmethod
     def of(estimate: Estimate, payload: Payload, *, friction: bool = True, numbers: Array | None = None) -> LoadedModel:
-        """Of a robot that was identified without the load; friction, numbers: see `loaded`."""
+        """Return the model of a robot that was identified without the load; friction, numbers: see `loaded`."""
         unloaded = estimate.model
         if not isinstance(unloaded, Model):
             raise ModelError("a payload can be estimated only with a model made from a robot, not with a custom "
@@ -89,7 +89,7 @@ class LoadedModel:
                            np.arange(ends[1], ends[2])).carrying(estimate, numbers)
 
     def carrying(self, estimate: Estimate, numbers: Array | None) -> LoadedModel:
-        """The same where friction from load knows a load of ten numbers (10,), None for none."""
+        """Return the same model with a load of ten parameters (10,) in the load friction, None for none."""
         values = dict(zip(estimate.model.parameters.names, estimate.full, strict=True))
         mine = [self.model.parameters.names[c] for c in self.base.independent[self.load]]
         values |= dict(zip(mine, np.zeros(10) if numbers is None else numbers, strict=True))
@@ -111,7 +111,7 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
 
 
 def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:
-    """The unloaded robot's base parameters, and beside them single ones, as columns of the loaded model."""
+    """Return the unloaded robot's base parameters, and additional single parameters, as columns of the loaded model."""
     old, parameters = estimate.base, model.parameters
     place = np.array([parameters.index(name) for name in old.parameters.names])
     single = np.array([parameters.index(name) for name in (*extra, *mine)], dtype=np.int64)
@@ -133,5 +133,5 @@ def change_by_load(estimate: Estimate, payload: Payload) -> Array:
 
 
 def with_torques(logs: Sequence[Samples], torques: Sequence[Array]) -> tuple[Samples, ...]:
-    """The same logs with other torques (samples, dof)."""
+    """Return the same logs with other torques (samples, dof)."""
     return tuple(replace(log, tau=tau, raw_tau=None) for log, tau in zip(logs, torques, strict=True))

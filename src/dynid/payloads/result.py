@@ -31,14 +31,20 @@ _NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=flo
 
 @dataclass(frozen=True, eq=False)
 class PayloadEstimate:
-    """A body on a frame: ten parameters (10,) in that frame, XX XY XZ YY YZ ZZ MX MY MZ M, about its origin.
+    """Estimated payload: a body on a frame, with ten inertial parameters XX XY XZ YY YZ ZZ MX MY MZ M about its origin.
 
-    free (10,): without physical consistency. covariance (10, 10): of free; parts: by source: "noise" of the loaded
-    logs, the "robot" without load, drive "gains", "friction" changes, the "scale" of a weighed mass. identified
-    (10,): which the data determine. consistent: whether physical consistency was enforced. relative_error: of the
-    loaded torques with the load, and unloaded_error without it, percent. gain_deviation (dof,): relative standard
-    deviation used. freedom: degrees of freedom of Student's t. lever: assumed largest distance of the centre of mass
-    from the frame, m, for a bound on the mass.
+    Attributes:
+        numbers: (10,), in that frame.
+        free: (10,), without physical consistency.
+        covariance: (10, 10), of `free`.
+        parts: covariance by source: "noise" of the loaded logs, the "robot" without load, drive "gains", "friction"
+            changes, the "scale" of a weighed mass.
+        identified: (10,), which parameters the data determine.
+        consistent: whether physical consistency was enforced.
+        relative_error, unloaded_error: of the loaded torques with and without the load, percent.
+        gain_deviation: (dof,), relative standard deviation of the drive gains.
+        freedom: degrees of freedom of Student's t.
+        lever: assumed largest distance of the centre of mass from the frame, m, for a bound on the mass.
     """
 
     frame: str
@@ -61,7 +67,7 @@ class PayloadEstimate:
 
     @property
     def mass(self) -> float:
-        """kg."""
+        """Mass, kg."""
         return float(self.numbers[9])
 
     @property
@@ -80,7 +86,7 @@ class PayloadEstimate:
 
     @property
     def chance(self) -> float:
-        """Probability of numbers as large as these without a payload: a test of all ten together.
+        """P-value of the hypothesis that there is no payload, from all ten parameters together.
 
         The squared distance from zero, in units of the covariance and per determined direction, follows Fisher's F.
         """
@@ -96,12 +102,12 @@ class PayloadEstimate:
 
     @property
     def seen(self) -> bool:
-        """Whether the ten numbers together differ from zero by more than their covariance allows."""
+        """Whether the ten parameters together differ significantly from zero."""
         return self.chance < SEEN_PROBABILITY
 
     @property
     def has_mass(self) -> bool:
-        """Whether the mass is determined: it differs from zero by more than its standard error allows."""
+        """Whether the mass is determined: it differs significantly from zero."""
         return self.mass > MASS_STANDARD_ERRORS * self.mass_std
 
     @property
@@ -153,7 +159,7 @@ class PayloadEstimate:
         return np.column_stack([values - reach, values + reach])
 
     def _quantile(self, level: float) -> float:
-        """How many standard errors half an interval is long."""
+        """Return half the width of an interval in standard errors."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
@@ -161,8 +167,11 @@ class PayloadEstimate:
         return float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share))
 
     def rows(self) -> list[tuple[str, str, float, float, float, float]]:
-        """Name, unit, value, standard error and 95 % interval of what a table shows: mass and centre of mass; or the
-        bounds of a mass that is not determined, with value and standard error nan, and the first moment."""
+        """Return the rows of a table: name, unit, value, standard error and 95 % interval.
+
+        The rows are mass and centre of mass. If the mass is not determined, they are its bounds, with value and
+        standard error nan, and the first moment.
+        """
         intervals, nan = self.conf_int(), float("nan")
         if not self.seen or self.has_mass:
             found = [("mass", "kg", self.mass, self.mass_std, *intervals[0])]
@@ -175,7 +184,7 @@ class PayloadEstimate:
 
     @property
     def mass_text(self) -> str:
-        """The mass with its standard error, or its bounds where it is not determined."""
+        """The mass with its standard error as text, or its bounds if it is not determined."""
         if self.has_mass or (not self.seen and np.isfinite(self.mass_std)):
             return f"{self.mass:.4g} kg with a standard error of {self.mass_std:.2g} kg"
         low, high = self.mass_bounds()
@@ -193,7 +202,7 @@ class PayloadEstimate:
                    seen=bool, chance=float, relative_error=float | None, unloaded_relative_error=float | None,
                    gain_deviation=list[float], findings=list[Finding], samples=int, restarts=list[Any])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; None for a number that is not finite."""
+        """Return plain data for JSON; None for a number that is not finite."""
         low, high = self.conf_int().T
         least, most = self.mass_bounds()
         number, has_value = finite, np.isfinite(self.mass_std)

@@ -1,4 +1,4 @@
-"""The same motion without load: its torque errors, at the moments of the loaded log (Ardiani, eq. 4.4)."""
+"""Torque errors of the same motion without load, at the times of the loaded log (Ardiani, eq. 4.4)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     """
     found = [(*_shift(loaded, other), other) for other in others]
     if not found:
-        raise NotPossibleError("method 'same-motion' needs a log of the same motion without load")
+        raise NotPossibleError("method 'same-motion' needs a log of the same motion without load",
+                               code="no-same-motion")
     off, rows, other = min(found, key=lambda item: item[0])
     if off > MAX_MOTION_DIFFERENCE:
         raise NotPossibleError(
             "method 'same-motion' needs a log of the same motion without load: "
             f"the nearest, {other.source}, differs by {100 * off:.0f} % of the "
-            f"motion of {loaded.source}", "record it, or use method 'together'")
+            f"motion of {loaded.source}", "record it, or use method 'together'", code="no-same-motion")
     error = other.tau - estimate.predict(other.q, other.dq, other.ddq)
     error[~other.keep] = 0.0
     at = np.clip(np.arange(len(loaded)) - rows, 0, len(other) - 1)
@@ -39,7 +40,7 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
 
 
 def _shift(loaded: Samples, other: Samples) -> tuple[float, int]:
-    """How far two motions are apart as a share of their size, and by how many rows the loaded one is later."""
+    """Return the distance of two motions relative to their size, and by how many rows the loaded one is delayed."""
     if loaded.dof != other.dof or abs(loaded.rate / other.rate - 1.0) > 1e-6:
         return np.inf, 0
     size = fast_length(len(loaded) + len(other))

@@ -1,10 +1,11 @@
-"""What hangs behind a force-torque sensor: its ten numbers, the sensor's bias, and how the sensor is mounted.
+"""Load on a force-torque sensor: its ten inertial parameters, the sensor's bias, and the mounting of the sensor.
 
     wrench = s [R 0; 0 R] W_pl(q, dq, ddq) theta + bias    (Ardiani, eq. 4.6)
 
-W_pl: wrench that a body of unit numbers needs, in the frame's axes about its origin. R: axes of the frame in those of
-the sensor. s = -1: the sensor states what the load does to it, not what it does to the load. Where forces turn with the
-sensor, the best 3 x 3 matrix from weight to force is s m R, which is where Gauss-Newton over theta, bias and R starts.
+W_pl is the wrench that a body of unit parameters needs, in the frame's axes about its origin. R are the axes of the
+frame in those of the sensor. s = -1 if the sensor measures the force of the load on it, and not the reaction. If forces
+rotate with the sensor, the best 3 x 3 matrix from weight to force is s m R. Gauss-Newton over theta, bias and R starts
+from it.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class Mounting:
 def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str | None = None, *,
                    straight: bool | None = None, consistent: bool = True,
                    label: str = "payload") -> tuple[PayloadEstimate, Mounting]:
-    """Ten numbers of what hangs behind a force-torque sensor in a frame, and how the sensor is mounted.
+    """Return the payload on a force-torque sensor in a frame, and the mounting of the sensor.
 
-    logs: with `wrench`. frame: at the sensor's origin. straight: the sensor's axes are the frame's; by default that is
-    found out.
+    logs: with `wrench`. frame: at the sensor's origin. straight: whether the sensor's axes are the frame's; by default
+    this is estimated.
     """
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
     name = mounting_frame(robot, frame)
@@ -94,7 +95,7 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
 
 
 def mounting_facts(mounting: Mounting) -> dict[str, object]:
-    """Plain data for JSON."""
+    """Return plain data for JSON."""
     return {"bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
             "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
             "straight": mounting.straight}
@@ -113,8 +114,10 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
-    """W_pl (samples, 6, 10): force and moment a body on a frame needs for each of its ten numbers, axes of the frame,
-    about its origin."""
+    """Return W_pl (samples, 6, 10): force and moment that a body on a frame needs for unit inertial parameters.
+
+    They are in the axes of the frame, about its origin.
+    """
     place = robot.frame(frame)
     to_body, to_joint = ten.change_frame(place.pose), robot.joints[place.body].after @ place.pose
     turn, origin = to_joint[:3, :3], to_joint[:3, 3]
@@ -129,7 +132,7 @@ def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
 
 
 def _first_mounting(columns: Array, measured: Array) -> tuple[Array, float]:
-    """Rotation and sign from the best matrix between weight and force: s m R."""
+    """Return rotation and sign from the best matrix s m R between weight and force."""
     weight = columns[:, :3, 9]
     known = np.column_stack([weight, np.ones(len(weight))])
     spread = np.linalg.svd(weight - weight.mean(axis=0), compute_uv=False)
@@ -153,7 +156,7 @@ class _Fit:
 
 
 def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float, *, turning: bool) -> _Fit:
-    """theta, bias and rotation at their best, each channel weighted by its own noise."""
+    """Return the least-squares theta, bias and rotation, each channel weighted by its own noise."""
     n, weights = len(measured), np.ones(6)
     theta, bias = np.zeros(10), np.zeros(6)
     for step in range(_GAUSS_NEWTON_STEPS):
@@ -187,7 +190,7 @@ def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float,
 
 
 def exponential(vector: Array) -> Array:
-    """Rotation (3, 3) by a rotation vector (3,), rad."""
+    """Return the rotation (3, 3) of a rotation vector (3,), rad."""
     angle = float(np.linalg.norm(vector))
     if angle < 1e-12:
         return np.eye(3) + ten.skew(vector)
@@ -196,7 +199,7 @@ def exponential(vector: Array) -> Array:
 
 
 def rotation_vector(rotation: Array) -> Array:
-    """Rotation vector (3,), rad, of a rotation (3, 3)."""
+    """Return the rotation vector (3,), rad, of a rotation (3, 3)."""
     off = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     angle = float(np.arctan2(0.5 * np.linalg.norm(off), 0.5 * (np.trace(rotation) - 1.0)))
     if angle < 1e-9:
@@ -208,8 +211,8 @@ def rotation_vector(rotation: Array) -> Array:
 
 
 def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
-    """One load by two estimates on the same frame, joint torques and a sensor for instance: each weighted by its
-    covariance."""
+    """Return one load from two estimates on the same frame, such as joint torques and a sensor, weighted by their
+    covariances."""
     if first.frame != second.frame:
         raise ModelError(f"one load is attached to '{first.frame}', the other to '{second.frame}'",
                          "use one frame for both", code="frames-differ")

@@ -1,4 +1,4 @@
-"""Where the uncertainty of a load comes from: noise, the unloaded robot, drive gains, friction that changes."""
+"""Sources of the uncertainty of a load: noise, the unloaded robot, drive gains, changes of friction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOAD_FRICTION_DEVIATION = 0.05  # of the torque a gear transmits
 
 
 def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
-    """The friction and the offsets that may differ under load, and how far."""
+    """Return the friction and the offsets that may differ under load, with their standard deviations."""
     base, regression = loaded.regression.base, loaded.regression
     alone = np.count_nonzero(base.matrix, axis=1) == 1
     group = [base.parameters.items[c].kind.group for c in base.independent]
@@ -42,8 +42,10 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
 
 
 def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:
-    """Relative errors of the drive gains (dof,) that explain most of what the fit leaves over, no larger than their
-    covariance (dof, dof) makes likely; the unknowns move along."""
+    """Return the relative errors of the drive gains (dof,) that explain most of the residuals.
+
+    They are limited by their covariance (dof, dof); the other unknowns are adapted.
+    """
     values, vectors = np.linalg.eigh(gains)
     half = vectors * np.sqrt(np.maximum(values, 0.0))  # errors = half @ z, z of deviation one
     matrix, right, joint = loaded.rows

@@ -49,7 +49,7 @@ class Nuisance:
 
     @staticmethod
     def none() -> Nuisance:
-        """Nothing else changes."""
+        """Return a nuisance without effects."""
         return Nuisance(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -57,10 +57,14 @@ class Nuisance:
 class LinearPayloadFit:
     """Unknowns x = [beta, nuisance, theta] (u,) by linear least squares.
 
-    columns (columns, u): the loaded equations' columns are multiplied by columns @ x. inverse (u, u) of the normal
-    equations. by_robot (u, b), by_gain (u, dof): derivatives of x by beta_0 and by the relative gain of each joint in
-    all logs. load (10,): indices of theta in x. prior (u,): variance of the nuisances, as noise of the normal
-    equations. identified (10,): which of the ten the data determine.
+    Attributes:
+        columns: (columns, u), the loaded equations' columns are multiplied by columns @ x.
+        inverse: (u, u), of the normal equations.
+        by_robot: (u, b), derivatives of x by beta_0.
+        by_gain: (u, dof), derivatives of x by the relative gain of each joint in all logs.
+        load: (10,), indices of theta in x.
+        prior: (u,), variance of the nuisances, as noise of the normal equations.
+        identified: (10,), which parameters of the load the data determine.
     """
 
     x: Array
@@ -74,17 +78,17 @@ class LinearPayloadFit:
 
     @property
     def theta(self) -> Array:
-        """The load's ten numbers."""
+        """The load's ten inertial parameters."""
         return self.x[self.load]
 
 
 def residual_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Eq. 4.2: the robot fixed at its unloaded values."""
+    """Return the fit of eq. 4.2, with the robot fixed at its unloaded values."""
     return _fit(loaded, unloaded, nuisance, fixed=True)
 
 
 def together_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Eq. 4.5: robot and load jointly, with the unloaded data as prior information."""
+    """Return the fit of eq. 4.5: robot and load jointly, with the unloaded data as prior information."""
     return _fit(loaded, unloaded, nuisance, fixed=False)
 
 
@@ -122,8 +126,10 @@ def _fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, fixed:
 
 
 def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, change: Array) -> Array:
-    """Eq. 4.3: the load's ten numbers (10,) from the difference of two sets of base parameters, weighted by the
-    covariances of both. change (b, 10): see `change_by_load`."""
+    """Return the load's ten parameters (10,) by eq. 4.3, from the difference of two sets of base parameters.
+
+    The difference is weighted by both covariances. change (b, 10): see `change_by_load`.
+    """
     matrix, right, _ = loaded.rows
     b = len(loaded.robot)
     own = np.array([place >= b for place in nuisance.places], dtype=bool)  # columns that the robot alone does not have

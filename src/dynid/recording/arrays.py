@@ -25,11 +25,11 @@ _MOST_LONG_WORDS = 1000  # words of a field of words that lie elsewhere in the f
 
 
 class Arrays:
-    """Named arrays, in memory or sliced from disk: anything with shape, dtype and slicing.
+    """Named arrays, in memory or sliced from disk: objects with shape, dtype and slicing.
 
-    The axis of the samples is the one with as many entries as there are samples; `rows_last` gives the preferred one
-    if both have (MATLAB 7.3 stores arrays transposed). axis: of the samples, if given: 0 for one row per sample, 1
-    for one column per sample.
+    The axis of the samples is the one whose length equals the number of samples. `rows_last` gives the preferred axis
+    if both match (MATLAB 7.3 stores arrays transposed). axis: axis of the samples, if given: 0 for one row per sample,
+    1 for one column per sample.
     """
 
     row = "sample"
@@ -139,7 +139,10 @@ class Arrays:
 
 
 def _long_words(array: Any) -> list[Any]:
-    """Words of an HDF5 dataset one by one: many may be the same long one, which is in the file once."""
+    """Return the words of an HDF5 dataset, read one by one.
+
+    A small file can refer to one long word many times, so reading them at once could exhaust memory.
+    """
     found: list[Any] = []
     if math.prod(array.shape) <= _MOST_LONG_WORDS:
         for index in np.ndindex(*array.shape):
@@ -150,14 +153,14 @@ def _long_words(array: Any) -> list[Any]:
 
 
 def _take(array: Any, axis: int, start: int, stop: int) -> Values:
-    """Samples start to stop as (n,) or (n, k)."""
+    """Return samples start to stop of an array as (n,) or (n, k)."""
     index = tuple(slice(start, stop) if i == axis else slice(None) for i in range(len(array.shape)))
     part = np.moveaxis(np.asarray(array[index]), axis, 0)
     return part if part.ndim == 1 else part.reshape(stop - start, -1)
 
 
 class _Line:
-    """One column of a two-dimensional array, or one row, read by slices. axis: along which it goes."""
+    """One column or one row of a two-dimensional array, read by slices. axis: of the samples."""
 
     def __init__(self, array: Any, index: int, axis: int) -> None:
         self.array, self.index, self.axis = array, index, axis
@@ -169,7 +172,7 @@ class _Line:
 
 
 def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Record arrays as one array a field, called name.field."""
+    """Return record arrays as one array per field, named name.field."""
     found: dict[str, Any] = {}
     for name, array in arrays.items():
         if array.dtype.names:
@@ -300,7 +303,7 @@ class _CompoundField:
 
 
 def open_hdf5(path: Path) -> Arrays:
-    """HDF5 and MATLAB 7.3; groups are called group/dataset, in MATLAB files struct.field."""
+    """Open HDF5 and MATLAB 7.3; datasets are named group/dataset, in MATLAB files struct.field."""
     h5py = need("h5py", "HDF5 and MATLAB 7.3 files", path)
     try:
         file = h5py.File(path, "r")

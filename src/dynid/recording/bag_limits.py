@@ -1,6 +1,7 @@
-"""Bags are unpacked with a limit, and read from their own folder alone.
+"""Limits on the unpacked size of bags, and on the files that a bag may refer to.
 
-The package rosbags unpacks a chunk of a bag to any size. Its table of decompressors is filled with ones that measure.
+The package rosbags unpacks a chunk of a bag to any size. Its table of decompressors is therefore replaced by functions
+that check the size.
 """
 
 from __future__ import annotations

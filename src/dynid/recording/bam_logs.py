@@ -56,8 +56,10 @@ class PendulumBench:
 
 
 def open_bam(path: Path) -> Arrays:
-    """Return a log of BAM as columns timestamp (s), position, goal_position (rad), ... and the facts of the bench as
-    single values: mass, length, arm_mass, kp, vin."""
+    """Return a log of BAM as columns timestamp (s), position and goal_position (rad) and others.
+
+    The facts of the bench are single values: mass, length, arm_mass, kp, vin.
+    """
     table = _table(path)
     entries = table["entries"]
     columns = {name: _column(entries, name, path) for name in _ENTRY_NUMBERS if name in entries[0]}
@@ -122,7 +124,7 @@ def write_bam(recording: Recording, bench: PendulumBench, path: str | Path, join
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """The table of a JSON file, with a list of at least one entry in it."""
+    """Return the table of a JSON file; raise an error if it has no list with at least one entry."""
     if path.stat().st_size > MAX_JSON_BYTES:
         raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, more than is read of a JSON file",
                              "write the log as CSV or NPZ")
@@ -144,7 +146,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _column(entries: list[Mapping[str, Any]], name: str, path: Path) -> Any:
-    """One number of each entry (samples,); what is missing or no number is nan, which readers refuse by its row."""
+    """Return one number of each entry (samples,); nan if it is missing or not a number."""
     values = [entry.get(name) for entry in entries]
     if any(isinstance(value, str | list | dict) for value in values):
         number = next(i for i, value in enumerate(values) if isinstance(value, str | list | dict))

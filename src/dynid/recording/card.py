@@ -1,4 +1,4 @@
-"""A recording as notebooks show it: how long, how fast, and the range and torque of each joint."""
+"""HTML summary of a recording for notebooks: duration, rate, and range and torque of each joint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque rms, N m or N", 
 
 
 def recording_card(recording: Recording) -> str:
-    """HTML of a recording: one row per joint, then its notes."""
+    """Return the HTML of a recording: one row per joint, then its notes."""
     names = recording.joints or tuple(f"joint {j + 1}" for j in range(recording.dof))
     numbers = np.column_stack([recording.q.min(axis=0), recording.q.max(axis=0),
                                np.sqrt(np.mean(np.square(recording.tau), axis=0)), np.abs(recording.tau).max(axis=0)])

@@ -34,7 +34,7 @@ class Extremes:
         return Extremes(q.min(axis=0), q.max(axis=0), tau.min(axis=0), tau.max(axis=0))
 
     def __or__(self, other: Extremes) -> Extremes:
-        """Extremes of two parts of a log together."""
+        """Return the extremes over two parts of a log."""
         return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high),
                         np.minimum(self.torque_low, other.torque_low), np.maximum(self.torque_high, other.torque_high))
 
@@ -56,7 +56,7 @@ def check_rate(t: Array, said: bool, source: str) -> None:
 
 
 def timing_notes(t: Array, q: Array) -> list[str]:
-    """Notes on rate, jitter, gaps and repeated rows, with numbers. t (samples,) s, q (samples, joints)."""
+    """Return notes on rate, jitter, gaps and repeated rows, with numbers; t (samples,) s, q (samples, joints)."""
     n = len(t)
     if n < 2:
         return [f"only {n} sample"]

@@ -45,7 +45,7 @@ _STAMP_ROUNDING = 1e-9  # s: rounding of a stamp does not put it outside a windo
 
 @dataclass
 class _Clock:
-    """State over the parts of a log: start of time, last stamp and row, number of rows."""
+    """State that is passed from one part of a log to the next: start time, last stamp and row, number of rows."""
 
     begun: bool = False
     origin: list[Any] | None = None
@@ -87,7 +87,10 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
 
 
 def _together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[FileRows], tuple[str, ...]]]:
-    """The same rows of all sources; files of different length are an error, or cut with bad_rows = "drop"."""
+    """Yield the same rows of all sources.
+
+    Files of different length are an error; with bad_rows = "drop" the longer ones are cut.
+    """
     streams = []
     for index, source in enumerate(current.sources):
         names = list(dict.fromkeys(column.field for columns in current.columns.values() for column in columns
@@ -245,7 +248,7 @@ def _convert(current: LogLayout, signal: str, array: Array) -> Array:
 
 def _faults(current: LogLayout, blocks: Sequence[FileRows], raw: dict[str, Array], signals: dict[str, Array],
             times: Sequence[Values]) -> dict[int, tuple[int, Fault]]:
-    """Rows that cannot be used: row -> (source, fault)."""
+    """Return the rows that cannot be used, as row -> (source, fault)."""
     faults: dict[int, tuple[int, Fault]] = {}
     for index, block in enumerate(blocks):
         for row, fault in block.faults.items():
@@ -275,7 +278,7 @@ def _faults(current: LogLayout, blocks: Sequence[FileRows], raw: dict[str, Array
 
 
 def _sentence(current: LogLayout, blocks: Sequence[FileRows], row: int, found: tuple[int, Fault]) -> str:
-    """A sentence on one fault: file, row and column."""
+    """Return a sentence on one fault that names file, row and column."""
     file, number, what = _place(current, blocks, row, found)
     return f"{file} {current.sources[found[0]].row} {number}: {what}"
 
@@ -297,7 +300,7 @@ def _label(current: LogLayout, column: Column) -> str:
 
 
 def _epoch_unit(time: Values) -> str | None:
-    """The unit in which a number of this size is a date after 1973 and before 2286; None for seconds."""
+    """Return the unit in which a number of this size is a date between 1973 and 2286; None for seconds."""
     finite = time[np.isfinite(time)] if time.dtype.kind == "f" else time
     size = float(np.median(np.abs(finite.astype(float)))) if len(finite) else 0.0
     return next((unit for unit, low in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if low <= size < 1e3 * low), None)
@@ -318,8 +321,10 @@ def _time_unit(current: LogLayout, times: Sequence[Values], good: Bools) -> tupl
 
 
 def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: int, clock: _Clock) -> Array:
-    """Time from the first good row of the log (n,), s; nan in rows that are not good. first: rows of earlier parts.
-    Integers are subtracted before they become doubles."""
+    """Return the time from the first good row of the log (n,), s; nan in other rows. first: rows of earlier parts.
+
+    Integers are subtracted before they are converted to floating point.
+    """
     if current.mapping.rate is not None:
         return np.asarray((first + np.arange(len(good))) / current.mapping.rate, dtype=float)
     t = np.full(len(good), np.nan)

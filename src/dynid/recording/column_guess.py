@@ -108,8 +108,10 @@ _Groups = dict[str, dict[tuple[str, ...], list[tuple[_Reading, str]]]]
 
 
 def _canonical(source: Source, known: Sequence[str], joints_of_robot: set[str]) -> _Groups:
-    """The names that `write_csv` gives: time, position_<joint>, torque_<joint>, ..., whatever the joints are called;
-    encoders may be on other joints of the robot than motors."""
+    """Return the columns with the names that `write_csv` gives: time, position_<joint>, torque_<joint> and so on.
+
+    Joints may have any name. Encoders may be on other joints of the robot than motors.
+    """
     prefixes = {"reference_position_": "reference", "reference_velocity_": "reference_velocity",
                 "position_": "position", "velocity_": "velocity", "torque_": "torque", "temperature_": "temperature",
                 "motor_position_": "motor_position", "sensed_torque_": "sensed_torque",
@@ -204,7 +206,7 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
 
 def _time(source: Source, known: Sequence[str], groups: dict[tuple[str, ...], list[tuple[_Reading, str]]],
           notes: list[str]) -> tuple[Match, str | None]:
-    """The time column; a pair of seconds and nanoseconds counts as one."""
+    """Return the time column and its unit; a pair of seconds and nanoseconds is one time column."""
     for name in known:
         partner = {"secs": "nsecs", "sec": "nanosec"}.get(re.split(r"[^A-Za-z]", name)[-1].lower())
         other = re.sub(r"[A-Za-z]+$", partner, name) if partner else None

@@ -17,7 +17,7 @@ from dynid.recording.whole_body import WIDTHS, WITHOUT_JOINTS
 
 @dataclass(frozen=True)
 class Column:
-    """One column of numbers: source (index into Layout.sources), field, and which of its columns."""
+    """One column of numbers: its source (index into Layout.sources), its field, and its index within the field."""
 
     source: int
     field: str

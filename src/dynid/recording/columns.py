@@ -18,8 +18,11 @@ _PLACEHOLDER_PATTERN = re.compile(r"\{(joint|i)(?::(0\d+))?\}")
 class Match:
     """Fields of a source for one signal, in order.
 
-    joints: of the fields, if known. extra: joints with such a field that are not used. note: on the names, or None.
-    parts: column of each field, from 0; None for all.
+    Attributes:
+        joints: of the fields, if known.
+        extra: joints with such a field that are not used.
+        note: on the names, or None.
+        parts: column of each field, from 0; None for all.
     """
 
     fields: tuple[str, ...]
@@ -30,7 +33,7 @@ class Match:
 
 
 def listed(names: Sequence[str], most: int = 24) -> str:
-    """Names as 'a, b, c', cut short when there are very many."""
+    """Return names as 'a, b, c', shortened if there are very many."""
     text = ", ".join(names[:most])
     return text + f" and {len(names) - most} more" if len(names) > most else text or "nothing"
 
@@ -46,7 +49,7 @@ def match(source: Source, names: Names | None, signal: str, joints: Sequence[str
 
 def match_parts(source: Source, array: str, names: Names | None, signal: str, joints: Sequence[str] | None,
                 count: int | None) -> Match:
-    """Find the columns of one array that `names` means, by number from 1 or by the names the file gives them."""
+    """Find the columns of one array that are given by number from 1 or by the names in the file."""
     shape = source.fields.get(array, ())
     if len(shape) != 2:
         have = [name for name, size in source.fields.items() if len(size) == 2]
@@ -59,7 +62,7 @@ def match_parts(source: Source, array: str, names: Names | None, signal: str, jo
 
 def _matched(source: Source, known: list[str], names: Names | None, signal: str, joints: Sequence[str] | None,
              count: int | None) -> Match:
-    """The fields among the known ones that `names` means."""
+    """Return the known fields that correspond to the given `names`."""
     if names is None:
         return Match(tuple(known))
     if isinstance(names, list):
@@ -109,7 +112,7 @@ def _pattern(source: Source, known: list[str], pattern: str, signal: str, joints
 
 
 def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Sequence[str] | None) -> Match:
-    """Fields of the wanted joints, or of all when none are named. found: joint -> field."""
+    """Return the fields of the wanted joints, or of all if none are named. found: joint -> field."""
     if joints is None:
         return Match(tuple(found.values()), tuple(found))
     named, note = by_prefix(list(found), joints, f"{source.path}: {signal}")
@@ -125,11 +128,11 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
 
 
 def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tuple[dict[str, str], str | None]:
-    """Names in the log of the wanted joints, where one prefix on either side, or one ending, is all that distinguishes
-    them, and a note that says so; nothing where a name fits as it is, or no prefix fits all.
+    """Return the names in the log of the wanted joints, matched by a common prefix or ending, and a note on it.
 
-    Drivers put a robot's name before its joints (robot1/joint_1), descriptions do so too (panda_joint1), and only the
-    order in a file would be left to go by."""
+    Drivers put a robot's name before its joints (robot1/joint_1), and descriptions do so too (panda_joint1). Nothing is
+    returned if a name matches exactly, or if no prefix matches all joints.
+    """
     if not joints or any(joint in logged for joint in joints):
         return {}, None
     first, known = joints[0], set(logged)
@@ -159,7 +162,7 @@ def by_prefix(logged: Sequence[str], joints: Sequence[str], source: str) -> tupl
 
 
 def column_option(signal: str, likely: Sequence[str], count: int | None) -> str:
-    """An option of the command line that names the columns of a signal, one for each joint, to be completed."""
+    """Return a command-line option that names the columns of a signal, one per joint, for the user to complete."""
     shown = [f'"{name}"' for name in likely[:count]]
     shown += ["..."] if count is None or len(shown) < count else []
     return f"--set 'log.{signal}=[{', '.join(shown)}]', one column for each joint in the robot's order"

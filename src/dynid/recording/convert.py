@@ -20,10 +20,16 @@ from dynid.robot import Robot
 class Conversion:
     """Linear map from logged columns (samples, k) to the robot's joints (samples, dof).
 
-    Scales, signs and offset are (k,). inverse: R^-1 for positions and velocities of the motor side;
-    gears: R for torques of the motor side, tau_joint = R^T tau_motor. order: the columns to keep.
-    motor_scale (k,), motor_inverse: units and R^-1 of motor positions that are beside those of the links. factors:
-    by signal, what its numbers are multiplied by before all else (k,).
+    Attributes:
+        position_scale, velocity_scale, torque_scale: (k,), factors from the logged unit to SI units.
+        sign, torque_sign: (k,), 1 or -1.
+        offset: (k,), added to positions.
+        inverse: R^-1, for positions and velocities of the motor side.
+        gears: R, for torques of the motor side, tau_joint = R^T tau_motor.
+        order: the columns to keep.
+        motor_scale, motor_inverse: units (k,) and R^-1 of motor positions that are logged in addition to those of the
+            links.
+        factors: (k,) by signal, multiplied with the logged numbers first.
     """
 
     position_scale: Array
@@ -41,7 +47,7 @@ class Conversion:
     factors: Dictionary[str, Array]
 
     def scaled(self, signal: str, raw: Array) -> Array:
-        """Numbers of a signal (samples, k) times its factor; one column for all joints takes that of the first."""
+        """Return the numbers of a signal (samples, k) times its factor; a single column has that of the first joint."""
         factor = self.factors.get(signal)
         return raw if factor is None else raw * factor[:raw.shape[1]]
 
@@ -69,17 +75,24 @@ class Conversion:
         return (joint * self.torque_sign)[:, self.order]
 
     def joint_torque(self, raw: Array) -> Array:
-        """Torques that a controller states, at the joints."""
+        """Return torques stated by a controller, converted to the joint side."""
         return (raw * self.torque_sign)[:, self.order]
 
 
 def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot: Robot | None,
                constants: Dictionary[str, Array], guessed: Dictionary[str, str], source: str,
                notes: list[str]) -> Conversion:
-    """The conversion of `count` logged columns. names: their joints, if known. constants: drive_gain and ratio from the
-    file, where the mapping names their keys.
+    """Return the conversion of `count` logged columns.
 
-    guessed: units read from column names, used where the mapping states none.
+    Args:
+        mapping: rules for reading the log.
+        count: number of columns.
+        names: joints of the columns, if known.
+        robot: the robot, if known.
+        constants: drive_gain and ratio from the file, if the mapping names their keys.
+        guessed: units from column names, used if the mapping states none.
+        source: name of the log for messages.
+        notes: list to which notes are added.
     """
     if names is not None and len(names) != count:
         raise RecordingError(f"{source}: joints lists {len(names)} joints, but the log has {count} position columns",
@@ -132,7 +145,7 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
 
 
 def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -> Array:
-    """Gear ratios (count,) of the columns' joints, from the transmissions of the robot's file."""
+    """Return gear ratios (count,) of the columns' joints, from the transmissions of the robot file."""
     if robot is None or names is None:
         raise RecordingError(f"{source}: ratio = \"robot\" needs a robot whose file has transmissions",
                              where="log.ratio")

@@ -25,12 +25,12 @@ _PRODUCT_ROWS = 16  # decimated rows computed by one matrix product; wider block
 
 
 def impulse_response(decimation: Decimation) -> Array:
-    """Weights of rows -reach .. reach about the row that stays, (2 reach + 1,), symmetric, sum 1."""
+    """Return the filter weights of rows -reach .. reach about a kept row, (2 reach + 1,); symmetric, with sum 1."""
     return _weights(decimation.factor, decimation.stages, decimation.order, decimation.share)
 
 
 def reach(decimation: Decimation) -> int:
-    """Number of rows on either side of a row that enter its decimated value."""
+    """Return the number of rows on either side that affect a decimated row."""
     return len(impulse_response(decimation)) // 2
 
 
@@ -98,8 +98,10 @@ def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
 
 
 def low_passed(x: Array, decimation: Decimation) -> Array:
-    """x (rows, columns) of one segment after the decimation's low-pass, at every row: at those that stay, the values of
-    `decimate_columns`."""
+    """Return x (rows, columns) of one segment after the low-pass of the decimation, at every row.
+
+    At the kept rows the values equal those of `decimate_columns`.
+    """
     weights = impulse_response(decimation)
     half, length = len(weights) // 2, fast_length(len(x) + len(weights) - 1)
     response = np.fft.rfft(weights, length)
@@ -139,7 +141,8 @@ def _weights(factor: int, stages: int, order: int, share: float) -> Array:
 
 
 def _band(weights: Array, step: int, rows: int) -> Array:
-    """(rows, (rows - 1) step + len(weights)): the weights of one row each, `step` columns further in the next."""
+    """Return a band matrix (rows, (rows - 1) step + len(weights)) whose row i has the weights shifted by i `step`
+    columns."""
     band = np.zeros((rows, (rows - 1) * step + len(weights)))
     for k in range(rows):
         band[k, k * step:k * step + len(weights)] = weights

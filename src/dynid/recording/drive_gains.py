@@ -50,12 +50,12 @@ class DriveGains:
 
     @property
     def identified(self) -> Bools:
-        """Which joints have one (joints,)."""
+        """Which joints have a drive gain (joints,)."""
         return np.asarray(np.isfinite(self.std), dtype=np.bool_)
 
     @property
     def relative_std(self) -> Array:
-        """Standard deviations as a share of the values (joints,)."""
+        """Standard errors relative to the values (joints,)."""
         return np.where(self.identified, self.std / np.abs(np.where(self.identified, self.values, 1.0)), np.inf)
 
     def applied(self, recording: Recording) -> Recording:
@@ -81,7 +81,7 @@ class DriveGains:
 
     @output_fields(way=str, joints=array_of(_JOINT_GAIN))
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; None where there is no gain."""
+        """Return plain data for JSON; None for a joint without a gain."""
         return {"way": self.way, "joints": [
             {"joint": name, "gain": finite(value), "std": finite(std), "relative_std": finite(share),
              "identified": bool(known), "reason": self.reasons.get(name, "")}
@@ -148,7 +148,7 @@ def _columns(torque: Array, speed: Array, t: Array) -> Array:
 
 
 def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
-    """Current per torque and its standard deviation, or why the data do not determine it."""
+    """Return the current per torque and its standard error, or the reason why the data do not determine it."""
     if not np.any(columns[:, 0]):
         return 0.0, np.inf, "its target torque is always zero: it carries no weight and does not accelerate"
     if not np.any(current):
@@ -171,5 +171,5 @@ def _slope(columns: Array, current: Array) -> tuple[float, float, str]:
 
 
 def _solve(gram: Array, side: Array) -> float:
-    """The first unknown of normal equations of columns of unit size."""
+    """Return the first unknown of normal equations whose columns are scaled to length one."""
     return float((np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ side)[0])

@@ -1,4 +1,4 @@
-"""Rows that are read of a file: those of one episode where it holds many, and those with the drive switched on."""
+"""Selection of the rows of a file: one episode of several, and rows with the drive switched on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ MAX_EPISODES = 100_000  # beyond so many, a message does not name the missing on
 
 def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows: int | None, mapping: Mapping) \
         -> Iterator[FileRows]:
-    """The rows of a source: of one episode alone where the mapping names one, without those where the drive is off.
+    """Yield the rows of a source: those of the episode that the mapping names, without rows in which the drive is off.
 
-    Time begins anew in each episode, so rows of two of them are not one log."""
+    Time restarts in each episode, so rows of two episodes are not one log.
+    """
     switch = mapping.enabled
     if switch is not None and switch not in source.fields:
         if not mapping.may_lack("enabled"):
@@ -67,7 +68,7 @@ def _one_episode(source: Source, names: Sequence[str], samples: int | None, rows
 
 
 def _some(block: FileRows, kept: Ints) -> FileRows:
-    """Some rows of a block, by their places."""
+    """Return some rows of a block by their indices."""
     place = {int(row): i for i, row in enumerate(kept)}
     return FileRows({name: array[kept] for name, array in block.values.items()}, block.rows[kept],
                     {place[row]: fault for row, fault in block.faults.items() if row in place})

@@ -17,7 +17,7 @@ from dynid.robot import Robot
 
 
 def pandas() -> Any:
-    """The package pandas, or a sentence that says how to get it."""
+    """Return the package pandas; raise an error that states how to install it if it is missing."""
     try:
         import pandas as found
     except ImportError:
@@ -27,8 +27,10 @@ def pandas() -> Any:
 
 
 def to_frame(data: Recording | Samples) -> Any:
-    """A table with one row per sample: time, position_<joint>, velocity_<joint>, torque_<joint>, ...; of samples also
-    acceleration_<joint>, and keep_<joint>, which rows count."""
+    """Return a table with one row per sample: time, position_<joint>, velocity_<joint>, torque_<joint> and so on.
+
+    Tables of samples also have acceleration_<joint> and keep_<joint>, which states whether a row is used.
+    """
     if isinstance(data, Recording):
         return pandas().DataFrame(columns_of(data))
     names = data.joints or tuple(str(j + 1) for j in range(data.dof))
@@ -41,14 +43,14 @@ def to_frame(data: Recording | Samples) -> Any:
 
 def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, source: str = "a table",
                **overrides: Any) -> Recording:
-    """A recording from a table of pandas, whose columns are found as those of a log file are.
+    """Return a recording from a pandas table, whose columns are found like those of a log file.
 
     Args:
-        frame: a row for each sample; its index is the time where no column is.
-        mapping: as `dynid.read` takes it.
-        robot: whose joints these are.
-        source: what to call the table in messages.
-        overrides: settings over those of the mapping, such as position=["a", "b"].
+        frame: one row per sample; its index is the time if there is no time column.
+        mapping: as in `dynid.read`.
+        robot: robot with these joints.
+        source: name of the table in messages.
+        overrides: settings that replace those of the mapping, such as position=["a", "b"].
     """
     from dynid.recording.log_reading import read  # which reads files of all kinds, and with them this one
     columns = {str(name): _numbers(frame[name]) for name in frame.columns}
@@ -66,7 +68,7 @@ def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, s
 
 
 def _numbers(column: Any) -> Any:
-    """A column as numbers; dates and durations in seconds."""
+    """Return a column as numbers; dates and durations are converted to seconds."""
     values = column.to_numpy()
     if values.dtype.kind in "mM":
         return (values - values[:1]) / np.timedelta64(1, "s")

@@ -51,13 +51,13 @@ def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
 
 
 def elsewhere(path: Path, name: str) -> RecordingError:
-    """The error of a file part of which lies in another one."""
+    """Return the error for a file of which a part is in another file."""
     return RecordingError(f"{path}: '{name[:80]}' refers to data in other files, which are not read",
                           "write all arrays into one file", code="data-outside")
 
 
 class Hdf5Dataset:
-    """A dataset that is read by slices; its chunks are measured before the first of them is read."""
+    """A dataset that is read by slices; the unpacked size of its chunks is checked before the first one is read."""
 
     def __init__(self, h5py: Any, item: Any, name: str, path: Path) -> None:
         self._h5py, self._item, self._name, self._path = h5py, item, name, path
@@ -68,7 +68,7 @@ class Hdf5Dataset:
         return self._checked()[index]
 
     def fields(self, name: str) -> Any:
-        """One field of a compound dataset, which is read by slices too."""
+        """Return one field of a compound dataset, also read by slices."""
         return self._checked().fields(name)
 
     def _checked(self) -> Any:
@@ -100,7 +100,7 @@ def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
 
 
 def _unpacks_beyond(packed: bytes, size: int) -> bool:
-    """Whether compressed bytes unpack to more than so many."""
+    """Return whether compressed bytes unpack to more than `size` bytes."""
     inflate, total = zlib.decompressobj(), 0
     try:
         while packed and total <= size:

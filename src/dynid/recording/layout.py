@@ -38,11 +38,14 @@ _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "moto
 
 @dataclass(frozen=True, eq=False)
 class LogLayout:
-    """Sources and columns of one log. columns: signal -> columns, torque also for currents; no time if a rate is
-    given.
+    """Sources and columns of one log.
 
-    samples: rows of each source, if known before reading. unit_said: whether the unit of positions was given by the
-    mapping or column names. unmeasured: unused torque columns. lacking: by signal, columns of joints without data.
+    Attributes:
+        columns: signal -> columns; "torque" also for currents; without time if a rate is given.
+        samples: number of rows of each source, if known before reading.
+        unit_said: whether the unit of positions was given by the mapping or column names.
+        unmeasured: unused torque columns.
+        lacking: by signal, columns of joints without data.
     """
 
     path: Path
@@ -216,7 +219,7 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
 
 def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],
                 names: Sequence[str] | None, robot: Robot | None) -> tuple[int, ...]:
-    """Which of the log's joints have no torque, counted from 0 in the order of its position columns."""
+    """Return the joints of the log without torque, counted from 0 in the order of its position columns."""
     if mapping.torque_free:
         return tuple(range(len(columns["position"])))
     if names is None and robot is not None:
@@ -231,7 +234,7 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
 
 
 def _placed(source: Source, place: SignalPlace, signal: str, joints: Sequence[str] | None, count: int | None) -> Match:
-    """The columns of a source that a place means."""
+    """Return the columns of a source that a `SignalPlace` refers to."""
     if place.topic is not None:
         if not isinstance(source, Bag):
             raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', but this file is not a bag")
@@ -326,7 +329,7 @@ def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes:
 
 
 def _written_names(source: Source) -> tuple[str, ...] | None:
-    """Joint names that the file itself holds, as `write_npz` writes them."""
+    """Return the joint names stored in the file, as written by `write_npz`, or None."""
     for key in ("joints", "joint_names", "names"):
         with reading(source.path):
             if key in source.texts:
@@ -336,8 +339,7 @@ def _written_names(source: Source) -> tuple[str, ...] | None:
 
 def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Match]], path: Path) \
         -> tuple[int | None, ...]:
-    """Number of samples that each source of arrays holds: the length of its time, or the longer side of its first
-    array."""
+    """Return the number of samples of each source: the length of its time, or the longer side of its first array."""
     counts: list[int | None] = []
     for index, source in enumerate(sources):
         first = [found.fields[0] for signal in ("time", *SIGNALS) if signal in matches

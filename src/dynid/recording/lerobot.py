@@ -78,7 +78,7 @@ class LeRobotDataset:
         raise RecordingError(f"{self.path}: '{name}' is a column of the dataset, not a single value")
 
     def close(self) -> None:
-        """Nothing is open between blocks."""
+        """Do nothing: no file is open between blocks."""
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
         start = 0

@@ -24,8 +24,12 @@ _PATTERN = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log. source: a path or an address such as s3://bucket/log.parquet. robot, date (ISO 8601), motion: as its
-    path or a file states, empty where nothing does."""
+    """One log.
+
+    Attributes:
+        source: a path or an address such as s3://bucket/log.parquet.
+        robot, date, motion: as stated by its path or a file, empty if unknown; the date is in ISO 8601.
+    """
 
     source: str
     robot: str = ""
@@ -50,7 +54,7 @@ class LogFile:
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """A path to read the log from; of one in an object store a copy that is removed afterwards."""
+        """Yield a path to read the log from; for an object store, that of a temporary copy."""
         if not self.remote:
             yield Path(self.source)
             return
@@ -63,7 +67,7 @@ class LogFile:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of a log's bytes; of a folder, of all its files in order."""
+    """Return the SHA-256 of a log's bytes; for a folder, of all its files in order."""
     digest = hashlib.sha256()
     try:
         for one in _files(path):
@@ -109,7 +113,7 @@ def _described(name: str, robot: str) -> LogFile:
 
 
 def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:
-    """The same logs, all of one robot."""
+    """Return the same logs with the name of one robot."""
     return tuple(replace(log, robot=robot) for log in logs)
 
 
@@ -147,7 +151,7 @@ def _sentences(what: str) -> Iterator[None]:
 
 
 def _system(text: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it."""
+    """Return the file system of an address, and the path in it."""
     try:
         import fsspec
     except ModuleNotFoundError:

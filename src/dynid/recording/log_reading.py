@@ -125,7 +125,7 @@ def window_of(rules: Mapping) -> str:
 
 
 class _Collected:
-    """An array that grows in memory, part by part, as `Spool` does in a file."""
+    """An array in memory to which parts are appended, with the interface of `Spool`."""
 
     def __init__(self) -> None:
         self._parts: list[Array] = []
@@ -139,7 +139,7 @@ class _Collected:
 
 def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
                  notes: Sequence[str]) -> Recording:
-    """Signals by their names in the mapping (samples, dof) as a Recording."""
+    """Return a Recording from signals (samples, dof) by their names in the mapping."""
     arrays: dict[str, Any] = {SIGNAL_ATTRIBUTES.get(name, name): np.ascontiguousarray(array)
                               for name, array in signals.items() if name not in WHOLE_BODY_SIGNALS}
     base = {name: array for name, array in signals.items() if name in WHOLE_BODY_SIGNALS}
@@ -148,7 +148,7 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
 
 
 def paths_of(path: Paths) -> list[Path]:
-    """One or several paths as a list of at least one."""
+    """Return one or several paths as a list; raise an error if it is empty."""
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(item) for item in path]
     if not paths:
         raise RecordingError("the list of paths contains no file to read")

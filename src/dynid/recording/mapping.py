@@ -40,10 +40,12 @@ OF_ROBOT = "robot"  # gear ratios from the transmissions of the robot's file
 class SignalPlace(BaseModel):
     """Location of a signal in another file, array or topic.
 
-    columns: as in `Mapping`; default all columns of the file. file: relative to the log's folder; {stem} is replaced
-    by the log's file name without its extension. width: the file has one number per line, and this many lines make
-    one sample. array: the key of an array (samples, k) with several signals; columns are then its columns, by number
-    from 1 or by name. topic: of the bag, if it differs from that of the positions.
+    Attributes:
+        columns: as in `Mapping`; default all columns of the file.
+        file: relative to the log's folder; {stem} is replaced by the log's file name without its extension.
+        width: the file has one number per line, and this many lines make one sample.
+        array: key of an array (samples, k) with several signals; `columns` are then its columns, by number or name.
+        topic: of the bag, if it differs from that of the positions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,12 +66,11 @@ class SignalPlace(BaseModel):
 
 
 class Mapping(BaseModel):
-    """Rules for reading a log. Every rule has a default; missing rules are guessed from the file and stated in the
-    notes.
+    """Rules for reading a log. Missing rules are guessed from the file, and the notes state the guesses.
 
     A signal is given as a column name, a list of names, a column number from 1, a range "2-8", a pattern "q{i}" or
-    "q_{joint}", the key of an array (samples, joints), or a `Place`. Lists by joint are in the order of `joints`, or of
-    the robot if that is not given; a table {name = value} needs no order.
+    "q_{joint}", the key of an array (samples, joints), or a `SignalPlace`. Lists by joint are in the order of `joints`,
+    or of the robot if that is not given; a table {name = value} needs no order.
 
     Attributes:
         preset: name of a `Preset`, whose settings are used where none are given here.
@@ -278,7 +279,7 @@ class Mapping(BaseModel):
 
     @staticmethod
     def of(settings: Dictionary[str, Any], source: str = "mapping") -> Mapping:
-        """From a dictionary; `source` names it in messages."""
+        """Return a mapping from a dictionary; `source` is its name in messages."""
         try:
             return Mapping(**settings)
         except ValidationError as problem:
@@ -288,7 +289,7 @@ class Mapping(BaseModel):
 
     @staticmethod
     def load(path: str | Path) -> Mapping:
-        """From the [log] table of a TOML file."""
+        """Return a mapping from the [log] table of a TOML file."""
         try:
             table = toml_table(read_small(Path(path)).decode("utf-8"))
         except OSError as problem:
@@ -379,7 +380,8 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
 
 
 def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str, ratio: Array | None = None) -> Array:
-    """The matrix R (count, count) with q_motor = R q_joint. ratio: from the file, where the mapping names its key."""
+    """Return the matrix R (count, count) with q_motor = R q_joint; ratio: from the file, if the mapping
+    names its key."""
     if ratio is not None and ratio.size not in (1, count):
         raise RecordingError(f"{source}: ratio '{mapping.ratio}' has {ratio.size} numbers for {count} joints")
     if ratio is not None:

@@ -28,7 +28,7 @@ _BYTES_AT_ONCE = 1 << 16
 
 
 def plain_variables(path: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the variables that hold numbers, text, cells and structs alone, and of the others."""
+    """Return the names of the variables with only numbers, text, cells and structs, and the names of the others."""
     plain: list[str] = []
     others: list[str] = []
     measure = Measure(path)
@@ -59,7 +59,7 @@ def _damaged(path: Path, why: str) -> RecordingError:
 
 
 class _Stream:
-    """Bytes of one variable in order, unpacked and measured where it is compressed."""
+    """Bytes of one variable in order; compressed data are unpacked with a limit on their size."""
 
     def __init__(self, file: IO[bytes], size: int, measure: Measure | None) -> None:
         self._file, self._left, self._measure = file, size, measure
@@ -67,7 +67,7 @@ class _Stream:
         self._ready = b""
 
     def read(self, size: int) -> bytes:
-        """Return exactly so many bytes; EOFError where there are fewer."""
+        """Return exactly `size` bytes; raise EOFError if there are fewer."""
         found = b""
         while len(found) < size:
             part = self._some(size - len(found))
@@ -77,7 +77,7 @@ class _Stream:
         return found
 
     def skip(self, size: int) -> None:
-        """Pass over so many bytes."""
+        """Skip `size` bytes."""
         if self._inflate is None:
             self._left -= size
             if self._left < -8:  # the last one may lack its padding
@@ -91,7 +91,7 @@ class _Stream:
             size -= len(part)
 
     def _some(self, size: int) -> bytes:
-        """Between one byte and so many, none at the end."""
+        """Return between one and `size` bytes, none at the end."""
         if self._inflate is None:
             part = self._file.read(min(size, max(self._left, 0)))
             self._left -= len(part)
@@ -111,19 +111,19 @@ class _Stream:
 
 
 class _Walk:
-    """A walk through the arrays of a file that counts them."""
+    """Traversal of the arrays of a file, with a limit on their number."""
 
     def __init__(self, path: Path, order: str) -> None:
         self.path, self.order, self.count, self.has_objects = path, order, 0, False
         self.stream: _Stream
 
     def tag(self) -> tuple[int, int]:
-        """Type and bytes of the next element, which is no small one."""
+        """Return type and number of bytes of the next element, which must not be of the small format."""
         kind, size = struct.unpack(f"{self.order}2I", self.stream.read(8))
         return kind, size
 
     def element(self, most: int | None) -> bytes:
-        """The data of the next element; most: bytes that it may have, None to pass over it."""
+        """Return the data of the next element; most: largest allowed number of bytes, None to skip it."""
         kind, size = struct.unpack(f"{self.order}2I", tag := self.stream.read(8))
         if kind >> 16:  # small: type and bytes in two halves, and the data behind them
             return tag[4:4 + min(kind >> 16, 4)]
@@ -139,7 +139,7 @@ class _Walk:
         return data
 
     def matrix(self, depth: int) -> str:
-        """Walk an array whose tag was read; its name."""
+        """Traverse an array whose tag was read, and return its name."""
         try:
             return self._matrix(depth)
         except (EOFError, struct.error, zlib.error):

@@ -129,7 +129,7 @@ def recording_from_joints(robot: Robot, t: ArrayLike, positions: Dictionary[str,
 
 def _spread(given: Dictionary[str, ArrayLike] | ArrayLike, names: tuple[str, ...], joints: tuple[str, ...],
             what: str) -> Array:
-    """Signals (samples, joints) of joints of which some are given, zero for the others."""
+    """Return signals (samples, joints), with zeros for joints that are not given."""
     if isinstance(given, Dictionary):
         missing = [name for name in names if name not in given]
         if missing:

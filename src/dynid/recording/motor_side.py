@@ -14,7 +14,7 @@ from dynid.robot import numbered_joints
 
 
 def motor_name(joint: str) -> str:
-    """What the motor of a joint is called among the coordinates."""
+    """Return the name of a joint's motor among the coordinates."""
     return f"{joint} motor"
 
 

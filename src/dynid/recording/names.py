@@ -1,4 +1,4 @@
-"""Names of logs: as short as distinguishes them."""
+"""Short names of logs that still distinguish them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def short_name(source: str, among: Iterable[str] = ()) -> str:
 
 
 def _tail(source: str, count: int) -> str:
-    """The last `count` parts of each path in a source that may be several files."""
+    """Return the last `count` parts of each path in a source, which may consist of several files."""
     return ", ".join(str(PurePath(*PurePath(part).parts[-count:])) for part in source.split(", "))
 
 
 def distinct(sources: Sequence[str]) -> tuple[str, ...]:
-    """Sources of which no two are the same: the second of a name is called 'name (2)'."""
+    """Return names without repetition: the second log of a name is called 'name (2)'."""
     counts: Counter[str] = Counter()
     found = []
     for source in sources:

@@ -17,7 +17,8 @@ _MIN_STRAY_COLUMNS = 2  # that have to be off at once: one alone may be a signal
 
 
 def measurable(array: Array) -> Array:
-    """An array with zero in place of numbers smaller than any sensor resolves; they underflow in squares."""
+    """Return an array with zeros in place of numbers that are too small for any sensor and would underflow when
+    squared."""
     small = (np.abs(array) < _SMALLEST_SIGNAL) & (array != 0.0)
     return np.where(small, 0.0, array) if small.any() else array
 

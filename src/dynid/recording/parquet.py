@@ -39,7 +39,7 @@ class Parquet:
                       if len(names) == self._widths.get(name)}
 
     def _width(self, item: Any) -> int | None:
-        """Numbers in a cell of this column; 0 for a plain number, None when it holds none."""
+        """Return the number of values in a cell of this column; 0 for a plain number, None if it holds no numbers."""
         types = self._arrow.types
 
         def plain(kind: Any) -> bool:
@@ -57,7 +57,7 @@ class Parquet:
         return None
 
     def _numbers_in(self, name: str) -> int:
-        """Numbers of a column of lists, as the file states them."""
+        """Return the number of values in a column of lists, as stated in the file."""
         groups = (self._file.metadata.row_group(k) for k in range(self._file.metadata.num_row_groups))
         return sum(group.column(k).num_values for group in groups for k in range(group.num_columns)
                    if group.column(k).path_in_schema.startswith(f"{name}."))
@@ -106,8 +106,10 @@ class Parquet:
 
 
 def _part_names(path: Path) -> dict[str, tuple[str, ...]]:
-    """Names of the columns of arrays, from the description that lies beside the files of a LeRobot dataset:
-    data/chunk-000/file-000.parquet and meta/info.json in one folder."""
+    """Return the names of array columns from the description of a LeRobot dataset.
+
+    The description is meta/info.json beside data/chunk-000/file-000.parquet.
+    """
     about = path.absolute().parents[2] / "meta" / "info.json" if len(path.absolute().parents) > 2 else None
     if about is None or not about.is_file():
         return {}

@@ -20,7 +20,7 @@ Column = TypeVar("Column")
 
 
 def with_torque(joints: Sequence[str] | None, mapping: Mapping) -> list[str] | None:
-    """The joints whose torques are known, if names are."""
+    """Return the names of the joints with a known torque; None if names are not known."""
     return None if joints is None else [name for name in joints if name not in mapping.unmeasured]
 
 

@@ -19,9 +19,14 @@ _INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("c
 class Preset:
     """Settings of a `Mapping` for one recorder.
 
-    recorder: the program that writes such logs. settings: of the mapping. columns: patterns that must all match for
-    automatic detection; empty if names are not specific. minds: remarks. needs: settings that the user has to give,
-    each with its message. source: documentation of names and units. refusal: why such a log cannot be used.
+    Attributes:
+        recorder: the program that writes such logs.
+        settings: of the mapping.
+        columns: patterns that must all match for automatic detection; empty if names are not specific.
+        minds: remarks.
+        needs: settings that the user has to give, each with its message.
+        source: documentation of names and units.
+        refusal: why such a log cannot be used.
     """
 
     name: str
@@ -34,7 +39,7 @@ class Preset:
     refusal: str | None = None
 
     def fits(self, names: Iterable[str]) -> bool:
-        """Whether a file with these columns is one of this recorder's."""
+        """Return whether a file with these columns was written by this recorder."""
         known = list(names)
         return bool(self.columns) and all(any(re.fullmatch(one, name) for name in known) for one in self.columns)
 
@@ -173,13 +178,13 @@ def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 
 
 def known_presets() -> dict[str, Preset]:
-    """Presets by name: dynid's own, then those of plugins."""
+    """Return presets by name: built-in ones, then those of plugins."""
     return {**PRESETS, **{name: one for name, one in usable_plugins("dynid.presets").items()
                           if isinstance(one, Preset) and name not in PRESETS}}
 
 
 def preset_of(name: Any) -> Preset:
-    """The preset of this name; ValueError where there is none."""
+    """Return the preset of this name; raise ValueError if there is none."""
     if isinstance(name, str) and name in PRESETS:
         return PRESETS[name]
     if name in plugin_names("dynid.presets"):
@@ -194,7 +199,7 @@ def preset_of(name: Any) -> Preset:
 
 
 def recognised(names: Iterable[str]) -> list[Preset]:
-    """The presets that a file with these columns fits, the most telling first."""
+    """Return the presets that match a file with these columns, the most specific first."""
     known = list(names)
     return [preset for preset in known_presets().values() if preset.fits(known)]
 

@@ -162,13 +162,13 @@ class Recording:
 
     @staticmethod
     def from_commands(t: Array, q: Array, reference: Array, *, joints: tuple[str, ...] = (), **other: Any) -> Recording:
-        """A log without torques: measured and commanded positions, for `dynid.identify_actuators`.
+        """Return a log without torques: measured and commanded positions, for `dynid.identify_actuators`.
 
         Args:
             t: time stamps (samples,), s.
             q: measured positions (samples, joints), rad or m.
             reference: commanded positions (samples, joints), rad or m.
-            joints: names of the joints; their numbers from 1 where none are given.
+            joints: names of the joints; default: their numbers from 1.
             other: further fields of the recording, such as current, voltage or duty.
         """
         q = np.asarray(q, dtype=float)
@@ -185,7 +185,7 @@ class Recording:
         return recording_card(self)
 
     def between(self, start: float, end: float) -> Recording:
-        """The part with start <= t < end (s, as in `t`)."""
+        """Return the part with start <= t < end (s, as in `t`)."""
         rows = np.flatnonzero((self.t >= start) & (self.t < end))
         if not len(rows):
             raise RecordingError(f"{self.source}: no sample between {start} s and {end} s; the log runs from "
@@ -193,13 +193,15 @@ class Recording:
         return replace(self[rows[0]:rows[-1] + 1], notes=(*self.notes, f"cut to {start:g} s <= t < {end:g} s"))
 
     def to_frame(self) -> Any:
-        """A pandas table with one row per sample, see `dynid.recording.frames`."""
+        """Return a pandas table with one row per sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
 
     @staticmethod
     def from_frame(frame: Any, mapping: Any = None, robot: Any = None, **overrides: Any) -> Recording:
-        """From a pandas table, whose columns are found as `dynid.read` finds them; see
-        `dynid.recording.frames.from_frame`."""
+        """Return a recording from a pandas table, see `dynid.recording.frames.from_frame`.
+
+        Its columns are found as in `dynid.read`.
+        """
         from dynid.recording.frames import from_frame
         return from_frame(frame, mapping, robot, **overrides)

@@ -86,11 +86,11 @@ class Bag:
 
     @property
     def _topics(self) -> list[str]:
-        """Topics of joints."""
+        """Return the topics with joint states."""
         return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
 
     def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
-        """Time of receipt and message of the topic, or of another one."""
+        """Yield time of receipt and message of the topic, or of another one."""
         connections = self._connections if topic in ("", self.topic) else [
             item for item in self._reader.connections if item.topic == topic and item.msgtype == _TYPE]
         measure = Measure(self.path)
@@ -99,7 +99,8 @@ class Bag:
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
-        """The columns of a topic, by default those that a signal has in its messages, as columns of the bag."""
+        """Return columns of a topic as names of columns of the bag; by default those that a signal has in its
+        messages."""
         if topic in self._wrenches and columns is None:
             return topic
         if topic not in self._topics:
@@ -112,7 +113,7 @@ class Bag:
         return [f"{before}{one}" for one in given] if isinstance(given, list) else f"{before}{given}"
 
     def _wrench(self, topic: str) -> tuple[Array, Array]:
-        """Times, ns, and force and moment (messages, 6) of a topic, in the order of time."""
+        """Return times, ns, and force and moment (messages, 6) of a topic, in temporal order."""
         connections = [
             item for item in self._reader.connections if item.topic == topic and item.msgtype == _WRENCH_TYPE
         ]
@@ -212,7 +213,7 @@ class Bag:
             self.notes.append(f"{others} messages of {self.topic} contain none of the joints and were skipped")
 
     def _elsewhere(self, names: Iterable[str]) -> dict[str, tuple[TopicSeries, str, str]]:
-        """Columns of other topics: name -> their series, part and joint."""
+        """Return columns of other topics: name -> their series, part and joint."""
         pairs: dict[str, dict[str, tuple[str, str]]] = {}
         for name in names:
             for topic in self._others:

@@ -60,7 +60,7 @@ class Gridded:
     spectrum: Spectrum | None
 
     def averaged(self, times: int) -> Gridded:
-        """Return the same with the means of so many neighbouring rows in their place."""
+        """Return the same recording averaged over `times` neighbouring rows."""
         return self if times < 2 else replace(self, grid=self.grid.averaged(times))
 
 
@@ -142,7 +142,8 @@ def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
 
 
 def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
-    """Return the moving joints (joints,), and remarks on the recording. Refuses one that identifies nothing."""
+    """Return the moving joints (joints,), and remarks; raise an error for a recording that cannot identify any
+    parameter."""
     recording = recording if recording.joints else _named(recording)
     source = recording.source
     if len(recording) < MIN_LOG_SAMPLES:
@@ -182,7 +183,7 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
 
 
 def _spectrum(grid: Uniform, moving: Mask, chosen: Preparation, source: str) -> Spectrum | None:
-    """The positions' spectrum; None where the log is too short for one and the cut-off is known without it."""
+    """Return the spectrum of the positions; None if the log is too short for one and the cut-off is given."""
     try:
         return position_spectrum(grid.q, grid.rate, grid.segments, moving, source)
     except NotPossibleError:
@@ -193,7 +194,7 @@ def _spectrum(grid: Uniform, moving: Mask, chosen: Preparation, source: str) -> 
 
 
 def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list[str]]:
-    """The segments that hold a row after their borders are dropped."""
+    """Return the segments in which a row remains after their borders are dropped, and steps on the others."""
     lengths = grid.segments[:, 1] - grid.segments[:, 0]
     good = lengths >= plan.fewest
     if not np.any(good):
@@ -209,8 +210,12 @@ def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list
 
 def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan, chosen: Preparation
               ) -> tuple[Array | None, Mask, Array | None, Preparation, list[str]]:
-    """The measured velocity without its delay if it is used, of which joints (joints,), its noise for the smoother, the
-    options as decided, and the steps in words."""
+    """Return the measured velocity without its delay if it is used, and how it is used.
+
+    Returns:
+        The velocity or None; joints (joints,) for which it is used; its noise for the smoother; the resolved options;
+            and the processing steps as sentences.
+    """
     names = recording.joints
     asked = [chosen.velocity] * len(names) if isinstance(chosen.velocity, str) else list(chosen.velocity)
     if len(asked) != len(names):
@@ -243,8 +248,10 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
 
 def _motion(q: Array, dq: Array | None, use: Mask, noise: Array | None, segments: Segments, plan: Plan
             ) -> tuple[Array, Array, Array, str]:
-    """Filtered position, velocity and acceleration, and the step in words; use: joints (dof,) whose measured velocity
-    dq counts."""
+    """Return filtered position, velocity and acceleration, and the processing step as a sentence.
+
+    use: joints (dof,) whose measured velocity dq is used.
+    """
     if dq is None or noise is None or np.all(use):
         return _filtered(q, dq, noise, segments, plan)
     out, steps = (like(q), like(q), like(q)), list[str]()
@@ -260,7 +267,10 @@ def _motion(q: Array, dq: Array | None, use: Mask, noise: Array | None, segments
 
 def _filtered(q: Array, dq: Array | None, noise: Array | None, segments: Segments, plan: Plan
               ) -> tuple[Array, Array, Array, str]:
-    """Filtered position, velocity and acceleration, and the step in words; dq: measured velocity or None."""
+    """Return filtered position, velocity and acceleration, and the processing step as a sentence.
+
+    dq: measured velocity or None.
+    """
     rate, what = plan.rate, "position" if dq is None else "position and measured velocity"
     if plan.method == "kalman":
         return (*smooth(q, plan.cutoff, rate, segments, dq, noise),
@@ -294,7 +304,7 @@ def _torque(tau: Array, segments: Segments, plan: Plan) -> tuple[Array, str]:
 
 
 def _wrench(recording: Recording, grid: Uniform) -> Array:
-    """A sensor's force and moment (samples, 6) at the moments of the grid."""
+    """Return force and moment of a sensor (samples, 6) at the times of the grid."""
     given = np.asarray(recording.wrench, dtype=float)
     wrong = first_not_finite(given)
     if wrong is not None:
@@ -305,7 +315,8 @@ def _wrench(recording: Recording, grid: Uniform) -> Array:
 
 def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array, moving: Mask, plan: Plan,
               chosen: Preparation) -> tuple[Mask, tuple[float, ...], list[str]]:
-    """Equations to use (samples, joints), the speeds below which none is used (joints,), and the steps in words."""
+    """Return the used equations (samples, joints), the minimum speeds (joints,), and the processing steps
+    as sentences."""
     source, dof = recording.source, recording.dof
     inside = selection.inside_borders(segments, len(grid.t), plan.border)
     steps = [f"dropped {int(np.sum(~inside))} rows within {plan.border / grid.rate:.3g} s of a border"]
@@ -337,7 +348,7 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
 
 
 def _temperature(recording: Recording, t: Array) -> Array | None:
-    """Temperatures (samples, joints) at the times of the grid, where they were logged."""
+    """Return temperatures (samples, joints) at the times of the grid, or None if they were not logged."""
     if recording.temperature is None:
         return None
     return np.column_stack([np.interp(t, recording.t, own) for own in recording.temperature.T])

@@ -17,11 +17,11 @@ from dynid.recording.preparation.row_filter import FilteredSignals
 
 @dataclass(frozen=True, eq=False)
 class Decimation:
-    """Parallel decimation (Janot, Vandanjon, Gautier, s. 2): the same zero-phase low-pass on torques and every column
-    of the regressor, then one sample in `factor`; `stages` times. See `dynid.recording.decimate`.
+    """Parallel decimation (Janot, Vandanjon, Gautier, s. 2).
 
-    order: of the Butterworth low-pass in one direction. share: its cut-off is share / factor of the Nyquist
-    frequency.
+    The same zero-phase low-pass is applied to torques and every column of the regressor, then one sample in `factor` is
+    kept; this is repeated `stages` times. See `dynid.recording.decimate`. order: of the Butterworth low-pass in one
+    direction. share: its cut-off is share / factor of the Nyquist frequency.
     """
 
     factor: int
@@ -159,12 +159,12 @@ class Samples:
         return {name: array for name, array in found.items() if array is not None}
 
     def _segments_within(self, start: int, stop: int) -> Ints:
-        """Segments (k, 2) clipped to the rows from start to stop; those outside are left out."""
+        """Return segments (k, 2) clipped to the rows from start to stop, without those outside."""
         clipped = np.clip(self.segments, start, stop)
         return np.asarray(clipped[clipped[:, 0] < clipped[:, 1]])
 
     def _rows(self, rows: slice | Ints, segments: Ints, **changes: Any) -> Samples:
-        """Samples with some rows of every signal, with these segments and other changed fields."""
+        """Return samples with some rows of every signal, with these segments and other changed fields."""
         cut: dict[str, Any] = {name: array[rows] for name, array in self._signals().items() if "." not in name}
         if self.filtered is not None:
             cut["filtered"] = self.filtered[rows]
@@ -177,7 +177,7 @@ class Samples:
 
     @property
     def preparation(self) -> Preparation:
-        """The same filter and selection of rows for other logs."""
+        """The options that apply the same filter and selection of rows to other logs."""
         return Preparation.of(dict(self.settings)).elsewhere()
 
     @property
@@ -218,7 +218,7 @@ class Samples:
                                 *map(html_tables.paragraph, self.steps))
 
     def to_frame(self) -> Any:
-        """A pandas table with one row per sample, see `dynid.recording.frames`."""
+        """Return a pandas table with one row per sample, see `dynid.recording.frames`."""
         from dynid.recording.frames import to_frame
         return to_frame(self)
 

@@ -1,4 +1,4 @@
-"""Checks of logs without torques: units that cannot be, commands that are no commands, duty cycles beyond one."""
+"""Checks of logs without torques: implausible units, commands that repeat measurements, duty cycles above one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_DUTY = 1.05  # rounding of registers may exceed one a little
 
 
 def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> None:
-    """Raise where positions (samples, joints) that are read as rad are in another unit; no unit was given for them."""
+    """Raise an error if positions (samples, joints) without a given unit are probably not in rad."""
     reach = np.max(np.abs(positions), axis=0, initial=0.0)
     j = int(np.argmax(reach))
     if reach[j] <= MAX_PLAIN_REACH:
@@ -37,7 +37,7 @@ def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> N
 
 
 def check_commands(recording: Recording) -> None:
-    """Raise where the commands of a moving joint are its measured positions, of the same row or of the next one."""
+    """Raise an error if the commands of a moving joint equal its measured positions in the same or the next row."""
     if recording.reference is None or len(recording) < 3:
         return
     moving = np.flatnonzero(np.ptp(recording.q, axis=0) > MIN_MOTION)
@@ -58,7 +58,7 @@ def check_commands(recording: Recording) -> None:
 
 
 def check_duty(recording: Recording) -> None:
-    """Raise where duty cycles exceed one: they are in another unit, or their sign bits were not decoded."""
+    """Raise an error if duty cycles exceed one: they have another unit, or their sign bits were not decoded."""
     if recording.duty is None or not len(recording):
         return
     reach = np.max(np.abs(recording.duty), axis=0)

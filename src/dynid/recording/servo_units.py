@@ -1,5 +1,4 @@
-"""Units of servos: encoder ticks, and the normalised ranges of LeRobot with the calibration that turns them into ticks.
-"""
+"""Units of servos: encoder ticks, and the normalised positions of LeRobot with their calibration."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ class ServoRange:
 
 def position_scales(units: Sequence[str], mapping: Mapping, names: Sequence[str] | None, source: str) \
         -> tuple[Array, Array]:
-    """Return factors (joints,) to rad or m of logged positions, and what to add to the products.
+    """Return factors (joints,) of logged positions to rad or m, and offsets (joints,) to be added afterwards.
 
     Ticks are counted from zero; a servo whose middle is 2048 has `offset = -2048`. Normalised positions are measured
     from the middle of the range, those of a gripper from its lower end.
@@ -72,7 +71,7 @@ def position_scales(units: Sequence[str], mapping: Mapping, names: Sequence[str]
 
 
 def _ranges(mapping: Mapping, names: Sequence[str] | None, source: str) -> dict[str, ServoRange]:
-    """Ranges of motion by joint, from the calibration that the mapping gives."""
+    """Return ranges of motion by joint, from the calibration in the mapping."""
     given = mapping.calibration
     if given is None:
         raise RecordingError(f"{source}: normalised positions need the range of motion of each servo in ticks",
@@ -90,7 +89,7 @@ def _ranges(mapping: Mapping, names: Sequence[str] | None, source: str) -> dict[
 
 
 def _from_file(given: Path, log: Path) -> dict[str, ServoRange]:
-    """Ranges in a calibration as LeRobot writes it, a file beside the log or one that the working folder leads to."""
+    """Return the ranges in a calibration file of LeRobot, beside the log or relative to the working folder."""
     folder = log if log.is_dir() else log.parent
     path = folder / given if (folder / given).is_file() else given
     try:

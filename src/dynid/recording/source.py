@@ -1,4 +1,4 @@
-"""Source: a file as named fields of numbers, handed out in blocks of consecutive rows."""
+"""A file as named fields of numbers, read in blocks of consecutive rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ Fault = tuple[str | None, int, str]
 class FileRows:
     """Consecutive rows of a file.
 
-    values: (n,) or (n, k) for each field. rows: number of each row in the file, from 1 with the header (n,). faults:
-    by row of the block, the field (None for the whole row), its column (from 0) and the description.
+    Attributes:
+        values: (n,) or (n, k) for each field.
+        rows: (n,), number of each row in the file, from 1 with the header.
+        faults: by row of the block, the field (None for the whole row), its column (from 0) and the description.
     """
 
     values: Mapping[str, Values]
@@ -39,7 +41,7 @@ class FileRows:
         return len(self.rows)
 
     def cut(self, start: int, stop: int) -> FileRows:
-        """Rows start to stop of the block."""
+        """Return rows start to stop of the block."""
         return FileRows({name: array[start:stop] for name, array in self.values.items()}, self.rows[start:stop],
                      {row - start: fault for row, fault in self.faults.items() if start <= row < stop})
 
@@ -57,17 +59,17 @@ class Source(Protocol):
 
     @property
     def fields(self) -> Mapping[str, tuple[int, ...]]:
-        """Names and shapes: () for one value, (n,) for a column, (n, k) for an array; n is 0 when unknown."""
+        """Return names and shapes: () for one value, (n,) for a column, (n, k) for an array; n is 0 if unknown."""
         ...
 
     @property
     def texts(self) -> Mapping[str, tuple[str, ...]]:
-        """Fields that hold words, such as joint names."""
+        """Return the fields that hold words, such as joint names."""
         ...
 
     @property
     def defaults(self) -> Mapping[str, str]:
-        """Signal -> columns, where the format itself says it (bags)."""
+        """Return signal -> columns, if the format itself defines them (bags)."""
         ...
 
     def value(self, name: str) -> Values:
@@ -75,16 +77,16 @@ class Source(Protocol):
         ...
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
-        """The rows of these fields in blocks of any size; samples: how many rows there are, when that is known."""
+        """Yield the rows of these fields in blocks of any size; samples: number of rows, if known."""
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
 def need(module: str, what: str, path: Path) -> ModuleType:
-    """An optional package, or the sentence that says how to get it."""
+    """Return an optional package; raise an error that states how to install it if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -122,7 +124,7 @@ def check_fields(source: Source, names: Iterable[str]) -> None:
 
 
 def join(blocks: Sequence[FileRows]) -> FileRows:
-    """Blocks that follow each other as one."""
+    """Return consecutive blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
     faults: dict[int, Fault] = {}
@@ -135,7 +137,7 @@ def join(blocks: Sequence[FileRows]) -> FileRows:
 
 
 def rechunk(blocks: Iterable[FileRows], rows: int | None) -> Iterator[FileRows]:
-    """The same rows in blocks of exactly `rows` rows (the last may be shorter), or in one block."""
+    """Yield the same rows in blocks of exactly `rows` rows (the last may be shorter), or in one block."""
     held: list[FileRows] = []
     count = 0
     for block in blocks:
@@ -182,7 +184,7 @@ def open_source(path: Path, *, topic: str | None = None, delimiter: str | None =
 
 
 def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None) -> Source | None:
-    """The file of arrays that begins with `start`, None where it is none."""
+    """Return the file of arrays that begins with `start`; None if it is another kind of file."""
     from dynid.recording import arrays, bam_logs, torch_tensors
     if start.startswith(b"\x93NUMPY"):
         if array is not None:
@@ -206,7 +208,8 @@ def _opened_arrays(path: Path, start: bytes, array: str | None, axis: int | None
 
 def _opened(path: Path, start: bytes, topic: str | None, text: tuple[str | None, str | None, bool | None, int],
             width: int | None) -> Source:
-    """The source whose files begin with `start`. text: delimiter, decimal, header and skip of a text table."""
+    """Return the source for a file that begins with `start`; text: delimiter, decimal, header and skip of
+    a text table."""
     from dynid.recording import parquet, rosbag, tabular
     if width is not None:
         return tabular.Flat(tabular.Text(path, *text), width)

@@ -53,7 +53,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
 
 
 def _equal(column: Array, least: int) -> Array:
-    """Row ranges (k, 2) over which a column stays the same for `least` rows or more."""
+    """Return row ranges (k, 2) over which a column is constant for at least `least` rows."""
     same = np.concatenate([[False], np.diff(column) == 0.0, [False]])
     starts = np.flatnonzero(~same[:-1] & same[1:])
     stops = np.flatnonzero(same[:-1] & ~same[1:]) + 1
@@ -62,12 +62,12 @@ def _equal(column: Array, least: int) -> Array:
 
 
 def _speed(column: Array, low: int, high: int) -> float:
-    """Mean change a row."""
+    """Return the mean change per row."""
     return float(column[high] - column[low]) / (high - low)
 
 
 def _usual_change(column: Array, runs: Array, width: int) -> float:
-    """Largest change of speed (a row) over a window beside the next one, away from the runs."""
+    """Return the largest change of speed (per row) between neighbouring windows, away from constant intervals."""
     speed = (column[width:] - column[:-width]) / width
     change = np.abs(speed[width:] - speed[:-width])
     away = np.ones(len(change), dtype=bool)

@@ -244,7 +244,7 @@ class Text:
         return found
 
     def _unique_names(self, names: list[str]) -> list[str]:
-        """Columns without a name are called by their number, those of the same name x are x#1, x#2, ..."""
+        """Return unique names: columns without a name get their number, repeated names x become x#1, x#2 and so on."""
         names = [name or str(i + 1) for i, name in enumerate(names)]
         counts = Counter(names)
         twice = sorted(name for name, count in counts.items() if count > 1)
@@ -253,7 +253,7 @@ class Text:
         return [f"{name}#{names[:i + 1].count(name)}" if name in twice else name for i, name in enumerate(names)]
 
     def _title_in_comment(self, head: list[str], first: int, width: int) -> list[str]:
-        """Names from a comment just above the numbers, as numpy.savetxt writes it."""
+        """Return names from a comment just above the numbers, as numpy.savetxt writes it."""
         above = head[first - 1].strip() if first else ""
         if not above.startswith(_COMMENT):
             return []
@@ -323,8 +323,10 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def _numbers(column: Any, kind: type[np.int64] | type[np.float64]) -> NDArray[Any]:
-    """The numbers (rows,) of one of pyarrow's columns, all chunks of it, none of them missing; pyarrow's own way to
-    them loads pandas where that is installed, which takes longer than reading most logs."""
+    """Return the numbers (rows,) of a pyarrow column without missing values.
+
+    The conversion of pyarrow itself would import pandas if installed, which takes longer than reading most logs.
+    """
     chunks = [chunk for chunk in getattr(column, "chunks", [column]) if len(chunk)]
     parts = [np.frombuffer(chunk.buffers()[1], kind)[chunk.offset:chunk.offset + len(chunk)] for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, kind), *parts])
@@ -336,18 +338,18 @@ def _holds_data(line: str) -> bool:
 
 
 def _usual(counts: Sequence[int]) -> int:
-    """The number that is there most often, the first of those that are."""
+    """Return the most frequent number; the first of several."""
     return Counter(counts).most_common(1)[0][0]
 
 
 def _most(found: Sequence[set[int]]) -> set[int]:
-    """What is in more than half of some sets."""
+    """Return the elements that are in more than half of the sets."""
     counts = Counter(item for one in found for item in one)
     return {item for item, count in counts.items() if count > len(found) / 2}
 
 
 def _delimiter(lines: Iterator[str]) -> str:
-    """The character that is in most of the first lines equally often; white space otherwise."""
+    """Return the character that most of the first lines contain equally often; white space otherwise."""
     sample = [re.sub(r'"[^"]*"', "", line) for _, line in zip(range(_ROWS_FOR_TYPES), lines, strict=False)]
     for candidate in ("\t", ";", ","):
         counts = [line.strip("\r\n").count(candidate) for line in sample]
@@ -358,7 +360,7 @@ def _delimiter(lines: Iterator[str]) -> str:
 
 
 def _decimal(delimiter: str | None, lines: Sequence[str]) -> str:
-    """A comma inside the cells of a table that is not separated by commas is a decimal comma."""
+    """Return the decimal separator: a comma inside cells that are not separated by commas is a decimal comma."""
     if delimiter == ",":
         return "."
     return "," if any(re.search(r"\d,\d", line) for line in lines[:20]) \

@@ -33,7 +33,7 @@ class TopicSeries:
         return float(np.median(np.diff(self.stamps))) if len(self.stamps) > 1 else 0.0
 
     def at(self, stamps: Ints, part: str, joint: str) -> Array:
-        """Values of one joint at other stamps (n,), straight between messages."""
+        """Return the values of one joint at other stamps (n,), interpolated linearly between messages."""
         origin = self.stamps[0]
         return np.interp((stamps - origin).astype(float), (self.stamps - origin).astype(float),
                          self.values[part, joint])
@@ -48,7 +48,7 @@ class TopicSeries:
         return np.asarray(ends | (before == 0) | (inside & (before + after <= GAP_INTERVALS * self.interval)))
 
     def note(self, rows: int, left_out: int) -> str:
-        """What was done with the topic, for a log of so many rows."""
+        """Return a note on how the topic was used, for a log with this number of rows."""
         gaps = np.diff(self.stamps)
         wide = gaps[gaps > GAP_INTERVALS * self.interval]
         said = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
@@ -60,7 +60,8 @@ class TopicSeries:
 
 
 def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:
-    """Joints whose position, velocity and effort some messages carry, how many are stamped, and how many there are."""
+    """Return the joints with position, velocity or effort in some messages, and the numbers of stamped and of all
+    messages."""
     found: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     stamped = looked = 0
     for message in messages:
@@ -74,8 +75,10 @@ def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int,
 
 def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[tuple[str, str]], stamped: bool
               ) -> TopicSeries:
-    """The series of some (part, joint) pairs out of (time of receipt, message); a message that lacks one of them, or
-    that repeats a stamp, is passed over."""
+    """Return the series of (part, joint) pairs from (time of receipt, message).
+
+    A message that lacks one of them, or repeats a stamp, is skipped.
+    """
     pairs, times, rows = list(wanted), list[int](), list[list[float]]()
     for received, message in messages:
         places = {joint: i for i, joint in enumerate(message.name)}
@@ -90,5 +93,5 @@ def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[
 
 
 def stamp_of(message: Any) -> int:
-    """Nanoseconds of the header's stamp."""
+    """Return the stamp of a message's header, ns."""
     return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)

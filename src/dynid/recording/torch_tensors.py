@@ -1,7 +1,7 @@
-"""Tensors that PyTorch saved, read without PyTorch: a zip archive of one pickle and the bytes of each tensor.
+"""Reader of tensors saved by PyTorch, without PyTorch: a zip archive of one pickle and the bytes of each tensor.
 
-The pickle is never given to an unpickler, which could be made to run anything. Its instructions are interpreted here,
-and only those that build dictionaries, lists and tensors are known.
+The pickle is never unpickled, because that could run arbitrary code. Its instructions are interpreted here, and only
+those that build dictionaries, lists and tensors are allowed.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class _Tensor:
 
 @dataclass(frozen=True)
 class _Name:
-    """A function or class that the pickle names; it is compared with the known ones and never looked up."""
+    """A function or class that the pickle names; it is compared with a list of known names and never imported."""
 
     module: str
     name: str
 
 
 def legacy_words(start: bytes) -> str:
-    """Return what to add to the name of a pickle that begins so: whether old versions of PyTorch wrote it."""
+    """Return words to append to the name of a pickle with these first bytes, if an old version of PyTorch wrote it."""
     return " that PyTorch wrote in its format before version 1.6" if start.startswith(LEGACY_START[:len(start)]) else ""
 
 
@@ -115,7 +115,7 @@ def _content(archive: zipfile.ZipFile, name: str, measure: Measure) -> bytes:
 
 
 def _array(tensor: _Tensor, content: bytes, name: str, path: Path) -> Values:
-    """Return the numbers of a tensor out of the bytes of its storage."""
+    """Return the numbers of a tensor from the bytes of its storage."""
     dtype = np.dtype(tensor.storage.dtype)
     numbers = np.frombuffer(content, dtype=dtype, count=len(content) // dtype.itemsize)
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
@@ -132,7 +132,7 @@ def _array(tensor: _Tensor, content: bytes, name: str, path: Path) -> Values:
 
 
 def _named(value: Any, name: str, depth: int, path: Path) -> list[tuple[str, _Tensor]]:
-    """Tensors of nested tables with their names."""
+    """Return the tensors of nested tables with their names."""
     if isinstance(value, _Tensor):
         return [(name or "values", value)]
     if not isinstance(value, dict):
@@ -161,11 +161,11 @@ _MARK = object()
 
 
 class _PickleMachine:
-    """Stack and memory of the few instructions that torch.save uses for tables of tensors.
+    """Interpreter with stack and memory for the few pickle instructions that torch.save uses for tables of tensors.
 
     Attributes:
         path: the file, for messages.
-        stack: values that are being put together.
+        stack: values that are being assembled.
         memory: values that the pickle refers to again, by its own numbers.
     """
 
@@ -175,7 +175,7 @@ class _PickleMachine:
         self.memory: dict[int, Any] = {}
 
     def do(self, name: str, argument: Any) -> None:
-        """Carry out one instruction; raise where it is not one of the known ones."""
+        """Execute one instruction; raise an error if it is not a known one."""
         if name in ("PROTO", "FRAME"):
             return
         if name in _CONSTANTS:
@@ -223,7 +223,7 @@ class _PickleMachine:
         return found
 
     def _storage(self, identity: Any) -> _Storage:
-        """The storage of ("storage", type, member, device, count)."""
+        """Return the storage of ("storage", type, member, device, count)."""
         kind, member = identity[1], identity[2]
         dtype = _TORCH_TYPES.get(kind.name) if isinstance(kind, _Name) and kind.module == "torch" else None
         if identity[0] != "storage" or dtype is None:

@@ -79,12 +79,12 @@ class Measure:
 
     @property
     def left(self) -> int:
-        """Bytes that may still come."""
+        """Return the number of bytes that may still be unpacked."""
         return max(self.limit - self.total, 0)
 
 
 def unpacked(decompressor: Any, packed: bytes, measure: Measure) -> bytes:
-    """Return what a decompressor of bz2, lz4 or zstd makes of the whole of some bytes, step by step."""
+    """Return the unpacked bytes of a bz2, lz4 or zstd decompressor, with the size checked step by step."""
     parts = []
     while not decompressor.eof:
         part = decompressor.decompress(packed, max_length=_BYTES_AT_ONCE)
@@ -118,7 +118,7 @@ class _Measured(io.RawIOBase):
 
 
 def measured(stream: IO[bytes], measure: Measure) -> IO[bytes]:
-    """Return a stream of unpacked bytes that raises where they are too many."""
+    """Return a stream of unpacked bytes that raises an error if they are too many."""
     return io.BufferedReader(_Measured(stream, measure), 1 << 20)
 
 

@@ -40,8 +40,11 @@ _SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
 
 @dataclass(frozen=True)
 class ColumnMeaning:
-    """Interpretation of a column: its signal, the words of its name without axis and number, which leg (front or rear,
-    left or right; empty where not stated), which number, and which component (from 0; 3 to 5 are moments)."""
+    """Interpretation of a column name.
+
+    It has the signal, the words of the name without axis and number, the leg (front or rear, left or right; empty if
+    not stated), the number, and the component (from 0; 3 to 5 are moments).
+    """
 
     signal: str
     stem: tuple[str, ...]
@@ -98,7 +101,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
 
 
 def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
-    """The signal of base or IMU that some words mean."""
+    """Return the signal of base or IMU that these words name, or None."""
     bare = len(words) == 1
     if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
             and not known & (_VELOCITY | _GYRO):
@@ -130,8 +133,8 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
     """Find the columns of base, IMU, feet and contacts by their names.
 
     Args:
-        fields: names and shapes of the fields, as `Source.fields` gives them.
-        joints: names of the robot's joints, whose columns are no others.
+        fields: names and shapes of the fields, as in `Source.fields`.
+        joints: names of the robot's joints, whose columns are ignored.
     """
     groups: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int | None, int | None], str]]] = {}
     for name, shape in fields.items():
@@ -180,7 +183,7 @@ def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str)
 
 def _complete(signal: str, stem: tuple[str, ...], group: Mapping[tuple[tuple[str, ...], int | None, int | None], str]
               ) -> tuple[str, ...] | None:
-    """Columns of one signal in order, None where some are missing."""
+    """Return the columns of one signal in order; None if some are missing."""
     if stem[-1:] == ("array",):
         return tuple(group.values()) if len(group) == 1 or signal in ("foot_force", "contact") else None
     if signal not in WIDTHS:

@@ -26,9 +26,10 @@ _WRENCH_COLUMNS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
 def columns_of(recording: Recording) -> dict[str, Array]:
-    """Columns (samples,) by name: time, position_<joint>, velocity_<joint>, torque_<joint>, ..., wrench_fx, ...
+    """Return columns (samples,) by name: time, position_<joint>, velocity_<joint>, torque_<joint>, wrench_fx and so on.
 
-    Positions are those of the joints that carry the encoders."""
+    Positions are those of the joints with encoders.
+    """
     names = recording.joints or tuple(str(i + 1) for i in range(recording.dof))
     columns = {"time": recording.t}
     for attribute, prefix in _COLUMN_STEMS.items():
@@ -45,7 +46,8 @@ def columns_of(recording: Recording) -> dict[str, Array]:
 
 
 def write_csv(recording: Recording, path: str | Path) -> Path:
-    """A header of time, position_<joint>, velocity_<joint>, torque_<joint>, ...; every digit kept."""
+    """Write a CSV file with a header of time, position_<joint>, velocity_<joint>, torque_<joint> and so on, with all
+    digits."""
     columns = columns_of(recording)
     with write_whole(Path(path), "w") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -55,10 +57,12 @@ def write_csv(recording: Recording, path: str | Path) -> Path:
 
 
 def write_npz(recording: Recording, path: str | Path) -> Path:
-    """Keys times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
-    motor_positions, sensed_torques, target_torques, external_torques, motor_currents, supply_voltages,
-    duties, joints; where other joints carry the encoders,
-    positions are theirs."""
+    """Write an NPZ file with all signals of a recording.
+
+    The keys are times, positions, velocities, torques, target_positions, target_velocities, wrench, temperatures,
+    motor_positions, sensed_torques, target_torques, external_torques, motor_currents, supply_voltages, duties and
+    joints. Positions are those of the joints with encoders.
+    """
     arrays = {key: signal for name, key in _ARRAY_KEYS.items() if (signal := getattr(recording, name)) is not None
               and not (name == "tau" and recording.is_torque_free)}
     if recording.measured_position is not None:

@@ -32,9 +32,9 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
     Args:
         equations: rows of all logs, see `TorqueEquations`.
-        blocks: stretches of time kept separate, for cross-validation and standard errors. Every log is cut into so
-            many; where that makes more, neighbours are joined (see `Regression.joined`).
-        threads: the result does not depend on their number.
+        blocks: number of intervals of time that are kept separate, for cross-validation and standard errors. Every log
+            is divided into this number; if this gives more in total, neighbours are joined (see `Regression.joined`).
+        threads: number of threads, which does not affect the result.
         progress: called with the number of rows done.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))

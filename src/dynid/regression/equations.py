@@ -155,7 +155,7 @@ class TorqueEquations:
     @classmethod
     def of(cls, model: LinearModel, samples: Samples | Sequence[Samples],
            base: BaseParameters | None = None) -> Self:
-        """Of one log or several; base: that of the joints whose torques are measured unless given."""
+        """Return the equations of one log or several; base: by default that of the joints with measured torques."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:

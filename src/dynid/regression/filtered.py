@@ -215,7 +215,7 @@ class ProductEquations(FilteredEquations):
             out[:, some] += entries
 
     def _filled_products(self, windows: Windows, place: Ints, count: int) -> tuple[Array]:
-        """Filtered entries (count, rows) of the regressor, as `known_sums` takes them."""
+        """Return the filtered entries (count, rows) of the regressor, in the form of `known_sums`."""
         return (self.products.filled(windows, place, count),)
 
 

@@ -46,10 +46,15 @@ def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Rows beside the data, matrix (k, base) beta = values (k,), each with a standard deviation of one; and the
-    standard parameters they come from, for methods that look for all of them. strength: what the rows are multiplied
-    by beside the data's, where these count for less than they say. facts: further equations of standard parameters,
-    matrix (n, parameters) theta = values (n,), each with a standard deviation of one."""
+    """Prior rows matrix (k, base) beta = values (k,), each with a standard deviation of one.
+
+    It also has the standard parameters that they come from, for methods that estimate all of them.
+
+    Attributes:
+        strength: factor on the rows, if they are down-weighted relative to the data.
+        facts: further equations of standard parameters, matrix (n, parameters) theta = values (n,), each with a
+            standard deviation of one.
+    """
 
     matrix: Array
     values: Array
@@ -78,8 +83,10 @@ class Prior:
 
     @staticmethod
     def of_facts(base: BaseParameters, matrix: Array, values: Array) -> Prior:
-        """What linear equations of standard parameters state of base parameters: those combinations a of base
-        parameters that are combinations b of the equations, a' K = b' matrix, K the grouping of the base parameters.
+        """Return the prior on base parameters that follows from linear equations of standard parameters.
+
+        It has those combinations a of base parameters that are combinations b of the equations, a' K = b' matrix, with
+        K the grouping of the base parameters.
 
         Args:
             base: base parameters.
@@ -95,7 +102,7 @@ class Prior:
         return Prior(whiten @ on_base, whiten @ (on_facts @ values), {}, facts=(matrix, values))
 
     def and_also(self, other: Prior) -> Prior:
-        """Both of them, of different facts."""
+        """Return both priors combined, which must be of different facts."""
         facts = [one.facts for one in (self, other) if one.facts is not None]
         both = (np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])) if facts else None
         return Prior(np.vstack([self.matrix, other.matrix]), np.concatenate([self.values, other.values]),

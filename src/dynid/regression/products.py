@@ -56,7 +56,8 @@ class Windows:
 
     @staticmethod
     def of(q: Array, dq: Array, taps: ProductTaps, step: int, memory: Array | None = None) -> Windows:
-        """The windows of positions and velocities (samples, dof), the first of which starts at the first sample."""
+        """Return the windows of positions and velocities (samples, dof), the first of which starts at the
+        first sample."""
         def through(weights: Array) -> Array:
             found = _through(q.T, weights.reshape(-1, weights.shape[-1]), step)  # (dof, rows, weights)
             return np.moveaxis(found, 0, 1).reshape(found.shape[1], found.shape[0], *weights.shape[:-1])
@@ -66,16 +67,17 @@ class Windows:
                        through(taps.accelerations), through(taps.velocities))
 
     def through(self, signals: Array, weights: Array) -> Array:
-        """Sums (signals, rows) of signals (signals, samples) with weights (lags,)."""
+        """Return the sums (signals, rows) of signals (signals, samples) with weights (lags,)."""
         return _through(signals, weights[None], self.step)[..., 0]
 
     def coefficients(self, signals: Array) -> Array:
-        """Coefficients (signals, rows, k) of signals (signals, samples)."""
+        """Return the coefficients (signals, rows, k) of signals (signals, samples)."""
         return _through(signals, self.taps.coefficients, self.step)
 
 
 def _through(signals: Array, weights: Array, step: int) -> Array:
-    """Sums (signals, rows, k) of signals (signals, samples) with weights (k, lags), at every step-th window."""
+    """Return the sums (signals, rows, k) of signals (signals, samples) with weights (k, lags), at every
+    step-th window."""
     windows = np.lib.stride_tricks.sliding_window_view(signals, weights.shape[-1], axis=1)[:, ::step]
     return np.asarray(windows @ weights.T)
 
@@ -90,7 +92,8 @@ class ProductForm:
 
     @staticmethod
     def of(form: MomentumForm) -> ProductForm:
-        """The form of a model; a term with inertia whose torque is not quadratic in the velocities is refused."""
+        """Return the form of a model; raise an error for a term with inertia whose torque is not quadratic in the
+        velocities."""
         q, dq = np.random.default_rng(0).normal(size=(2, _PROBED_STATES, form.model.dof))
         for part in form.parts:
             if not part.accelerating:
@@ -106,8 +109,8 @@ class ProductForm:
         return ProductForm(form.model.dof, form.parts)
 
     def filled(self, windows: Windows, place: Ints, count: int) -> Array:
-        """Filtered entries (count, rows) of the regressor; place (dof, parameters): the row of each entry, -1 for
-        nowhere."""
+        """Return filtered entries (count, rows) of the regressor; place (dof, parameters): the row of each entry, -1
+        for none."""
         out = np.zeros((count, len(windows.positions)))
         for part in self.parts:
             own = np.ascontiguousarray(place[:, part.columns])
@@ -129,7 +132,7 @@ class ProductForm:
         return out
 
     def _moving(self, part: TermShare, place: Ints, count: int, windows: Windows) -> Array:
-        """Entries (count, rows) of A(q) ddq + dq' B(q) dq."""
+        """Return the entries (count, rows) of A(q) ddq + dq' B(q) dq."""
         q, unit, still = windows.q, np.eye(self.dof), np.zeros_like(windows.q)
 
         def more(velocity: Array, acceleration: Array) -> Array:
@@ -154,7 +157,7 @@ class ProductForm:
 
 def _entries(part: TermShare, place: Ints, count: int, q: Array, dq: Array, ddq: Array,
              memory: Array | None = None) -> Array:
-    """Entries (count, samples) of a term's regressor."""
+    """Return the entries (count, samples) of a term's regressor."""
     out = np.zeros((count, len(q)))
     part.fill(np.ascontiguousarray(q), np.ascontiguousarray(dq), np.ascontiguousarray(ddq), place, out, memory)
     return out

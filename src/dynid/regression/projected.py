@@ -1,8 +1,8 @@
-"""ProjectedEquations: the torque equations of each sample multiplied by a matrix of that sample.
+"""Torque equations of each sample multiplied by a matrix of that sample.
 
-Contacts add J' f to the torques of a robot with a free base. Rows of the null space of J do not see the unknown f: with
-an orthonormal N of that null space, N' Y theta = N' tau. `dynid.floating` makes the matrices. Which of a sample's rows
-count is `Samples.keep`, since their number changes with the contacts.
+Contacts add J' f to the torques of a robot with a free base. Rows of the null space of J do not contain the unknown f:
+with an orthonormal N of that null space, N' Y theta = N' tau. `dynid.floating` computes the matrices. `Samples.keep`
+states which of a sample's rows are used, since their number changes with the contacts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ROWS_AT_ONCE = 1024  # samples whose dense rows are held at a time
 
 @dataclass(frozen=True, eq=False)
 class ProjectedEquations(TorqueEquations):
-    """Torque equations, row by row multiplied by `Samples.mixing`. Logs without it have their rows as they are."""
+    """Torque equations multiplied by `Samples.mixing`, row by row; logs without it are unchanged."""
 
     @cached_property
     def plain(self) -> TorqueEquations:

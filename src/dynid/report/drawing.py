@@ -15,8 +15,9 @@ from dynid.report.thin import thinned_rows
 Role = Literal["ours", "printed", "true"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Kind = Literal["line", "points", "bars"]
-_LEGEND_LINE = 26  # px, that a legend's row needs
-_LEGEND_LETTERS = 62  # of names in one row
+_LEGEND_LINE = 20  # px, height of a row of the legend
+_LEGEND_LETTER, _LEGEND_SYMBOL = 6.5, 50.0  # px, width of a letter, and of the symbol before a name with its spaces
+_LEGEND_WIDTH = {True: 700.0, False: 300.0}  # px, by whether a panel has the width of the page or half of it
 
 
 @dataclass(frozen=True)
@@ -37,29 +38,38 @@ class PlotCurve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves with common axes. x, y: quantities of the axes, with units. logarithmic: applies to the vertical axis."""
+    """Curves with common axes.
+
+    Attributes:
+        x, y: quantities of the axes, with units.
+        logarithmic: applies to the vertical axis.
+        is_map: both axes have the same scale, as positions in a plane need it.
+    """
 
     title: str
     x: str
     y: str
     curves: tuple[PlotCurve, ...]
     logarithmic: bool = False
+    is_map: bool = False
 
-    def figure(self) -> Figure:
-        """The panel as a figure in the style of the report."""
+    def figure(self, is_wide: bool = False) -> Figure:
+        """Return the panel as a figure in the style of the report. is_wide: it has the width of the page, not half."""
         places = {role: [curve for curve in self.curves if curve.role == role] for role in ROLES}
         traces = [_trace(curve, places[curve.role].index(curve)) for curve in self.curves]
         shown = len(self.curves) > 1
-        rows = -(-sum(len(curve.name) + 6 for curve in self.curves) // _LEGEND_LETTERS) if shown else 0
+        # Names stand in columns of equal width.
+        longest = _LEGEND_SYMBOL + _LEGEND_LETTER * max((len(curve.name) for curve in self.curves), default=0)
+        rows = -(-len(self.curves) // max(1, int(_LEGEND_WIDTH[is_wide] // longest))) if shown else 0
         layout: dict[str, Any] = {
             "title": title(self.title), "xaxis": axis(self.x), "yaxis": self._vertical(), "barmode": "group",
-            "showlegend": shown, "margin": {"l": 66, "r": 16, "t": 34 + _LEGEND_LINE * rows, "b": 46}}
+            "showlegend": shown, "margin": {"l": 66, "r": 16, "t": 40 + _LEGEND_LINE * rows, "b": 46}}
         words = f"{self.title}: {self.y} over {self.x}; {', '.join(curve.name for curve in self.curves)}"
-        return Figure(traces, layout, words, 270 + _LEGEND_LINE * rows)
+        return Figure(traces, layout, words, 280 + _LEGEND_LINE * rows)
 
     def _vertical(self) -> dict[str, Any]:
         if not self.logarithmic:
-            return axis(self.y)
+            return {**axis(self.y), **({"scaleanchor": "x"} if self.is_map else {})}
         values = [abs(y) for curve in self.curves for y in curve.y if y]
         return log_axis(self.y, min(values), max(values))
 
@@ -93,7 +103,8 @@ def _trace(curve: PlotCurve, place: int) -> dict[str, Any]:
 
 
 def thinned(t: Array, signals: Array, most: int = 400) -> tuple[list[float], list[list[float | None]]]:
-    """Return times and each column of signals (samples, k) as plain numbers, decimated to about `most` rows.
-    Extremes are kept."""
-    rows = thinned_rows(np.where(np.isfinite(signals), signals, 0.0), most)
+    """Return times and each column of signals (samples, k) as plain numbers, decimated to about `most` rows:
+    half of them are evenly spaced, so that lines of many columns do not become angular, the others are extremes."""
+    even = np.linspace(0, len(t) - 1, min(most // 2, len(t))).astype(int)
+    rows = np.union1d(even, thinned_rows(np.where(np.isfinite(signals), signals, 0.0), most // 2))
     return [float(f"{x:.7g}") for x in t[rows]], [numbers(column, 6) for column in signals[rows].T]

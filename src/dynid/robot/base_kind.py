@@ -11,10 +11,10 @@ _LEG_JOINTS = 3  # of a chain that may be a leg
 
 
 def base_warnings(robot: Robot) -> tuple[str, ...]:
-    """Return a warning if the robot seems to walk, because its base is treated as fixed; none for all others.
+    """Return a warning if the robot seems to walk, because its base is treated as fixed; otherwise none.
 
-    A robot seems to walk if two chains of at least three joints with names of legs start at the base, or four of any
-    name.
+    A robot seems to walk if two chains of at least three joints with names of legs start at the base, or four chains of
+    any name.
     """
     if robot.has_free_base:
         return ()

@@ -9,7 +9,7 @@ _CARD_HEADER = ("joint", "kind", "lower, rad or m", "upper", "velocity, 1/s", "e
 
 
 def robot_card(robot: Robot) -> str:
-    """HTML of a robot: one row per joint."""
+    """Return the HTML of a robot: one row per joint."""
     rows = []
     for joint, body in zip(robot.joints, robot.bodies, strict=True):
         limits = (f"{value:.4g}" for value in (joint.lower, joint.upper, joint.velocity, joint.effort))

@@ -77,7 +77,7 @@ def _of_body(body: Body) -> Iterator[InertiaProblem]:
 
 
 def _of_link(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -> Iterator[InertiaProblem]:
-    """Problems of one link: its ten numbers and its collision shapes, both in its own frame."""
+    """Yield the problems of one link from its ten parameters and its collision shapes, both in its own frame."""
     for fault in ten.body_faults(link, numbers, ROUNDING):
         yield InertiaProblem(link, fault.kind, fault.message, fault.amount)
     if numbers[9] == 0:
@@ -95,7 +95,7 @@ def _of_link(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -
 
 
 def _box(shapes: Sequence[tuple[Array, Shape]]) -> tuple[Array, Array]:
-    """Corners (3,), (3,) of the smallest box along the link's axes around all its shapes."""
+    """Return two corners (3,), (3,) of the smallest box along the link's axes around all its shapes."""
     lows, highs = [], []
     for pose, shape in shapes:
         half = _half_extent(pose[:3, :3], shape)
@@ -105,7 +105,7 @@ def _box(shapes: Sequence[tuple[Array, Shape]]) -> tuple[Array, Array]:
 
 
 def _half_extent(turn: Array, shape: Shape) -> Array:
-    """How far a shape reaches along each axis of the link (3,), its own axes turned by `turn`."""
+    """Return the half extent of a shape along each axis of the link (3,), with its own axes rotated by `turn`."""
     if shape.kind == "box":
         return np.asarray(np.abs(turn) @ (np.array(shape.size) / 2))
     if shape.kind == "sphere":

@@ -40,7 +40,7 @@ LIMITS: tuple[str, ...] = get_args(Limit)
 
 
 class TableOptions(TypedDict, total=False):
-    """What a table leaves open; every entry may be left out."""
+    """Optional settings of a table."""
 
     name: str
     joints: Sequence[str]  # names, default joint1, joint2, ...
@@ -56,16 +56,16 @@ class TableOptions(TypedDict, total=False):
 
 
 def from_dh(rows: Sequence[Row], **options: Unpack[TableOptions]) -> Robot:
-    """Serial robot from a standard DH table, rows (alpha, a, d, theta, kind); options as in `Options`."""
+    """Return a serial robot from a standard DH table, rows (alpha, a, d, theta, kind); options as in `TableOptions`."""
     return _serial(rows, STANDARD, options)
 
 
 def from_mdh(rows: Sequence[Row], *, notation: Literal["khalil", "craig"] = "khalil",
              **options: Unpack[TableOptions]) -> Robot:
-    """Serial robot from a modified DH table, rows (alpha, d, theta, r, kind) (Ardiani, eq. 1.1-1.4).
+    """Return a serial robot from a modified DH table, rows (alpha, d, theta, r, kind) (Ardiani, eq. 1.1-1.4).
 
-    notation "craig" reads rows (alpha, a, theta, d, kind) instead: the same numbers under the other
-    names. Options as in `Options`.
+    notation "craig" reads rows (alpha, a, theta, d, kind) instead: the same numbers with other names. Options are those
+    of `TableOptions`.
     """
     if notation not in ("khalil", "craig"):
         raise RobotError(f"notation of a modified DH table is 'khalil' or 'craig', got {notation!r}")
@@ -102,7 +102,7 @@ def _serial(rows: Sequence[Row], keys: tuple[str, ...], options: TableOptions) -
 
 
 def _poses(row: Row, keys: tuple[str, ...], where: str) -> tuple[JointKind, Array, Array]:
-    """Kind of joint, pose before and pose after it, of one row."""
+    """Return the kind of joint of one row, and the poses before and after it."""
     number, kind = _row(row, keys, where)
     alpha, theta = rotation_x(number["alpha"]), rotation_z(number["theta"])
     if keys == STANDARD:
@@ -112,7 +112,7 @@ def _poses(row: Row, keys: tuple[str, ...], where: str) -> tuple[JointKind, Arra
 
 
 def _row(row: Row, keys: tuple[str, ...], where: str) -> tuple[dict[str, float], JointKind]:
-    """The four numbers by key and the kind of one row; `where` names it in messages."""
+    """Return the four numbers by key and the kind of one row; `where` names it in messages."""
     order = " ".join(keys)
     if isinstance(row, Mapping):
         given = dict(row)

@@ -44,5 +44,5 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
 
 
 def _prefixes(start_tag: bytes) -> set[str]:
-    """Namespace prefixes that a start tag declares."""
+    """Return the namespace prefixes that a start tag declares."""
     return {part.split(b"=")[0].decode() for part in start_tag.split(b"xmlns:")[1:]}

@@ -1,7 +1,7 @@
-"""Inertias and joint values written into a user's MJCF, in place: everything else stays as it is, byte for byte.
+"""Editing of inertias and joint values in a user's MJCF; everything else is unchanged, byte for byte.
 
-A body that the file makes of several (bodies without joints) is written whole on the one that its joint moves; the
-others get an <inertial> of zero, or they would count twice.
+If the file builds a body from several (bodies without joints), the whole inertia is written on the one that the joint
+moves. The others get an <inertial> of zero, so that they do not count twice.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _ZERO_INERTIAL = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
 def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, Mapping[str, float]], *,
                        actuators: Mapping[str, str] | None = None, unchecked: bool = False,
                        tell: Callable[[str], object] = lambda note: None) -> str:
-    """Return an MJCF with the ten numbers of every moving body (dof, 10) and the values of joints in place.
+    """Return an MJCF with the ten parameters of every moving body (dof, 10) and the values of joints replaced.
 
     Args:
-        text: the MJCF; it must be of this robot and include no other file.
-        robot: whose bodies they are.
-        inertias: (dof, 10), those of bodies on dependent joints behind them.
+        text: the MJCF; it must describe this robot and include no other file.
+        robot: robot with these bodies.
+        inertias: (dof, 10), followed by those of bodies on dependent joints.
         values: by joint, the attributes that are set, such as {"joint1": {"armature": 0.1}}.
         actuators: by joint, an element for <actuator>; a joint that has an actuator in the file keeps that one.
-        unchecked: write also bodies that are not physically consistent.
-        tell: is called with a sentence for each thing that a reader of the file should know.
+        unchecked: also write bodies that are not physically consistent.
+        tell: called with a sentence for each note to a reader of the file.
 
     Raises:
-        RobotError: if the file is of another robot, or has bodies or joints without a name.
+        RobotError: if the file describes another robot, or has bodies or joints without a name.
     """
     _check_one_file(text)
     own = read_mjcf(text)
@@ -75,10 +75,11 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
 def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
                      actuators: Mapping[str, str] | None = None,
                      tell: Callable[[str], object] = lambda note: None) -> str:
-    """Return an MJCF with the values of some of its joints in place; bodies, other joints and a free base stay.
+    """Return an MJCF with the values of some of its joints replaced; bodies, other joints and a free base are
+    unchanged.
 
     Args:
-        text: the MJCF; it includes no other file.
+        text: the MJCF, which must not include other files.
         values, actuators, tell: as for `mjcf_with_inertias`.
 
     Raises:
@@ -132,7 +133,7 @@ class _MjcfPage(XmlPage):
         return text[:max(text.find("<"), 0)] + self.edited(edits).decode()
 
     def named(self, element: XmlElement, tag: str) -> dict[str, XmlElement]:
-        """Elements of <worldbody> with a name, by name, at any depth."""
+        """Return the elements of <worldbody> with a name, by name, at any depth."""
         found: dict[str, XmlElement] = {}
         for world in element.all("worldbody"):
             stack = list(world.children)
@@ -144,7 +145,7 @@ class _MjcfPage(XmlPage):
         return found
 
     def inertial(self, body: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
-        """The inertia of a body: into its <inertial>, or into one made for it."""
+        """Yield the edits that write the inertia of a body into its <inertial>, which is created if necessary."""
         found = body.first("inertial")
         for frame in body.all("frame"):  # counts in the frame; the one of the body takes its place
             yield from ((one.start, one.end, b"") for one in frame.all("inertial"))
@@ -163,14 +164,15 @@ class _MjcfPage(XmlPage):
             yield body.opened, body.opened, made
 
     def own_inertias(self, root: XmlElement, tell: Callable[[str], object]) -> Iterator[Edit]:
-        """The compiler's choice to compute inertias from shapes is turned off, since they are in the file now."""
+        """Yield the edits that stop the compiler from computing inertias from shapes, since the file now
+        contains them."""
         for compiler in root.all("compiler"):
             if compiler.attributes.get("inertiafromgeom") == "true":
                 yield from self.set(compiler, {"inertiafromgeom": "auto"})
                 tell('inertiafromgeom is "auto" now: MuJoCo would otherwise ignore the identified inertias')
 
     def actuators(self, root: XmlElement, wanted: Mapping[str, str], tell: Callable[[str], object]) -> Iterator[Edit]:
-        """Actuators of joints that have none in the file."""
+        """Yield the edits that add actuators for joints that have none in the file."""
         sections = root.all("actuator")
         driven = {one.attributes.get("joint") for section in sections for one in section.children}
         kept = [name for name in wanted if name in driven]

@@ -38,7 +38,7 @@ def text_of(value: Any, what: str) -> str:
 
 
 def angle_of(value: Any, unit: float, what: str) -> float:
-    """A number in the file's unit, or text with pi, as rad."""
+    """Return an angle in rad from a number in the file's unit, or from text with pi."""
     if isinstance(value, str):
         match = _PI_PATTERN.fullmatch(value)
         if match is None:
@@ -74,7 +74,7 @@ def pose_of(value: Any, unit: float, what: str) -> Array:
 
 
 def inertia_of(value: Any, what: str) -> Array:
-    """Ten numbers from one of the three ways to write them."""
+    """Return ten inertial parameters from one of the three forms of a file."""
     keys = set(value) if isinstance(value, dict) else set()
     if keys == set(ten.NAMES):
         return vector_of([value[name] for name in ten.NAMES], 10, what)
@@ -102,14 +102,14 @@ def values_of(values: Any, file: str) -> dict[str, float]:
 
 
 def angle_unit(table: Mapping[str, Any], file: str) -> float:
-    """Radians in one unit of the file's angles."""
+    """Return the number of radians in one unit of the file's angles."""
     if table.get("angles", "radians") not in ("radians", "degrees"):
         raise RobotError(f"robot file '{file}' must set angles = \"radians\" or \"degrees\", got {table['angles']!r}")
     return math.pi / 180 if table.get("angles") == "degrees" else 1.0
 
 
 def limits_of(joint: Mapping[str, Any], unit: float, where: str) -> dict[str, Any]:
-    """Limits of a joint's table by name, infinite where it has none; those of angles in rad."""
+    """Return the limits of a joint's table by name, infinite if missing; angles in rad."""
     found = {}
     for which in LIMITS:
         value = joint.get(which, -math.inf if which == "lower" else math.inf)

@@ -1,4 +1,4 @@
-"""Joints that are no freedom of their own: mimic joints, q = multiplier q_other + offset, and those of closed loops."""
+"""Dependent joints: mimic joints, q = multiplier q_other + offset, and those of closed loops."""
 
 from __future__ import annotations
 
@@ -31,10 +31,17 @@ class Mimic(NamedTuple):
 class DependentJoints:
     """Dependent joints and the bodies they move: mimic joints, and those of closed loops.
 
-    tree: the robot with every joint free. free: the robot's own joints in the tree, in order. coupling (tree.dof, dof
-    + following by loops) and offset (tree.dof,): q_tree = coupling z + offset, where z are the robot's own joints and
-    then those that the loops determine. Without loops the torques of the robot are coupling' times those of the tree.
-    bodies: dependent bodies of the tree. mimics: mimic joints by name. loops: closures, or None.
+    q_tree = coupling z + offset, where z are the robot's own joints and then those that the loops determine. Without
+    loops the torques of the robot are coupling' times those of the tree.
+
+    Attributes:
+        tree: the robot with every joint free.
+        free: the robot's own joints in the tree, in order.
+        coupling: (tree.dof, dof + number of joints that loops determine).
+        offset: (tree.dof,), rad or m.
+        bodies: dependent bodies of the tree.
+        mimics: mimic joints by name.
+        loops: closures, or None.
     """
 
     tree: Robot
@@ -47,7 +54,7 @@ class DependentJoints:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the bodies that follow."""
+        """Names of the dependent bodies."""
         return tuple(self.tree.body_names[i] for i in self.bodies)
 
     @cached_property
@@ -59,18 +66,18 @@ class DependentJoints:
 
     @cached_property
     def moves(self) -> Bools:
-        """moves[j, a]: joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
+        """moves[j, a] is True if joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
         from dynid.robot.loops import moves_with
         return moves_with(self)
 
     @cached_property
     def shows(self) -> Bools:
-        """shows[a, i]: body i of the tree shows in the torque of joint a of the robot (dof, tree.dof)."""
+        """shows[a, i] is True if body i of the tree affects the torque of joint a of the robot (dof, tree.dof)."""
         return (self.moves.T.astype(int) @ self.tree.supports.astype(int)) > 0
 
     @property
     def owners(self) -> tuple[int, ...]:
-        """For each body that follows, the first of the robot's joints that moves it."""
+        """For each dependent body, the first of the robot's joints that moves it."""
         return tuple(int(np.argmax(self.shows[:, i])) for i in self.bodies)
 
     @cached_property
@@ -79,7 +86,7 @@ class DependentJoints:
         return any(self.tree.supports[j, i] for i in self.free for j in range(self.tree.dof) if j not in self.free)
 
     def place(self, body: int) -> int:
-        """Number in the tree of a body of the robot, its own bodies first, then those that follow."""
+        """Return the number in the tree of a body of the robot; its own bodies come first, then the dependent ones."""
         return BASE if body == BASE else (*self.free, *self.bodies)[body]
 
 
@@ -131,7 +138,7 @@ def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) ->
 
 
 def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[str, float]) -> Robot:
-    """A robot with dependent joints, some of its joints locked, mimic ones among them."""
+    """Return a robot with dependent joints with some of its joints locked, which may be mimic joints."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)
     # Logs go on to hold the joints that they held, but for those that stand still now.
@@ -177,7 +184,7 @@ def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
 
 
 def resolved(name: str, mimics: Mapping[str, Mimic], tree: Robot) -> Mimic:
-    """Whom a joint follows in the end, over others that follow themselves."""
+    """Return the independent joint that a mimic joint depends on, through other mimic joints if necessary."""
     found, seen = mimics[name], {name}
     while found.joint in mimics and found.joint in tree.joint_names:
         if found.joint in seen:

@@ -24,14 +24,14 @@ BASE_ROWS = ("base_x", "base_y", "base_z", "base_rx", "base_ry", "base_rz")
 
 
 def free_joints() -> tuple[Joint, ...]:
-    """The six coordinates of a free joint: translation along x, y, z and rotation about x, y, z of the root."""
+    """Return the six coordinates of a free joint: translation along x, y, z and rotation about x, y, z of the root."""
     turns = [turn_z_to(axis) for axis in np.eye(3)]
     return tuple(Joint(name, "prismatic" if k < 3 else "continuous", k - 1, turns[k % 3], inverse(turns[k % 3]))
                  for k, name in enumerate(BASE_ROWS))
 
 
 def free_bodies(root: Body) -> tuple[Body, ...]:
-    """The five virtual bodies of a free joint, and the root link behind them."""
+    """Return the five virtual bodies of a free joint, followed by the root link."""
     return (*(Body(f"{root.name} on {name}", np.zeros(10), virtual=True) for name in BASE_ROWS[:-1]), root)
 
 
@@ -75,7 +75,7 @@ def fixed(robot: Robot) -> Robot:
 
 
 def refuse_free_base(robot: Robot, purpose: str) -> None:
-    """Raise where a robot with a free base reaches a part of dynid that supports only fixed bases.
+    """Raise an error if a robot with a free base is given to a part of dynid that supports only fixed bases.
 
     Args:
         robot: the robot.

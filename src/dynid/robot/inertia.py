@@ -40,7 +40,7 @@ def _ten(parameters: ArrayLike) -> Array:
 
 
 def skew(v: ArrayLike) -> Array:
-    """Matrix of the cross product: ``skew(v) @ w == cross(v, w)``. (..., 3) to (..., 3, 3)."""
+    """Return the matrix of the cross product: ``skew(v) @ w == cross(v, w)``. (..., 3) to (..., 3, 3)."""
     v = np.asarray(v, dtype=float)
     s = np.zeros((*v.shape[:-1], 3, 3))
     s[..., 0, 1], s[..., 0, 2], s[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
@@ -49,7 +49,7 @@ def skew(v: ArrayLike) -> Array:
 
 
 def symmetric(six: ArrayLike) -> Array:
-    """Symmetric matrix (..., 3, 3) from its entries XX XY XZ YY YZ ZZ (..., 6)."""
+    """Return the symmetric matrix (..., 3, 3) with entries XX XY XZ YY YZ ZZ (..., 6)."""
     six = np.asarray(six, dtype=float)
     matrix = np.empty((*six.shape[:-1], 3, 3))
     matrix[..., _ROW, _COLUMN] = six
@@ -58,12 +58,12 @@ def symmetric(six: ArrayLike) -> Array:
 
 
 def entries(matrix: ArrayLike) -> Array:
-    """The six entries XX XY XZ YY YZ ZZ (..., 6) of a symmetric matrix (..., 3, 3)."""
+    """Return the six entries XX XY XZ YY YZ ZZ (..., 6) of a symmetric matrix (..., 3, 3)."""
     return np.asarray(matrix, dtype=float)[..., _ROW, _COLUMN]
 
 
 def from_central(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Ten numbers from mass (kg), centre of mass (m) and inertia about it (3 x 3, kg m^2).
+    """Return ten parameters from mass (kg), centre of mass (m) and inertia about it (3 x 3, kg m^2).
 
     Steiner: I_origin = I_com + m (|c|^2 1 - c c').
     """
@@ -75,7 +75,7 @@ def from_central(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
 
 
 def to_central(parameters: ArrayLike) -> tuple[Array, Array, Array]:
-    """Mass (...), centre of mass (..., 3) and inertia about it (..., 3, 3); inverse of `from_central`.
+    """Return mass (...), centre of mass (..., 3) and inertia about it (..., 3, 3); inverse of `from_central`.
 
     A massless body has its centre of mass at the origin.
     """
@@ -89,10 +89,10 @@ def to_central(parameters: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def pseudo_inertia(parameters: ArrayLike) -> Array:
-    """The 4 x 4 pseudo-inertia [[Sigma, h], [h', m]] with Sigma = tr(I)/2 1 - I.
+    """Return the 4 x 4 pseudo-inertia [[Sigma, h], [h', m]] with Sigma = tr(I)/2 1 - I.
 
-    It is positive definite exactly when some mass distribution of positive density has these ten
-    numbers (Ardiani, eq. 1.47): mass, inertia and triangle inequality in one condition.
+    It is positive definite exactly if some mass distribution of positive density has these ten parameters (Ardiani, eq.
+    1.47): mass, inertia and triangle inequality in one condition.
     """
     ten = _ten(parameters)
     inertia = symmetric(ten[..., :6])
@@ -105,7 +105,7 @@ def pseudo_inertia(parameters: ArrayLike) -> Array:
 
 
 def from_pseudo_inertia(pseudo: ArrayLike) -> Array:
-    """Ten numbers from the 4 x 4 pseudo-inertia: I = tr(Sigma) 1 - Sigma."""
+    """Return ten parameters from the 4 x 4 pseudo-inertia: I = tr(Sigma) 1 - Sigma."""
     pseudo = np.asarray(pseudo, dtype=float)
     sigma = pseudo[..., :3, :3]
     trace = np.trace(sigma, axis1=-2, axis2=-1)
@@ -114,7 +114,7 @@ def from_pseudo_inertia(pseudo: ArrayLike) -> Array:
 
 
 def spatial_inertia(parameters: ArrayLike) -> Array:
-    """The 6 x 6 matrix [[I, S(h)], [S(h)', m 1]] (Sousa, eq. 3.19), angular part first."""
+    """Return the 6 x 6 matrix [[I, S(h)], [S(h)', m 1]] (Sousa, eq. 3.19), angular part first."""
     ten = _ten(parameters)
     matrix = np.zeros((*ten.shape[:-1], 6, 6))
     matrix[..., :3, :3] = symmetric(ten[..., :6])
@@ -125,12 +125,12 @@ def spatial_inertia(parameters: ArrayLike) -> Array:
 
 
 def to_pinocchio(parameters: ArrayLike) -> Array:
-    """In Pinocchio's order of dynamic parameters: M MX MY MZ XX XY YY XZ YZ ZZ."""
+    """Return the parameters in Pinocchio's order: M MX MY MZ XX XY YY XZ YZ ZZ."""
     return _ten(parameters)[..., _PINOCCHIO]
 
 
 def from_pinocchio(parameters: ArrayLike) -> Array:
-    """From Pinocchio's order of dynamic parameters."""
+    """Return the parameters from Pinocchio's order."""
     ten = _ten(parameters)
     ours = np.empty_like(ten)
     ours[..., _PINOCCHIO] = ten
@@ -138,7 +138,7 @@ def from_pinocchio(parameters: ArrayLike) -> Array:
 
 
 def to_mujoco(parameters: ArrayLike) -> tuple[Array, Array, Array]:
-    """Mass (...), centre of mass (..., 3) and MuJoCo's fullinertia XX YY ZZ XY XZ YZ about it."""
+    """Return mass (...), centre of mass (..., 3) and MuJoCo's fullinertia XX YY ZZ XY XZ YZ about it."""
     mass, com, inertia = to_central(parameters)
     return mass, com, entries(inertia)[..., [0, 3, 5, 1, 2, 4]]
 
@@ -161,7 +161,7 @@ def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
 
 
 def from_mujoco(mass: ArrayLike, com: ArrayLike, fullinertia: ArrayLike) -> Array:
-    """From MuJoCo's mass, centre of mass and fullinertia XX YY ZZ XY XZ YZ about it."""
+    """Return ten parameters from MuJoCo's mass, centre of mass and fullinertia XX YY ZZ XY XZ YZ about it."""
     six = np.asarray(fullinertia, dtype=float)[..., [0, 3, 4, 1, 5, 2]]
     return from_central(mass, com, symmetric(six))
 
@@ -187,7 +187,7 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
 
 
 def from_log_cholesky(coordinates: ArrayLike) -> Array:
-    """Ten numbers of the body with these log-Cholesky coordinates; inverse of `to_log_cholesky`."""
+    """Return ten parameters of the body with these log-Cholesky coordinates; inverse of `to_log_cholesky`."""
     z = _ten(coordinates)
     u = np.zeros((*z.shape[:-1], 4, 4))
     u[..., 0, 0], u[..., 1, 1], u[..., 2, 2] = np.exp(z[..., 1]), np.exp(z[..., 2]), np.exp(z[..., 3])
@@ -198,9 +198,9 @@ def from_log_cholesky(coordinates: ArrayLike) -> Array:
 
 
 def change_frame(pose: ArrayLike) -> Array:
-    """The 10 x 10 matrix that takes a body's numbers from frame B to frame A, pose (4 x 4) of B in A.
+    """Return the 10 x 10 matrix that converts a body's parameters from frame B to frame A; pose (4 x 4): of B in A.
 
-    Through the pseudo-inertia, where a change of frame is P_A = T P_B T'.
+    For the pseudo-inertia a change of frame is P_A = T P_B T'.
     """
     pose = np.asarray(pose, dtype=float)
     basis = pseudo_inertia(np.eye(10))
@@ -217,8 +217,10 @@ class Fault:
 
 
 def can_exist(parameters: ArrayLike) -> bool:
-    """Whether real matter can have these ten numbers but for rounding, points and plates included: their pseudo-inertia
-    has no negative eigenvalue (Ardiani, eq. 1.47)."""
+    """Return whether the ten parameters are physically consistent up to rounding, including points and plates.
+
+    Their pseudo-inertia must have no negative eigenvalue (Ardiani, eq. 1.47).
+    """
     eigenvalues = np.linalg.eigvalsh(pseudo_inertia(parameters))
     return bool(eigenvalues[0] >= -EIGENVALUE_TOLERANCE * max(float(np.abs(eigenvalues).max()), 1e-300))
 

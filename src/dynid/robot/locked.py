@@ -57,8 +57,10 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
 
 
 def only(robot: Robot, names: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
-    """The robot with only the joints named; the others are locked at their positions, by default at zero or the limit
-    that is nearest to it."""
+    """Return the robot with only the named joints.
+
+    The others are locked at their positions, by default at zero or the nearest limit.
+    """
     for name in names:
         robot.joint_index(name)
     rest = {joint.name: min(max(0.0, joint.lower), joint.upper)
@@ -67,13 +69,13 @@ def only(robot: Robot, names: Sequence[str], positions: Mapping[str, float] | No
 
 
 def pose_at(joint: Joint, position: float) -> Array:
-    """The pose (4, 4) of a joint's body in its parent at a position."""
+    """Return the pose (4, 4) of a joint's body in its parent at a position."""
     motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
     return np.asarray(joint.before @ motion @ joint.after)
 
 
 def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
-    """A body with those that became part of it, by number, each with its pose there."""
+    """Return a body merged with other bodies, given by number with their poses in it."""
     body = robot.bodies[home]
     if len(members) == 1:
         return body
@@ -87,7 +89,7 @@ def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
 
 
 def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
-    """Published values under the new numbers of their joints; those of locked joints are gone."""
+    """Return published values with the new numbers of their joints, without those of locked joints."""
     found = {}
     for name, value in values.items():
         numbered = _NUMBERED.fullmatch(name)
@@ -99,7 +101,8 @@ def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[
 
 
 def _terms(robot: Robot, positions: Mapping[str, float]) -> Sequence[Mapping[str, Any]]:
-    """The terms the robot's file suggests, joints by name; one that couples a locked joint to others is refused."""
+    """Return the terms in the robot file, with joints by name; raise an error for one that couples a locked joint to
+    others."""
     found = []
     for term in robot.terms:
         joints = [robot.joint_names[robot.joint_index(one)] for one in term.get("joints", ())]

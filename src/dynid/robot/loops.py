@@ -21,9 +21,10 @@ EQUATIONS: Mapping[str, int] = {"point": 3, "axis": 5, "rigid": 6, "rod": 1}
 class Closure:
     """A constraint between two places on bodies of a tree.
 
-    kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (no
-    relative motion), "rod" (the origins have the distance `length`, m). first, second: places on bodies of the tree,
-    or on its base.
+    Attributes:
+        kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (no
+            relative motion), "rod" (the origins have the distance `length`, m).
+        first, second: places on bodies of the tree, or on its base.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Closure:
 
     @property
     def equations(self) -> int:
-        """How many numbers are zero where it is closed."""
+        """Number of constraint equations."""
         return EQUATIONS[self.kind]
 
 
@@ -57,7 +58,7 @@ class Loops:
 
     @property
     def names(self) -> str:
-        """Of the closures, for sentences."""
+        """Names of the closures, for sentences."""
         return ", ".join(f"'{closure.name}'" for closure in self.closures)
 
 
@@ -89,7 +90,7 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
 
 
 def moves_with(followers: DependentJoints) -> Bools:
-    """moves[j, a]: joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
+    """Return moves[j, a]: whether joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
     own = followers.coupling != 0.0
     dof = len(followers.free)
     if followers.loops is None:
@@ -110,7 +111,7 @@ def moves_with(followers: DependentJoints) -> Bools:
 
 
 def _merged(sets: Sequence[Bools]) -> list[Bools]:
-    """Unions of those sets that share a member."""
+    """Return the unions of those sets that share a member."""
     found: list[Bools] = []
     for one in sets:
         apart = [other for other in found if not np.any(other & one)]

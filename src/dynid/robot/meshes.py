@@ -1,4 +1,4 @@
-"""Meshes: surfaces of triangles from STL, OBJ and, where the package pycollada is installed, DAE files."""
+"""Meshes: surfaces of triangles from STL, OBJ and, if the package pycollada is installed, DAE files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mesh:
 
 
 def read_mesh(path: str | Path) -> Mesh:
-    """The mesh of a file, by its ending; materials and normals are left aside."""
+    """Return the mesh of a file, by its extension, without materials and normals."""
     path = Path(path)
     reader = _MESH_READERS.get(path.suffix.lower())
     if reader is None:
@@ -66,7 +66,7 @@ class MeshFiles:
                 self._paths.setdefault(path.name.lower(), []).append(path)
 
     def find(self, name: str) -> Path | None:
-        """The file a robot file means by `name`, None where there is none."""
+        """Return the file that a robot file refers to by `name`; None if there is none."""
         wanted = _parts(name)
         if not wanted:
             return None
@@ -75,13 +75,13 @@ class MeshFiles:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The folders and the file of a name, whatever it opens with."""
+    """Return the folders and the file name of a mesh name, without its prefix."""
     plain = name.rpartition("://")[2].replace("\\", "/")
     return tuple(part for part in PurePosixPath(plain).parts if part not in ("/", ".", ".."))
 
 
 def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
-    """How many of the last parts of two paths are the same."""
+    """Return how many of the last parts of two paths are equal."""
     count = 0
     for one, other in zip(reversed(tuple(parts)), reversed(wanted), strict=False):
         if one.lower() != other.lower():
@@ -106,7 +106,7 @@ def _read_stl(path: Path) -> Mesh:
 
 
 def _joined(corners: Array) -> Mesh:
-    """Triangles of corners (3 triangles, 3), equal corners made one point."""
+    """Return the mesh of corners (3 triangles, 3), with equal corners merged to one point."""
     points, place = np.unique(corners, axis=0, return_inverse=True)
     return Mesh(points.astype(float), np.reshape(place, (-1, 3)).astype(np.int64))
 

@@ -1,16 +1,16 @@
-"""Robots from MJCF, the files of MuJoCo, by a reader of our own: the tree, its inertias and what holds it together.
+"""Reader of MJCF, the file format of MuJoCo: the tree, its inertias and its constraints.
 
-- Hinges and slides, any axis, several a body (bodies without mass stand between them), `ref`, limits, and the effort of
-  `actuatorfrcrange`. A free joint of a body on the world is a free base (`dynid.robot.free_base`), or is taken as
-  fixed, with a warning, where `fixed_base` is set; ball joints are refused.
+- Hinges and slides, any axis, several per body (with massless bodies between them), `ref`, limits, and the effort of
+  `actuatorfrcrange`. A free joint of a body on the world is a free base (`dynid.robot.free_base`), or is fixed, with a
+  warning, if `fixed_base` is set; ball joints are refused.
 - A body without joints is merged into its parent: inertia, and a named frame. Sites are frames too.
-- armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is not taken, with a warning.
-- Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity hold as in MuJoCo.
+- armature, damping and frictionloss become `Robot.values` Ia<j>, Fv<j>, Fc<j>; stiffness is ignored, with a warning.
+- Default classes, childclass, <frame>, the compiler's angle, autolimits and eulerseq, and gravity are as in MuJoCo.
 - Inertias are in the file, or are those of geoms that are spheres, capsules, cylinders, boxes or ellipsoids; meshes
-  are not opened. Files that are included are read where they lie beside the model.
+  are not opened. Included files are read if they are beside the model.
 - Equality constraints become dependent joints or closures; see `dynid.robot.mjcf_loops`.
-- Angles are taken as they are printed: torques are those of MuJoCo.
-- What represents other elements (replicate, attach, ..) is refused; one sentence names the file and the element.
+- Angles are used as printed, so that torques equal those of MuJoCo.
+- Elements that generate other elements (replicate, attach and similar) are refused; the error names file and element.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
 
 def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
-    """Robot from an MJCF file, or from MJCF text (anything that starts with '<').
+    """Return a robot from an MJCF file, or from MJCF text (anything that starts with '<').
 
-    gravity: (3,) in the frame of the world, m/s^2; that of the file when left out. fixed_base: take a free joint as
-    fixed.
+    gravity: (3,) in the world frame, m/s^2; default that of the file. fixed_base: treat a free joint as fixed.
     """
     root, file, stem, _ = parse_xml(source, "MJCF")
     if root.tag != "mujoco":
@@ -66,10 +65,12 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
 
 @dataclass
 class _Tree:
-    """What a walk through <worldbody> finds, bodies in the order of the file.
+    """Content of <worldbody>, with bodies in the order of the file.
 
-    spots: where bodies and sites are, by ("body" or "site", name). refs: where each joint is in the posture that the
-    file draws. addresses: for each joint the number of its position among those of a <key>.
+    Attributes:
+        spots: places of bodies and sites, by ("body" or "site", name).
+        refs: position of each joint in the initial posture of the file.
+        addresses: index of each joint's position among those of a <key>.
     """
 
     text: MjcfText
@@ -86,7 +87,7 @@ class _Tree:
     names: dict[str, set[str]] = field(default_factory=lambda: {"body": {"world"}, "joint": set(), "site": set()})
 
     def read(self) -> None:
-        """Walk through the file."""
+        """Read the whole file."""
         text = self.text
         worlds = text.root.findall("worldbody")
         if not worlds:
@@ -103,7 +104,7 @@ class _Tree:
             self.inside(world, "main", self.spots["body", "world"], "the world")
 
     def inside(self, element: Element, childclass: str, spot: Spot, where: str) -> None:
-        """Sites and bodies inside a body."""
+        """Read the sites and bodies inside a body."""
         for place in self.text.contents(element, childclass):
             if place.element.tag == "site":
                 self.site(place, spot)
@@ -111,7 +112,7 @@ class _Tree:
                 self.body(place, spot, where)
 
     def name(self, kind: str, given: str | None) -> str:
-        """Of an element, or one made up; refused where the file has it twice."""
+        """Return the name of an element, or a generated one; raise an error if the file has it twice."""
         taken, number = self.names[kind], len(self.names[kind])
         name = given or f"{kind}{number}"
         if given and given in taken:
@@ -132,7 +133,7 @@ class _Tree:
             self.frames.append(Frame(name, spot.body, spot.pose @ pose))
 
     def body(self, place: ElementPose, parent: Spot, parent_name: str) -> None:
-        """A body with all inside it."""
+        """Read a body with everything inside it."""
         text, element = self.text, place.element
         name = self.name("body", element.get("name"))
         where = f"body '{name}'"
@@ -165,7 +166,7 @@ class _Tree:
         self.inside(element, childclass, self.spots["body", name], where)
 
     def free(self, name: str, where: str) -> bool:
-        """Add the six coordinates of a free joint; False where the base is to be fixed."""
+        """Add the six coordinates of a free joint; return False if the base is to be fixed."""
         self.positions += 7
         if self.fixed_base:
             self.text.warnings.append(f"{where} is a floating base, but the base is assumed to be fixed: use logs in "
@@ -188,7 +189,7 @@ class _Tree:
         return self.text.attributes(place.element, "joint", named, place.childclass).get("type", "hinge")
 
     def joint(self, place: ElementPose, spot: Spot, body: str, last: bool) -> None:
-        """One joint of a body; all but the last move a body without mass whose frame is that of the next."""
+        """Read one joint of a body; all joints except the last move a massless body whose frame is that of the next."""
         text = self.text
         name = self.name("joint", place.element.get("name"))
         where = f"joint '{name}'"
@@ -235,8 +236,10 @@ class _Tree:
                 np.inf if upper >= MUJOCO_INFINITY else float(upper) * unit)
 
     def inertia(self, inside: Sequence[ElementPose], where: str, still: bool) -> Array | None:
-        """Ten numbers of a body in its frame; None where it has no <inertial> and no geoms that give it one. still: it
-        does not move, so that geoms need not say it."""
+        """Return ten parameters of a body in its frame; None if it has neither <inertial> nor geoms with an inertia.
+
+        still: whether the body does not move, so that its geoms need no known inertia.
+        """
         text = self.text
         found = [place for place in inside if place.element.tag == "inertial"]
         if len(found) > 1:
@@ -260,7 +263,7 @@ class _Tree:
         return ten.from_central(mass, pose[:3, 3], turn @ matrix @ turn.T)
 
     def robot(self, name: str) -> Robot:
-        """The tree, every joint free."""
+        """Return the tree with every joint free."""
         is_free = bool(self.joints) and self.joints[0].name == BASE_ROWS[0] and self.bodies[0].virtual
         if len(self.joints) == (FREE_COORDINATES if is_free else 0):
             raise self.text.error("no body has a hinge or a slide, so there is nothing to identify")

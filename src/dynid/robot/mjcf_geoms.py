@@ -1,4 +1,4 @@
-"""Inertias that an MJCF leaves to its geoms: spheres, capsules, cylinders, boxes and ellipsoids, as MuJoCo has them."""
+"""Inertias from the geoms of an MJCF: spheres, capsules, cylinders, boxes and ellipsoids, as in MuJoCo."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DEFAULT_GROUP_RANGE = (0.0, 5.0)  # of geoms that count, where <compiler> does 
 
 
 def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, saved: str) -> Array | None:
-    """Ten numbers of a body in its frame from its geoms, None where none of them has mass.
+    """Return ten parameters of a body in its frame from its geoms; None if none of them has mass.
 
-    saved: how MuJoCo writes inertias out, for messages.
+    saved: advice on how MuJoCo writes inertias to a file, for messages.
     """
     low, high = text.numbers(text.compiler, "inertiagrouprange", 2, "<compiler>", _DEFAULT_GROUP_RANGE)
     total: Array | None = None
@@ -63,7 +63,7 @@ def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], wha
 
 
 def _placed(text: MjcfText, attributes: dict[str, str], kind: str, what: str) -> tuple[Array, Array]:
-    """Pose (4, 4) and half sizes of a geom."""
+    """Return pose (4, 4) and half sizes of a geom."""
     words = max(len(attributes.get("size", "").split()), 1)
     given = text.numbers(attributes, "size", words, what)
     if "fromto" in attributes and kind != "sphere":

@@ -33,7 +33,7 @@ def _expand(element: Element, file: str, folder: Path, top: Path, seen: set[Path
 
 
 def _included(element: Element, file: str, folder: Path, top: Path, seen: set[Path]) -> tuple[Element, str, Path]:
-    """Outermost element of an included file, how messages call it, and its folder."""
+    """Return the root element of an included file, its name in messages, and its folder."""
     name = element.get("file", "")
     choices = [base / name for base in (folder, top)]
     try:

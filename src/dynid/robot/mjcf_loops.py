@@ -27,7 +27,8 @@ _SAME_POINT = 1e-6  # m: two points as far from each other on one body as on the
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """A place on a body of the tree: pose (4, 4) there, and in the world as the file draws it."""
+    """A place on a body of the tree: its pose (4, 4) in the body, and in the world in the initial posture
+    of the file."""
 
     body: int
     pose: Array
@@ -39,7 +40,7 @@ Spots = Mapping[tuple[str, str], Spot]
 
 
 def held(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
-    """The robot whose joints are those of the tree that the file's constraints leave free."""
+    """Return the robot whose joints are those of the tree that the constraints of the file leave independent."""
     reader = _Constraints(tree, text, spots, dict(zip(tree.joint_names, refs, strict=True)))
     driven = reader.driven()
     for section in text.root.findall("equality"):
@@ -64,7 +65,8 @@ def held(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addre
 
 
 class _Constraints:
-    """Turns equality constraints into mimics and closures of a tree; refs: where each joint is drawn."""
+    """Converter of equality constraints into mimic joints and closures of a tree; refs: initial position
+    of each joint."""
 
     def __init__(self, tree: Robot, text: MjcfText, spots: Spots, refs: Mapping[str, float]) -> None:
         self.tree, self.text, self.spots, self.refs = tree, text, spots, refs
@@ -73,7 +75,8 @@ class _Constraints:
         self.tendons = {one.get("name"): one for section in text.root.findall("tendon") for one in section}
 
     def driven(self) -> set[str] | None:
-        """Names of the joints that actuators drive, over tendons of joints too; None without actuators."""
+        """Return the names of the joints with actuators, including actuators on joint tendons; None without
+        actuators."""
         found: set[str] = set()
         elements = [one for section in self.text.root.findall("actuator") for one in section if one.tag in ACTUATORS]
         for element in elements:
@@ -107,14 +110,14 @@ class _Constraints:
             raise self.text.error(f"{where} is not supported; supported are connect, weld, joint and tendon")
 
     def coefficients(self, attributes: Mapping[str, str], where: str) -> Array:
-        """Of a polynomial (5,), those left out as MuJoCo has them."""
+        """Return the coefficients of a polynomial (5,), with MuJoCo's defaults for missing ones."""
         count = min(max(len(attributes.get("polycoef", "0").split()), 1), 5)
         found = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
         found[:count] = self.text.numbers(attributes, "polycoef", count, where, (0.0,))
         return found
 
     def mimic(self, attributes: Mapping[str, str], where: str, driven: set[str]) -> None:
-        """q1 - ref1 = a0 + a1 (q2 - ref2)."""
+        """Add a mimic joint q1 - ref1 = a0 + a1 (q2 - ref2)."""
         coefficients = self.coefficients(attributes, where)
         first = self.joint(attributes.get("joint1", ""), where)
         if "joint2" not in attributes:
@@ -179,7 +182,7 @@ class _Constraints:
         self.closures.append(Closure(name, kind, ends[0], ends[1], length))
 
     def rod(self, attributes: Mapping[str, str], name: str, where: str) -> None:
-        """length = that in the drawing + a0."""
+        """Add a rod whose length is that of the initial posture plus a0."""
         tendon = self.tendons.get(attributes.get("tendon1"))
         sites = [] if tendon is None else [one.get("site", "") for one in tendon]
         if tendon is None or "tendon2" in attributes or tendon.tag != "spatial" or len(sites) != 2:
@@ -191,7 +194,7 @@ class _Constraints:
                   drawn + float(self.coefficients(attributes, where)[0]))
 
     def following(self, closures: Sequence[Closure], driven: set[str] | None) -> list[str]:
-        """Names of the joints in loops that neither an actuator drives nor another joint."""
+        """Return the names of the joints in loops that are neither driven by an actuator nor by another joint."""
         tree, names = self.tree, self.tree.joint_names
         inside = np.zeros(tree.dof, dtype=bool)
         for closure in closures:
@@ -204,7 +207,7 @@ class _Constraints:
         return [name for name in names if name in in_loop and name not in (driven or set())]
 
     def posture(self, addresses: Sequence[int]) -> dict[str, float]:
-        """Positions of all joints in the first <key> that has them, else in the drawing."""
+        """Return the positions of all joints in the first <key> that has them, otherwise in the initial posture."""
         for key in (key for section in self.text.root.findall("keyframe") for key in section.findall("key")):
             words = key.get("qpos", "").split()
             if words:
@@ -217,7 +220,7 @@ class _Constraints:
 
 
 def _with_axes(closures: Sequence[Closure]) -> list[Closure]:
-    """Closures where two points between the same two bodies are one axis through both."""
+    """Return the closures, with two points between the same two bodies replaced by one axis through both."""
     found: list[Closure] = []
     for closure in closures:
         for k, other in enumerate(found):

@@ -1,4 +1,4 @@
-"""What elements of an MJCF say: attributes with their defaults, numbers, orientations, each checked."""
+"""Reader of MJCF elements: attributes with their defaults, numbers and orientations, each checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Attributes = Mapping[str, str]
 
 @dataclass(frozen=True, eq=False)
 class ElementPose:
-    """An element inside a body: the pose (4, 4) of the <frame> elements around it, and the class that holds there."""
+    """An element inside a body: the pose (4, 4) of the <frame> elements around it, and its default class."""
 
     element: Element
     frame: Array
@@ -40,7 +40,7 @@ class ElementPose:
 
 @dataclass
 class MjcfText:
-    """Reads attributes; `file` opens every message. defaults: by class and tag, those of parents included."""
+    """Reader of attributes; `file` starts every message. defaults: by class and tag, including those of parents."""
 
     file: str
     root: Element
@@ -69,7 +69,7 @@ class MjcfText:
         return RobotError(f"{self.file}: {message}")
 
     def _refuse(self) -> None:
-        """Raise at elements that represent others, and where the file is nested without end."""
+        """Raise an error for elements that generate others, and for files that are nested too deeply."""
         stack = [(self.root, 1)]
         while stack:
             element, depth = stack.pop()
@@ -99,14 +99,14 @@ class MjcfText:
             self._read_defaults(child, name)
 
     def attributes(self, element: Element, kind: str, where: str, childclass: str = "main") -> dict[str, str]:
-        """Those of an element, with the defaults of its class; kind: the tag that has these in <default>."""
+        """Return the attributes of an element, with the defaults of its class; kind: its tag in <default>."""
         name = element.get("class", childclass)
         if name not in self.defaults:
             raise self.error(f"{where} has the class '{name}', but no <default> has that class")
         return {**self.defaults[name].get(kind, {}), **element.attrib}
 
     def contents(self, parent: Element, childclass: str, frame: Array | None = None) -> Iterator[ElementPose]:
-        """Everything inside a body in the order of the file, with the <frame> elements opened."""
+        """Yield everything inside a body in the order of the file, including the content of <frame> elements."""
         pose = np.eye(4) if frame is None else frame
         for element in parent:
             if element.tag == "frame":
@@ -118,7 +118,7 @@ class MjcfText:
     # -- numbers -----------------------------------------------------------------------------------
     def numbers(self, attributes: Attributes, key: str, count: int, where: str,
                 default: tuple[float, ...] | None = None) -> Array:
-        """An attribute of `count` finite numbers (count,)."""
+        """Return an attribute of `count` finite numbers (count,)."""
         text = attributes.get(key)
         if text is None:
             if default is None:
@@ -134,8 +134,11 @@ class MjcfText:
         return values
 
     def positive(self, attributes: Attributes, key: str, where: str) -> float:
-        """A number that is not negative, zero where it is left out. Of several, which are the coefficients of a
-        polynomial in the speed, all but the first must be zero."""
+        """Return a number that is not negative, zero if it is missing.
+
+        If there are several, which are the coefficients of a polynomial in the speed, all except the first must be
+        zero.
+        """
         words = attributes.get(key, "0").split()
         value, *others = self.numbers(attributes, key, max(len(words), 1), where, (0.0,))
         if value < 0:
@@ -155,7 +158,8 @@ class MjcfText:
 
     # -- poses -------------------------------------------------------------------------------------
     def pose(self, attributes: Attributes, where: str) -> Array:
-        """Of an element (4, 4) in the frame around it: pos, and at most one of the five ways to say a turn."""
+        """Return the pose (4, 4) of an element in the frame around it: pos, and at most one of the five orientation
+        attributes."""
         given = [key for key in ORIENTATIONS if key in attributes]
         if len(given) > 1:
             raise self.error(f"{where} has both {given[0]} and {given[1]}; remove one of them")
@@ -184,7 +188,8 @@ class MjcfText:
         return pose
 
     def _euler(self, angles: Array) -> Array:
-        """Lower case turns about axes that have turned already, upper case about those that stand."""
+        """Return the rotation of Euler angles: lower case letters are intrinsic, upper case letters extrinsic
+        rotations."""
         pose = np.eye(4)
         for letter, angle in zip(self.sequence, angles, strict=True):
             turn = _AXIS_ROTATIONS[letter.lower()](float(angle))
@@ -192,7 +197,7 @@ class MjcfText:
         return pose
 
     def direction(self, vector: Array, key: str, where: str) -> Array:
-        """The vector at length one."""
+        """Return the vector scaled to length one."""
         largest = float(np.abs(vector).max())
         if largest < 1e-12:
             raise self.error(f"'{key}' of {where} has no direction: it is zero or its vectors are parallel")
@@ -201,7 +206,7 @@ class MjcfText:
 
 
 def from_quat(quat: Array) -> Array:
-    """The turn (4, 4) of a quaternion w x y z of length one."""
+    """Return the rotation (4, 4) of a unit quaternion w x y z."""
     w, x, y, z = (float(part) for part in quat)
     pose = np.eye(4)
     pose[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

@@ -19,13 +19,13 @@ _DESCRIPTION_ENDING = "_description"  # of every module of robot_descriptions
 
 
 def find_in_package(name: str, folder: str | Path = ".") -> Path:
-    """The file that package://PACKAGE/PATH refers to.
+    """Return the file that package://PACKAGE/PATH refers to.
 
-    It is looked for below the folders of AMENT_PREFIX_PATH (share/PACKAGE) and ROS_PACKAGE_PATH (PACKAGE, or a folder
+    It is searched below the folders of AMENT_PREFIX_PATH (share/PACKAGE) and ROS_PACKAGE_PATH (PACKAGE, or a folder
     that is itself the package), then in `folder` and every folder above it.
 
     Raises:
-        RobotError: there is no such file (code "package-not-found"); the message names the places.
+        RobotError: there is no such file (code "package-not-found"); the message names the searched folders.
     """
     package, _, rest = name.removeprefix(PACKAGE_SCHEME).partition("/")
     if not package or not rest or ".." in Path(rest).parts:
@@ -58,7 +58,8 @@ def is_description(name: str) -> bool:
 
 
 def described_path(name: str) -> Path:
-    """The URDF or MJCF file of a module of the package robot_descriptions, which downloads it if it is not cached.
+    """Return the URDF or MJCF file of a module of the package robot_descriptions, which downloads it if it is not
+    cached.
 
     Raises:
         RobotError: the package or the module is missing, or the download failed (code "description-not-found").
@@ -86,7 +87,7 @@ def described_path(name: str) -> Path:
 
 
 def plugin_robot(name: str) -> Robot | Path:
-    """The robot, or the path of its file, that a plugin of the group dynid.robots provides."""
+    """Return the robot, or the path of its file, that a plugin of the group dynid.robots provides."""
     found = load_plugin("dynid.robots", name)
     if callable(found):
         found = found()

@@ -1,4 +1,4 @@
-"""A URDF of a robot that comes from a table of Denavit-Hartenberg parameters: links and joints, no shapes."""
+"""URDF of a robot that comes from a table of Denavit-Hartenberg parameters: links and joints, no shapes."""
 
 from __future__ import annotations
 

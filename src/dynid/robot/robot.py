@@ -30,7 +30,7 @@ _LARGEST_INERTIA = 1e9  # kg, kg m, kg m^2
 
 
 def numbered_joints(dof: int) -> tuple[str, ...]:
-    """Names of joints that have none: joint1, joint2, .."""
+    """Return default names of joints: joint1, joint2 and so on."""
     return tuple(f"joint{j + 1}" for j in range(dof))
 
 
@@ -47,9 +47,9 @@ def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
 class Joint:
     """One degree of freedom about or along the z axis of its own frame.
 
-    The pose of its body in the parent body is ``before @ motion(q) @ after`` (4 x 4 each), where
-    motion(q) turns about z by q (rad) or slides along z by q (m). URDF and modified DH put the
-    body's frame at the joint; standard DH puts it at the far end, and `after` says where.
+    The pose of its body in the parent body is ``before @ motion(q) @ after`` (4 x 4 each), where motion(q) rotates
+    about z by q (rad) or translates along z by q (m). URDF and modified DH place the body's frame at the joint;
+    standard DH places it at the far end, which `after` describes.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One link of the source file inside a body: its pose (4 x 4) there and its own ten numbers, if given."""
+    """One link of the source file inside a body: its pose (4 x 4) there and its own ten parameters, if given."""
 
     link: str
     pose: Array
@@ -189,7 +189,7 @@ class Robot:
     # -- where robots come from ------------------------------------------------------------------
     @staticmethod
     def load(source: str | Path, *, fixed_base: bool | None = None) -> Robot:
-        """From a built-in name, a URDF, MJCF or xacro file, or a .toml file.
+        """Return a robot from a built-in name, a URDF, MJCF or xacro file, or a .toml file.
 
         fixed_base: True fixes the root link to the ground, False lets it move freely. By default the file decides.
         """
@@ -198,31 +198,33 @@ class Robot:
 
     @staticmethod
     def from_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
-        """From a URDF file or its text; see `dynid.robot.urdf`. fixed_base: take a floating joint as fixed."""
+        """Return a robot from a URDF file or its text; see `dynid.robot.urdf`. fixed_base: treat a floating joint as
+        fixed."""
         from dynid.robot.urdf import read_urdf
         return read_urdf(source, gravity=gravity, fixed_base=fixed_base)
 
     @staticmethod
     def from_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
-        """From an MJCF file or its text; see `dynid.robot.mjcf`. fixed_base: take a free joint as fixed."""
+        """Return a robot from an MJCF file or its text; see `dynid.robot.mjcf`. fixed_base: treat a free joint as
+        fixed."""
         from dynid.robot.mjcf import read_mjcf
         return read_mjcf(source, gravity=gravity, fixed_base=fixed_base)
 
     @staticmethod
     def from_dh(rows: Sequence[Any], **options: Any) -> Robot:
-        """From a standard DH table; see `dynid.robot.dh.from_dh`."""
+        """Return a robot from a standard DH table; see `dynid.robot.dh.from_dh`."""
         from dynid.robot.dh import from_dh
         return from_dh(rows, **options)
 
     @staticmethod
     def from_mdh(rows: Sequence[Any], **options: Any) -> Robot:
-        """From a modified DH table (Khalil-Kleinfinger); see `dynid.robot.dh.from_mdh`."""
+        """Return a robot from a modified DH table (Khalil-Kleinfinger); see `dynid.robot.dh.from_mdh`."""
         from dynid.robot.dh import from_mdh
         return from_mdh(rows, **options)
 
     @staticmethod
     def builtin(name: str) -> Robot:
-        """One of the robots that come with dynid; `dynid robots` lists them."""
+        """Return one of the robots that come with dynid; `dynid robots` lists them."""
         from dynid.robot.robot_files import builtin
         return builtin(name)
 
@@ -233,7 +235,7 @@ class Robot:
 
     @property
     def free_coordinates(self) -> int:
-        """How many of the first joints are coordinates of a free base: 0 or 6."""
+        """Number of coordinates of a free base among the first joints: 0 or 6."""
         return FREE_COORDINATES if self.has_free_base else 0
 
     @cached_property
@@ -260,7 +262,7 @@ class Robot:
 
     @property
     def serial(self) -> bool:
-        """One chain without branches."""
+        """Whether the robot is one chain without branches."""
         return all(joint.parent == i - 1 for i, joint in enumerate(self.joints))
 
     def __repr__(self) -> str:
@@ -280,7 +282,7 @@ class Robot:
 
     @cached_property
     def inertias(self) -> Array:
-        """The ten numbers of every body (dof, 10) as the source gives them."""
+        """Ten inertial parameters of every body (dof, 10) in the source."""
         missing = self.bodies_without_inertia
         if missing:
             raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' (missing for "
@@ -289,7 +291,7 @@ class Robot:
         return np.array([body.inertia for body in self.bodies])
 
     def joint_index(self, name: str | int) -> int:
-        """Position of a joint, by name or by number counted from 1 as in parameter names."""
+        """Return the index of a joint, by name or by number counted from 1 as in parameter names."""
         if isinstance(name, int):
             if 1 <= name <= self.dof:
                 return name - 1
@@ -300,7 +302,7 @@ class Robot:
                          code="unknown-joint")
 
     def frame(self, name: str) -> Frame:
-        """A frame by name: any link of the source, a body, or the base."""
+        """Return a frame by name: any link of the source, a body, or the base."""
         for frame in self.frames:
             if frame.name == name:
                 return frame
@@ -326,7 +328,7 @@ class Robot:
         return locked(self, positions)
 
     def only(self, joints: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
-        """The same robot with only these joints; the others are locked at `positions`, by default at zero."""
+        """Return the same robot with only these joints; the others are locked at `positions`, by default at zero."""
         from dynid.robot.locked import only
         return only(self, joints, positions)
 
@@ -355,7 +357,7 @@ class Robot:
         return fixed(self)
 
     def with_inertias(self, inertias: Array) -> Robot:
-        """The same robot with other inertial numbers (dof, 10)."""
+        """Return the same robot with other inertial parameters (dof, 10)."""
         inertias = np.asarray(inertias, dtype=float).reshape(-1, 10)
         if len(inertias) != self.dof:
             raise RobotError(f"robot '{self.name}' has {self.dof} bodies, got inertias for {len(inertias)}",
@@ -365,7 +367,7 @@ class Robot:
 
 
 def merged_inertia(parts: Sequence[Part]) -> Array | None:
-    """Sum of the parts' ten numbers, each carried into the body frame; None when no part has any."""
+    """Return the sum of the parts' ten parameters, each transformed to the body frame; None if no part has any."""
     known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
     return np.sum(known, axis=0) if known else None
 

@@ -95,9 +95,10 @@ _JOINT_KEYS = ("name", "link", "kind", "inertia", *LIMITS)
 
 
 def load(source: str | Path, fixed_base: bool | None = None) -> Robot:
-    """A robot from a .urdf, .xml or .mjcf file (or its text), a .xacro or a .toml file, a package:// address of one, a
-    built-in name, the name of a plugin, or a name of the package robot_descriptions such as panda_description.
+    """Return a robot from a file, an address or a name.
 
+    The source is a .urdf, .xml or .mjcf file (or its text), a .xacro or a .toml file, a package:// address of one, a
+    built-in name, the name of a plugin, or a name of the package robot_descriptions such as panda_description.
     fixed_base: True fixes the root link, False frees it; by default the file decides.
     """
     robot = _load(source, bool(fixed_base))
@@ -144,7 +145,7 @@ def _read_mjcf(source: str | Path, fixed_base: bool) -> Robot:
 
 
 def _read_xml(source: str | Path, fixed_base: bool) -> Robot:
-    """A robot from a file whose outermost element says whether it is an MJCF or a URDF."""
+    """Return a robot from a file whose root element shows whether it is an MJCF or a URDF."""
     from dynid.robot.urdf_text import parse_xml
     return (_read_mjcf if parse_xml(source, "URDF")[0].tag == "mujoco" else _read_urdf)(source, fixed_base)
 
@@ -170,14 +171,14 @@ _ROBOT_READERS: dict[str, Callable[[Path, bool], Robot]] = {".urdf": _read_urdf,
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Names of the robots that come with dynid, sorted."""
+    """Return the names of the robots that come with dynid, sorted."""
     folder = resources.files("dynid.robot") / "builtin"
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir()
                         if entry.name.endswith(".toml")))
 
 
 def builtin(name: str) -> Robot:
-    """One of the robots that come with dynid; see `builtin_names`."""
+    """Return one of the robots that come with dynid; see `builtin_names`."""
     names = builtin_names()
     if name not in names:
         close = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.4)
@@ -189,7 +190,7 @@ def builtin(name: str) -> Robot:
 
 
 def read_toml(path: str | Path) -> Robot:
-    """A robot from a TOML file in the format at the top of this module."""
+    """Return a robot from a TOML file in the format at the top of this module."""
     path = Path(path)
     try:
         text = read_small(path).decode("utf-8").replace("\r\n", "\n")
@@ -265,7 +266,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
 
 
 def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
-    """The robot with the root link of a file's table, which moves freely where the table sets floating_base."""
+    """Return the robot with the root link of a file's table, which moves freely if the table sets floating_base."""
     where = f"'root' in robot file '{file}'"
     if "root" in table:
         row = table["root"]

@@ -1,10 +1,10 @@
-"""Which joints of a closed chain, or of one with mimic joints, are measured, which driven, and which follow.
+"""Measured, driven and dependent joints of a closed chain, or of a robot with mimic joints.
 
-A robot's own joints are those that move by themselves: its equations are theirs. As a rule they carry both motor and
-encoder. An encoder may sit elsewhere, on the rocker of a four-bar or behind a gear, or there may be more encoders than
-freedoms: positions in logs are then those of `Robot.measured`, brought onto the robot's own joints by the loops'
-solution. Motors may sit elsewhere too: torques in logs are then those of `Robot.driven`, and G' of these joints brings
-them onto the robot's own. An own joint without a motor has the torque zero.
+A robot's own joints are the independent ones, for which its equations are written. Usually each of them has a motor and
+an encoder. Encoders may be on other joints, such as the rocker of a four-bar linkage, or there may be more encoders
+than degrees of freedom. Positions in logs are then those of `Robot.measured`; the solution of the loops converts them
+to the robot's own joints. Motors may be on other joints too: torques in logs are then those of `Robot.driven`, and G'
+of these joints converts them to the robot's own. An own joint without a motor has the torque zero.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def as_logged(robot: Robot) -> Robot:
 
 
 def held_bodies(robot: Robot) -> tuple[str, ...]:
-    """Names of the bodies whose inertia is known and not identified, those that follow too."""
+    """Return names of the bodies whose inertia is known and not identified, including dependent ones."""
     bodies = robot.bodies if robot.followers is None else robot.followers.tree.bodies
     return tuple(body.name for body in bodies if body.held)
 

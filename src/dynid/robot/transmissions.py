@@ -1,4 +1,4 @@
-"""Gear ratios that a URDF states beside its joints, in ROS transmissions."""
+"""Gear ratios of joints in the ROS transmissions of a URDF."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _SIMPLE_TRANSMISSION = "simpletransmission"
 
 
 def reductions(root: Element, file: str) -> dict[str, float]:
-    """Motor turns for one turn of a joint, by joint name, of every simple transmission in the file.
+    """Return motor turns per joint turn, by joint name, of every simple transmission in the file.
 
     ROS 1 writes <mechanicalReduction> in <actuator> or <joint>, ros2_control <mechanical_reduction> in <joint>. Joints
-    of differentials and four-bars have no ratio of their own and are left out."""
+    of differentials and four-bar linkages have no ratio of their own and are omitted.
+    """
     found: dict[str, float] = {}
     for transmission in root.iter("transmission"):
         kind = transmission.findtext("type") or transmission.findtext("plugin") or ""

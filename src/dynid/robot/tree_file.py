@@ -88,7 +88,7 @@ _FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")
 
 
 def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder: Path | None) -> Robot:
-    """The robot of a file's table; folder: where a URDF that it names lies."""
+    """Return the robot of a file's table; folder: location of a URDF that it names."""
     known_keys(table, _TOP_KEYS, f"robot file '{file}'")
     unit = angle_unit(table, file)
     try:
@@ -114,7 +114,7 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
 
 
 def _chosen(joints: Mapping[str, Mapping[str, Any]], role: str, file: str) -> list[str]:
-    """Names of the joints that say true of a role; where none says anything, none."""
+    """Return the names of the joints for which a role is true; empty if no joint states it."""
     wrong = [name for name, row in joints.items() if not isinstance(row.get(role, False), bool)]
     if wrong:
         raise RobotError(f"'{role}' of joint '{wrong[0]}' in robot file '{file}' must be true or false")
@@ -133,7 +133,7 @@ def _rows(table: Mapping[str, Any], key: str, file: str) -> Sequence[Mapping[str
 
 
 def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -> Robot:
-    """The tree of a file with convention "tree", every joint free."""
+    """Return the tree of a file with convention "tree", with every joint free."""
     rows = _rows(table, "joint", file)
     if not rows:
         raise RobotError(f"robot file '{file}' has no [[joint]] tables, it needs one for each joint")
@@ -182,7 +182,7 @@ def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
 
 
 def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
-    """Whether a link's inertia is known and not identified."""
+    """Return whether a link's inertia is known and not identified."""
     held = bool(row.get("held", False))
     if held and inertia is None:
         raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia",
@@ -191,7 +191,8 @@ def _held(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
 
 
 def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tuple[Robot, dict[str, Mimic]]:
-    """The tree of a URDF beside the file, with what the file states of its terms, and the mimic joints of the URDF."""
+    """Return the tree of a URDF beside the file, with the terms stated in the file, and the mimic joints
+    of the URDF."""
     from dynid.robot.urdf import read_urdf
 
     name = text_of(table.get("urdf"), f"'urdf' in robot file '{file}'")
@@ -212,7 +213,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
 
 def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float,
            also: Sequence[str] = ()) -> tuple[int, Array]:
-    """Body and pose of a place: {link, xyz, rpy}."""
+    """Return body and pose of a place {link, xyz, rpy}."""
     if not isinstance(row, dict):
         raise RobotError(f'{where} must be a point such as {{link = "rod", xyz = [0, 0, 0.8]}}, got {row!r}')
     known_keys(row, ("link", "xyz", "rpy", *also), where)

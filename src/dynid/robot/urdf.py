@@ -57,10 +57,10 @@ _SHAPE_SIZES: dict[str, tuple[str, ...]] = {"cylinder": ("radius", "length"), "c
 
 
 def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
-    """Robot from a URDF file, or from URDF text (anything that starts with '<').
+    """Return a robot from a URDF file, or from URDF text (anything that starts with '<').
 
-    gravity: (3,) in the frame of the root link, or of the world for a free base, m/s^2; (0, 0, -9.81) when left out.
-    fixed_base: take a floating root joint as fixed.
+    gravity: (3,) in the frame of the root link, or of the world for a free base, m/s^2; default (0, 0, -9.81).
+    fixed_base: treat a floating root joint as fixed.
     """
     root, file, stem, text = parse_urdf(source)
     reader = _Reader(file, fixed_base)
@@ -91,7 +91,7 @@ class _Link:
 
 @dataclass(frozen=True, eq=False)
 class _Edge:
-    """A joint of the file: moving when `joint` is there, fixed when it is not."""
+    """A joint of the file; it is fixed if `joint` is None."""
 
     name: str
     parent: str
@@ -103,7 +103,7 @@ class _Edge:
 
 
 class _Reader:
-    """Turns elements into numbers and collects warnings; `file` opens every message."""
+    """Converter of elements to numbers that collects warnings; `file` starts every message."""
 
     def __init__(self, file: str, fixed_base: bool) -> None:
         self.file = file
@@ -120,7 +120,7 @@ class _Reader:
         return RobotError(f"{self.file}: {message}")
 
     def numbers(self, text: str, count: int, what: str, *, infinite: bool = False) -> list[float]:
-        """`count` numbers separated by spaces; `what` names the attribute."""
+        """Return `count` numbers separated by spaces; `what` names the attribute."""
         words = text.split()
         if len(words) != count:
             raise self.error(f"{what} needs {count} number{'s' if count > 1 else ''}, got \"{text}\"")
@@ -143,14 +143,14 @@ class _Reader:
         return self.numbers(text, count, f"'{key}' in <{element.tag}> of {where}")
 
     def optional(self, element: Element | None, key: str, where: str, default: float) -> float:
-        """An attribute that may be missing, and may be infinite."""
+        """Return an optional attribute, which may be infinite."""
         text = None if element is None else element.get(key)
         if element is None or text is None:
             return default
         return self.numbers(text, 1, f"'{key}' in <{element.tag}> of {where}", infinite=True)[0]
 
     def origin(self, element: Element, where: str) -> Array:
-        """Pose of <origin xyz rpy>, both optional."""
+        """Return the pose of <origin xyz rpy>, both optional."""
         origin = element.find("origin")
         if origin is None:
             return np.eye(4)
@@ -159,7 +159,7 @@ class _Reader:
         return from_xyz_rpy(xyz, rpy)
 
     def exact_origin(self, element: Element, name: str, where: str) -> Array:
-        """Pose of a joint's <origin>, its angles as exact as they are meant."""
+        """Return the pose of a joint's <origin>, with rounded angles replaced by the exact ones."""
         origin = element.find("origin")
         rpy = [0.0] * 3 if origin is None or origin.get("rpy") is None else self.attribute(origin, "rpy", where, 3)
         exact = [exact_angle(angle) for angle in rpy]
@@ -184,7 +184,7 @@ class _Reader:
         return links
 
     def inertia(self, link: Element, where: str) -> Array | None:
-        """Ten numbers in the link frame, or None without <inertial>."""
+        """Return ten parameters in the link frame, or None without <inertial>."""
         inertial = link.find("inertial")
         if inertial is None:
             return None
@@ -198,7 +198,7 @@ class _Reader:
         return ten.from_central(value, pose[:3, 3], turn @ ten.symmetric(six) @ turn.T)
 
     def shapes(self, collision: Element, link: str, where: str) -> list[Shape]:
-        """The primitives of one <collision>, none when it is a mesh."""
+        """Return the primitives of one <collision>; none if it is a mesh."""
         geometry = collision.find("geometry")
         if geometry is None:
             raise self.error(f"<collision> of {where} has no <geometry>")
@@ -238,7 +238,7 @@ class _Reader:
         return self.freed(edges, links)
 
     def freed(self, edges: list[_Edge], links: dict[str, _Link]) -> list[_Edge]:
-        """The joints without the one of a free base, whose parent link, the world, is left out."""
+        """Return the joints without that of a free base, whose parent link, the world, is omitted."""
         floating = self.floating
         if floating is None:
             return edges
@@ -282,7 +282,7 @@ class _Reader:
                      self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))
 
     def mimic(self, element: Element, name: str, where: str) -> None:
-        """Notes whom a joint follows, if it does."""
+        """Store the joint that a mimic joint depends on, if it is one."""
         mimic = element.find("mimic")
         if mimic is None:
             return
@@ -306,9 +306,9 @@ class _Reader:
         return exact
 
     def limited(self, joint: Joint, limit: Element | None, where: str) -> Joint:
-        """The joint with its limits; what the file leaves out or sets to zero speed or effort is unlimited.
+        """Return the joint with its limits; missing limits, and zero speed or effort, mean unlimited.
 
-        acceleration is not in the URDF standard, but some files have it.
+        The attribute acceleration is not in the URDF standard, but some files have it.
         """
         if limit is None:
             if joint.kind != "continuous":

@@ -1,4 +1,4 @@
-"""The XML of a URDF or MJCF, read as from a stranger: no entities, nothing from outside, no macros left to expand."""
+"""Safe parsing of the XML of a URDF or MJCF: no entities, no external references, no unexpanded macros."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.files import read_small
 
 
 def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """As `parse_xml`, of a file that must be a URDF without macros."""
+    """Parse as `parse_xml` does, for a file that must be a URDF without macros."""
     root, file, stem, data = parse_xml(source, "URDF")
     if root.tag != "robot":
         raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>")
@@ -23,9 +23,9 @@ def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
 
 
 def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | bytes]:
-    """Root element, how messages call the file, a name for the robot if it has none, and the text as it stands.
+    """Return the root element, the name of the file in messages, a default name for the robot, and the unchanged text.
 
-    kind: what messages call the format.
+    kind: name of the format in messages.
     """
     data: str | bytes
     if isinstance(source, str) and source.lstrip().startswith("<"):
@@ -59,7 +59,7 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
 
 
 def _refuse_xacro(root: Element, file: str) -> None:
-    """Raise where macros are in the file still: what they would make of it is not known."""
+    """Raise an error if the file still contains macros."""
     for element in root.iter():
         tag = element.tag if isinstance(element.tag, str) else ""  # comments have none
         macro = "xacro}" in tag or tag.startswith("xacro:")

@@ -1,4 +1,4 @@
-"""Visuals: what the file of a robot says its bodies look like, as primitives and names of meshes."""
+"""Visual shapes of a robot's bodies, as primitives and names of meshes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ _MJCF_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    """Something to draw on a body.
+    """A visual shape of a body.
 
-    body: its number in the tree of all joints, BASE for the base. pose (4, 4): in the body frame. size: of primitives
-    as in `Shape`, an ellipsoid has its three half axes; of a mesh what its points are multiplied with. color: red,
-    green, blue, opacity, each 0 to 1. mesh: the name the file gives it.
+    Attributes:
+        body: its number in the tree of all joints, BASE for the base.
+        pose: (4, 4), in the body frame.
+        size: of primitives as in `Shape`; an ellipsoid has three half axes; for a mesh, the scale of its points.
+        color: red, green, blue, opacity, each 0 to 1.
+        mesh: its name in the file.
     """
 
     body: int
@@ -59,7 +62,7 @@ def visuals(robot: Robot, file: str | Path | None = None) -> tuple[Visual, ...]:
 
 
 def _places(robot: Robot) -> Mapping[str, tuple[int, Array]]:
-    """Of every link: the number of its body in the whole tree, and its pose there."""
+    """Return, for every link, the number of its body in the whole tree, and its pose there."""
     tree = robot if robot.followers is None else robot.followers.tree
     known = {body.name: (i, np.eye(4)) for i, body in enumerate(tree.bodies)}
     known |= {part.link: (i, part.pose) for i, body in enumerate(tree.bodies) for part in body.parts}
@@ -88,7 +91,7 @@ def _of_urdf(robot: Robot) -> tuple[Visual, ...]:
 
 
 def _urdf_visual(visual: Element, link: str, body: int, pose: Array, named: Mapping[str, Color]) -> Visual | None:
-    """One <visual> in the frame of a body; None where it is not whole."""
+    """Return one <visual> in the frame of a body; None if it is incomplete."""
     geometry, origin, material = visual.find("geometry"), visual.find("origin"), visual.find("material")
     if geometry is None or not len(geometry):
         return None
@@ -121,7 +124,7 @@ def _urdf_color(material: Element) -> Color | None:
 
 
 def _floats(text: str, count: int) -> tuple[float, ...] | None:
-    """So many finite numbers, None where the text is anything else."""
+    """Return `count` finite numbers; None for any other text."""
     try:
         values = tuple(float(word) for word in text.split())
     except ValueError:
@@ -144,8 +147,10 @@ def _of_mjcf(robot: Robot, file: Path) -> tuple[Visual, ...]:
 
 
 class _Geoms:
-    """Collects the geoms of an MJCF that are there to be seen. A body without a name has the one that the reader of
-    robots made up for it, by the same count."""
+    """Collector of the visible geoms of an MJCF.
+
+    Bodies without a name get the same generated names as in the reader of robots.
+    """
 
     def __init__(self, text: MjcfText, places: Mapping[str, tuple[int, Array]]) -> None:
         self.text, self.places, self.found = text, places, list[Visual]()
@@ -209,7 +214,7 @@ class _Geoms:
 
     def mesh(self, attributes: Mapping[str, str], link: str, body: int, pose: Array, color: Color,
              where: str) -> Visual | None:
-        """A mesh; its own refpos and refquat say where its frame is among its points."""
+        """Return a mesh, placed by its refpos and refquat, or None."""
         asset = self.meshes.get(attributes.get("mesh", ""))
         if asset is None:
             return None

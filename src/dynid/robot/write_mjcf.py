@@ -1,4 +1,4 @@
-"""A robot as MJCF for MuJoCo: the tree with its joints and inertias, no shapes."""
+"""Writer of a robot as MJCF for MuJoCo: the tree with its joints and inertias, no shapes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
         children.setdefault(joint.parent, []).append(i)
 
     def bodies(parent: int, indent: str, carried: tuple[tuple[int, Array], ...] = ()) -> Iterator[str]:
-        """Elements of the bodies on a parent; carried: joints of virtual bodies between, and poses of these bodies."""
+        """Yield elements of the bodies on a parent; carried: joints and poses of virtual bodies between them."""
         for i in children.get(parent, ()):
             joint, body = robot.joints[i], robot.bodies[i]
             pose = joint.before @ joint.after
@@ -75,7 +75,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             yield f"{indent}</body>"
 
     def whole_pose(i: int) -> Array:
-        """Of a body in the nearest one with a mass, at zero."""
+        """Return the pose of a body in the nearest one with a mass, at zero."""
         joint = robot.joints[i]
         pose = joint.before @ joint.after
         while joint.parent != BASE and robot.bodies[joint.parent].virtual:
@@ -88,10 +88,10 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
 
 
 def _equalities(robot: Robot) -> list[str]:
-    """Mimic joints and closures as constraints of MuJoCo, between the sites that `_sites` makes.
+    """Return mimic joints and closures as constraints of MuJoCo, between the sites of `_sites`.
 
-    A mimic joint is q = offset + multiplier q of the joint that it follows. A point is held by `connect`, an axis by
-    two of them a metre apart, a rigid place by `weld`; a rod is a tendon, whose length is counted from that at zero.
+    A mimic joint is q = offset + multiplier q of the joint it depends on. A point is a `connect`, an axis two of them a
+    metre apart, a rigid place a `weld`; a rod is a tendon, whose length is relative to that at zero.
     """
     followers = robot.followers
     if followers is None:
@@ -120,7 +120,7 @@ def _equalities(robot: Robot) -> list[str]:
 
 
 def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
-    """Actuators; of a closed chain, motors that say which joints are its own, and a posture that says the branch."""
+    """Return the actuators; for a closed chain, motors on its own joints, and a posture that selects the branch."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         return ["  <actuator>", *(f"    {one}" for one in actuators.values()), "  </actuator>"] if actuators else []
@@ -143,7 +143,7 @@ def _site(closure: Closure, side: str, more: str = "") -> str:
 
 
 def _sites(closures: Sequence[Closure], body: int, indent: str) -> Iterator[str]:
-    """Where closures take hold of a body."""
+    """Yield the sites of closures on a body."""
     for closure in closures:
         for side, end in (("first", closure.first), ("second", closure.second)):
             if end.body != body:
@@ -156,7 +156,7 @@ def _sites(closures: Sequence[Closure], body: int, indent: str) -> Iterator[str]
 
 
 def _at_zero(tree: Robot, place: Frame) -> Array:
-    """Where a place of the tree is (3,) in the base when all joints are at zero."""
+    """Return the position (3,) in the base of a place of the tree with all joints at zero."""
     pose, body = place.pose, place.body
     while body != BASE:
         joint = tree.joints[body]
@@ -172,7 +172,10 @@ def _inertial(numbers: Array, link: str) -> str:
 
 
 def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
-    """About or along z of the joint's frame; body (4, 4): pose of the body that has the element in the joint's own."""
+    """Return a joint element about or along z of the joint's frame.
+
+    body (4, 4): pose, in the joint's frame, of the body that has the element.
+    """
     frame = inverse(joint.after @ body)
     text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
             f'pos="{_text(frame[:3, 3])}" axis="{_text(frame[:3, 2])}"')
@@ -198,5 +201,5 @@ def _joint_values(i: int, joint: str, values: Mapping[str, float], places: Joint
 
 
 def _text(numbers: ArrayLike) -> str:
-    """Numbers with all their digits, zeros without a sign."""
+    """Return numbers as text with all their digits, zeros without a sign."""
     return " ".join(repr(float(x) + 0.0) for x in np.atleast_1d(numbers))

@@ -1,4 +1,4 @@
-"""A robot as SDFormat 1.9 for Gazebo and Drake: the tree with its joints and inertias, no shapes."""
+"""Writer of a robot as SDFormat 1.9 for Gazebo and Drake: the tree with its joints and inertias, no shapes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Inertias written into a URDF, in place: what is not a number of theirs stays as it stands, byte for byte.
+"""Editing of inertias in a URDF; everything else is unchanged, byte for byte.
 
-A body that the file makes of several links (fixed joints) is written whole on the link its joint moves; the links
-fixed to that one lose their <inertial>, or they would count twice. Inertias are about the centre of mass in the
-axes of the link frame, with all digits.
+If the file builds a body from several links (fixed joints), the whole inertia is written on the link that the joint
+moves. The links fixed to it lose their <inertial>, so that they do not count twice. Inertias are about the centre of
+mass in the axes of the link frame, with all digits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _placed(values: Mapping[str, float], fields: JointFields) -> _Values:
 
 
 def encoding_of(text: str | bytes) -> str:
-    """The encoding that an XML file has by its mark or its declaration; UTF-8 without either."""
+    """Return the encoding of an XML file from its byte order mark or its declaration; UTF-8 without either."""
     data = text[:200].encode("ascii", "replace") if isinstance(text, str) else text
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -111,7 +111,7 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
 
 
 def _same_robot(own: Robot, robot: Robot) -> None:
-    """Whether the ten numbers of one robot are those of the other: same bodies, moved by the same joints."""
+    """Raise an error unless both robots have the same bodies, moved by the same joints."""
     for what, theirs, ours in (("joints", own.joint_names, robot.joint_names),
                                ("links", own.body_names, robot.body_names)):
         if theirs != ours:
@@ -124,7 +124,7 @@ def _same_robot(own: Robot, robot: Robot) -> None:
 
 
 def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
-    """Mass, centre of mass (3,) and the six entries of the inertia about it."""
+    """Return mass, centre of mass (3,) and the six entries of the inertia about it."""
     if numbers[9] == 0 and np.any(numbers[6:9] != 0):
         raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot express")
     mass, com, inertia = ten.to_central(numbers)
@@ -142,7 +142,7 @@ def _friction(robot: Robot, joint: str, values: _Values, tell: Callable[[str], o
 
 
 def _text(*numbers: float) -> str:
-    """Numbers with all their digits, zeros without a sign."""
+    """Return numbers as text with all their digits, zeros without a sign."""
     return " ".join(repr(float(x) + 0.0) for x in numbers)
 
 
@@ -152,7 +152,7 @@ class _UrdfPage(XmlPage):
     """The bytes of a URDF (UTF-8), and edits that put numbers into it."""
 
     def inertial(self, link: XmlElement, mass: float, com: Array, six: Array) -> Iterator[Edit]:
-        """The inertia of a link: into its <inertial>, or into one made for it."""
+        """Yield the edits that write the inertia of a link into its <inertial>, which is created if necessary."""
         xyz, entries = _text(*com), {key: _text(x) for key, x in zip(_SIX, six, strict=True)}
         found = link.first("inertial")
         if found is None:
@@ -181,7 +181,7 @@ class _UrdfPage(XmlPage):
         return link.opened, link.opened, made
 
     def fixed(self, element: XmlElement, joint: Joint, position: float) -> Iterator[Edit]:
-        """A joint as a fixed one, its child where a position puts it."""
+        """Yield the edits that make a joint fixed at a position."""
         origin = element.first("origin")
         given = {key: [float(x) for x in (origin.attributes if origin else {}).get(key, "0 0 0").split()]
                  for key in ("xyz", "rpy")}
@@ -197,7 +197,7 @@ class _UrdfPage(XmlPage):
         yield from ((one.start, one.end, b"") for tag in ("mimic", "dynamics") for one in element.all(tag))
 
     def dynamics(self, joint: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
-        """Damping and friction of a joint; an element is made for them where they are not all zero."""
+        """Yield the edits for damping and friction of a joint; an element is created unless all are zero."""
         found = joint.first("dynamics")
         if found is not None:
             yield from self.set(found, values)

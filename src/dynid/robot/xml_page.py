@@ -16,7 +16,7 @@ _ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 @dataclass(eq=False)
 class XmlElement:
-    """Where an element stands: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
+    """Position of an element: its start tag from `start` to `opened`, its end tag from `closed` to `end`."""
 
     tag: str
     attributes: dict[str, str]
@@ -41,7 +41,7 @@ class XmlPage:
     newline: bytes
 
     def root(self) -> XmlElement:
-        """All elements, with tags as ElementTree names them."""
+        """The root with all elements, with tags as ElementTree names them."""
         parser = expat.ParserCreate("utf-8", namespace_separator="}")
         outside = XmlElement("", {}, 0, 0)
         path = [outside]
@@ -66,7 +66,7 @@ class XmlPage:
         return outside.children[0]
 
     def empty(self, element: XmlElement) -> bool:
-        """Written as <tag/>."""
+        """Return whether an element is written as <tag/>."""
         return self.data[:element.opened].endswith(b"/>")
 
     def space(self, element: XmlElement) -> bytes:
@@ -88,7 +88,7 @@ class XmlPage:
             yield element.start + last, element.start + last, extra.encode()
 
     def without(self, element: XmlElement, names: Iterable[str]) -> Iterator[Edit]:
-        """Attributes removed, with the white space before them."""
+        """Yield the edits that remove attributes, with the white space before them."""
         tag = self.data[element.start:element.opened]
         for one in _ATTRIBUTE.finditer(tag):
             if one[1].decode() in names:
@@ -96,7 +96,8 @@ class XmlPage:
                 yield element.start + before, element.start + one.end(), b""
 
     def appended(self, element: XmlElement, made: bytes) -> Edit:
-        """Text as the last child of an element, on a line of its own where its children have one."""
+        """Return the edit that adds text as the last child of an element, on its own line if the other children have
+        one."""
         outer = self.space(element)
         if self.empty(element):
             return element.opened - 2, element.opened, b">" + made + outer + f"</{element.tag}>".encode()
@@ -104,7 +105,7 @@ class XmlPage:
         return last, last, made
 
     def edited(self, edits: Iterable[Edit]) -> bytes:
-        """The bytes after some edits that do not overlap."""
+        """Return the bytes after some edits that do not overlap."""
         data = self.data
         for start, end, new in sorted(edits, reverse=True):
             data = data[:start] + new + data[end:]

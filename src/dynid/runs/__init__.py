@@ -1,4 +1,4 @@
-"""Whole identifications: settings in one file, everything found in one folder."""
+"""Complete identifications: settings in one file, and all results in one folder."""
 
 from dynid.runs.identification import Run, run
 from dynid.runs.models import make_model, make_robot

@@ -1,4 +1,4 @@
-"""Experiments for actuators on the command line: loads and limits from words, command files and the plan."""
+"""Experiments for actuators on the command line: loads and limits from text, command files and the plan."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ PLAN_FILE = "plan.md"
 
 @dataclass(frozen=True)
 class ExperimentRequest:
-    """What is asked of `design_experiment`.
+    """Request to `design_experiment`.
 
     Attributes:
         robot: file or name of a robot, or "pendulum".
         law: drive law.
-        gains: settings of the drive; one value is known, several are tried.
+        gains: settings of the drive; a single value is known, several are tried.
         values: assumed values of unknown parameters.
         friction: friction model, "m1" to "m6".
         masses: masses of the pendulum, kg.
         length: of the pendulum, m.
         arm_mass: of its arm, kg.
         limits: file with limits, or None.
-        margin: share of the robot's ranges and speeds to keep free, or None for the usual one.
-        safety: how carefully a robot moves, whose collisions are not checked here.
+        margin: share of the robot's ranges and speeds to keep free, or None for the default.
+        safety: safety settings of a robot's motion; collisions are not checked here.
         home: posture in which each part begins and ends, or None.
         duration, part_duration: s, of all parts and of one.
         rate: rows per second.
@@ -70,7 +70,7 @@ class ExperimentRequest:
 
 
 def design_experiment(request: ExperimentRequest, machine: Robot | None, tell: Tell) -> ActuatorExperiment:
-    """Return the experiment that is asked for. machine: the robot, None for a pendulum."""
+    """Return the requested experiment; machine: the robot, None for a pendulum."""
     if machine is None:
         if not request.masses or request.length is None:
             raise DynidError("a pendulum needs its masses and its length",
@@ -113,7 +113,7 @@ def file_names(plan: ActuatorExperiment) -> list[str]:
 
 
 def write_experiment(plan: ActuatorExperiment, folder: Path, force: bool = False) -> dict[str, str]:
-    """Write the command files (t, q_NAME ...) and the plan into a folder; return what was written where."""
+    """Write the command files (t, q_NAME ...) and the plan into a folder; return the path of each file by its kind."""
     names = file_names(plan)
     paths = free_paths(folder, {**dict(zip(names, names, strict=True)), "plan": PLAN_FILE}, force)
     for name, part in zip(names, plan.parts, strict=True):

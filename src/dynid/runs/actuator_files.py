@@ -1,4 +1,4 @@
-"""A result of `dynid actuators` as files for a simulator, and actuators drawn from its posterior."""
+"""Export of a result of `dynid actuators` for a simulator, and actuators drawn from its posterior."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DrawnActuators:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """How the draws were made, and whether they scatter as the standard errors state."""
+        """Sentences on how the draws were made, and whether their spread agrees with the standard errors."""
         low, high = self.std_ratio
         open_ = int((~self.posterior.identified).sum())
         return (f"{len(self.values)} draws of {len(self.posterior.names)} parameters, all inside their bounds. "
@@ -61,7 +61,7 @@ class DrawnActuators:
 
     @output_fields(draws=int, seed=int, spread=float, std_ratio=list[float], files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"draws": len(self.values), "seed": self.seed, "spread": self.spread, "std_ratio": list(self.std_ratio),
                 "files": [str(path) for path in self.paths], "notes": [*self.sentences, *self.posterior.notes]}
 
@@ -78,7 +78,7 @@ def export_actuators(folder: str | Path, output: Path, options: ExportOptions) -
 
 
 def _actuators(folder: str | Path) -> tuple[ActuatorPosterior, ActuatorSettings]:
-    """Posterior and settings of a result of `dynid actuators`, paths relative to the working folder."""
+    """Return posterior and settings of a result of `dynid actuators`, with paths relative to the working folder."""
     path = Path(folder) / POSTERIOR
     posterior, table = ActuatorPosterior.load(path)
     return posterior, ActuatorSettings.of(table, str(path)).moved(Path(folder), Path())

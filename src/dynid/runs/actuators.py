@@ -1,4 +1,4 @@
-"""Actuators of a robot from logs without torques: settings, logs, the estimate, and the files of its result."""
+"""Identification of a robot's actuators from logs without torques: settings, logs, estimate and result files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BENCH_LAW = "voltage"  # drive law of logs of BAM where none is given: their bus
 
 
 class ActuatorSettings(SettingsFile):
-    """Settings of `dynid actuators`, the [actuators] table of a run file beside `robot`, `logs` and [log].
+    """Settings of `dynid actuators`: the [actuators] table of a run file, with `robot`, `logs` and [log].
 
     Attributes:
         robot: a URDF, MJCF or robot TOML, or "pendulum".
@@ -42,7 +42,7 @@ class ActuatorSettings(SettingsFile):
         law: drive law.
         gains: known parameters of the law: a number, one per joint, or a table by joint.
         friction: "auto" or "m1" to "m6".
-        delay: s; estimated where it is not given.
+        delay: s; estimated if it is not given.
         also: further parameters to estimate.
     """
 
@@ -59,7 +59,7 @@ class ActuatorSettings(SettingsFile):
     also: tuple[str, ...] = ()
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """The same with paths that were relative to `origin` made relative to `target`."""
+        """Return the same settings with paths relative to `origin` made relative to `target`."""
         is_file = self.robot != PENDULUM and ("." in self.robot or "/" in self.robot)
         return self.model_copy(update={
             "robot": moved_path(self.robot, origin, target) if is_file else self.robot,
@@ -68,7 +68,7 @@ class ActuatorSettings(SettingsFile):
 
 def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any],
                       assignments: Sequence[str] = ()) -> ActuatorSettings:
-    """Settings from a run file, or from a robot and logs, with what else was given on top.
+    """Return settings from a run file, or from a robot and logs, overridden by the given ones.
 
     A run file holds `robot`, `logs`, a [log] table and the other settings in an [actuators] table.
     """
@@ -95,7 +95,7 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
 
 
 def number_table(texts: Sequence[str], option: str) -> dict[str, Any]:
-    """Numbers by name from texts such as 'kp=20', 'kp=20,30,40' or 'mass=0.5'; 'kp:knee=30' is of one joint."""
+    """Return numbers by name from texts such as 'kp=20', 'kp=20,30,40' or 'mass=0.5'; 'kp:knee=30' is for one joint."""
     table: dict[str, Any] = {}
     for text in texts:
         name, equals, numbers = text.partition("=")
@@ -123,12 +123,12 @@ class FoundActuators:
 
     @output_fields(ActuatorEstimate, settings=dict[str, Any])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"settings": self.settings.model_dump(mode="json", exclude_none=True), **self.estimate.to_dict()}
 
 
 def _is_bench(log: str) -> bool:
-    """Whether a path is a log of BAM's pendulum test bench, or a folder of such logs."""
+    """Return whether a path is a log of BAM's pendulum test bench, or a folder of such logs."""
     path = Path(log)
     return path.suffix.lower() == ".json" or (path.is_dir() and not is_dataset(path) and bool(_bench_files(log)))
 
@@ -139,8 +139,10 @@ def _bench_files(log: str) -> list[str]:
 
 
 def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
-    """Logs of BAM with their own pendulums and gains, and sentences on those that cannot be read; none where other logs
-    or a pendulum are given."""
+    """Return logs of BAM with their own pendulums and gains, and sentences on logs that cannot be read.
+
+    There are none if other logs or a pendulum are given.
+    """
     if settings.robot != PENDULUM or settings.pendulum or not all(map(_is_bench, settings.logs)):
         return [], []
     found, problems = list[ActuatorLog](), list[RecordingError]()
@@ -192,7 +194,7 @@ def find_actuators(settings: ActuatorSettings, tell: Tell = lambda sentence: Non
 
 def save_actuators(found: FoundActuators, folder: str | Path, command: str = "", *, force: bool = False) \
         -> dict[str, str]:
-    """Write the estimate and its report into a folder; gives the path of each file by what it is."""
+    """Write the estimate and its report into a folder; return the path of each file by its kind."""
     paths = free_paths(folder, FILES, force)
     write_json(paths["actuators"], found.to_dict())
     if found.estimate.posterior is not None:

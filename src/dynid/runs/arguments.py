@@ -86,7 +86,7 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
 
 
 def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
-    """Settings with one more, given as 'table.name=value'; the value as TOML writes it, or as plain text."""
+    """Return the settings with one more, given as 'table.name=value'; the value is TOML or plain text."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
         raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'")
@@ -115,7 +115,7 @@ def log_table(path: Path | None, start: float | None = None, stop: float | None 
 
 
 def known_table(texts: Sequence[str]) -> dict[str, Any]:
-    """The [known] table from texts such as 'M3=1.2' and 'Ia1=0.1+-0.01'."""
+    """Return the [known] table from texts such as 'M3=1.2' and 'Ia1=0.1+-0.01'."""
     table: dict[str, Any] = {}
     for text in texts:
         name, _, numbers = text.partition("=")
@@ -128,7 +128,7 @@ def known_table(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def lock_table(texts: Sequence[str]) -> dict[str, float]:
-    """The [lock] table from texts such as 'finger_joint1=0.02'; without a position a joint is locked at zero."""
+    """Return the [lock] table from texts such as 'finger_joint1=0.02'; without a position a joint is locked at zero."""
     table: dict[str, float] = {}
     for text in texts:
         name, equals, number = text.partition("=")

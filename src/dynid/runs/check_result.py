@@ -1,4 +1,4 @@
-"""Can it exist? A robot's own inertias, or an earlier result, with the reasons link by link."""
+"""Check of physical consistency of a robot file or an earlier result, with the reasons link by link."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ ROUNDING = 1e-9  # of numbers that stand on a limit, in their own units
 
 @dataclass(frozen=True)
 class Reason:
-    """A violated condition. link: the link, joint parameter or group. violation: its size, SI units."""
+    """A violated condition of physical consistency.
+
+    Attributes:
+        link: the link, joint parameter or group.
+        violation: its size, SI units.
+    """
 
     link: str
     kind: str
@@ -41,8 +46,13 @@ _CERTIFICATE = record("Certificate", verified=bool, gap=float | None, error=floa
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """Result of a check. remarks: observations that are no contradiction. full: whether all parameters are known.
-    feasibility: test of the base parameters, if only they are known or the full ones are inconsistent."""
+    """Result of a check of physical consistency.
+
+    Attributes:
+        remarks: observations that are not violations.
+        full: whether all parameters are known.
+        feasibility: test of the base parameters, if only they are known or the full ones are inconsistent.
+    """
 
     source: str
     name: str
@@ -55,7 +65,7 @@ class Check:
     @output_fields(source=str, robot=str, consistent=bool, problems=array_of(INERTIA_PROBLEM), remarks=list[str],
                    base_possible=bool | None, base_distance=float | None, certificate=_CERTIFICATE | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         found = self.feasibility
         proof = None if found is None or found.certificate is None else found.certificate
         return {
@@ -85,7 +95,7 @@ def check(source: str | Path, *, shapes: bool | None = None, trust: bool = False
 
 
 def check_robot(robot: Robot, source: str = "", *, shapes: bool = True) -> Check:
-    """The inertias and the friction that a robot's own file gives."""
+    """Check the inertias and the friction in a robot file."""
     reasons, remarks = _bodies(robot, shapes)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb"), rotor=True))
     reasons += [Reason(one.name, "positive", f"{one.name} of '{one.part}' is negative: {one.nominal:.4g} {one.unit}",

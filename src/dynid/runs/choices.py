@@ -62,8 +62,10 @@ def choose_cutoff_step(state: Choices, tell: Tell) -> Choices:
 
 
 def choose_noise_step(state: Choices, tell: Tell) -> Choices:
-    """Find the noise of each equation of a free base, by which rows without contact forces are whitened, and state what
-    these equations can identify."""
+    """Estimate the noise of each equation of a free base, and state which parameters the equations can identify.
+
+    Rows without contact forces are whitened by this noise.
+    """
     if not state.robot.has_free_base:
         return state
     settings, dataset = state.settings, state.dataset
@@ -90,7 +92,7 @@ def choose_noise_step(state: Choices, tell: Tell) -> Choices:
 
 
 def choose_friction_step(state: Choices, tell: Tell) -> Choices:
-    """Choose the friction of each joint, where neither the run nor the robot's file names it."""
+    """Choose the friction of each joint, if neither the run nor the robot file names it."""
     if AUTO in state.settings.model.friction or not names_friction(state.settings, state.robot):
         tell("choosing the friction of each joint")
     few = excerpt(state.dataset.samples, PILOT_ROWS)
@@ -99,7 +101,7 @@ def choose_friction_step(state: Choices, tell: Tell) -> Choices:
 
 
 def choose_gravity_step(state: Choices, tell: Tell) -> Choices:
-    """Estimate the direction of gravity, where the run asks for that."""
+    """Estimate the direction of gravity, if the run requests it."""
     settings, robot, dataset = state.settings, state.robot, state.dataset
     if settings.gravity != "estimate":
         return state

@@ -25,10 +25,10 @@ _TOGETHER = {"cuda": "cupy", "cupy": "cuda"}  # a header and the Python module t
 
 @dataclass(frozen=True)
 class CodeOptions:
-    """What is generated, and in what form.
+    """Options of generated code.
 
     Attributes:
-        what: names of the functions. Default: those a controller takes.
+        what: names of the functions. Default: those that a controller needs.
         languages: of `ENDINGS`.
         parameters: "fixed", "base" or "full".
         real: number type of C, CUDA and Rust, "double" or "float".
@@ -56,7 +56,7 @@ class CodeOptions:
 
 
 def with_companions(languages: Sequence[str]) -> tuple[str, ...]:
-    """Languages with those whose files are written together, each once."""
+    """Return the languages together with those whose files are always written with them, each once."""
     return tuple(dict.fromkeys(one for language in languages
                                for one in (language, _TOGETHER.get(language, language))))
 
@@ -66,14 +66,14 @@ CONTROLLER_FUNCTIONS = ("inverse_dynamics", "inertia", "coriolis", "gravity", "f
 
 
 def model_program(model: Model, options: CodeOptions) -> Program:
-    """The program of a model with the parameters of its robot's file."""
+    """Return the program of a model with the parameters of its robot file."""
     program = generate(model, options.what or CONTROLLER_FUNCTIONS, parameters=cast(Mode, options.parameters),
                        frame=options.frame, name=options.name, following=cast(Following, options.following))
     return _said(program, f"the robot file ({model.robot.name})")
 
 
 def estimate_program(estimate: Estimate, options: CodeOptions) -> Program:
-    """The program of an identified model."""
+    """Return the program of an identified model."""
     if not isinstance(estimate.model, Model):
         raise DynidError("code can be generated only from a model made from a robot, not from a custom model")
     program = generate(estimate.model, options.what or CONTROLLER_FUNCTIONS,
@@ -87,13 +87,13 @@ def _said(program: Program, origin: str) -> Program:
 
 
 def code_paths(folder: Path, program_name: str, options: CodeOptions) -> dict[str, Path]:
-    """The file of each language."""
+    """Return the file of each language."""
     name = identifier(program_name)
     return {language: folder / f"{name}{ENDINGS[language]}" for language in options.languages}
 
 
 def write_code(program: Program, options: CodeOptions, folder: Path) -> dict[str, Path]:
-    """Write all files: each whole, and none before all texts are made."""
+    """Write all files atomically, after all texts were generated."""
     try_folder(folder)
     real = cast(Literal["double", "float"], options.real)
     make: dict[str, Callable[[], str]] = {

@@ -25,7 +25,7 @@ from dynid.validate.comparison import compare as compare_estimates
 
 @dataclass(frozen=True, eq=False)
 class ComparedResults:
-    """Result a beside result b, each by its folder."""
+    """Comparison of result a with result b, each given by its folder."""
 
     result_a: str
     result_b: str
@@ -33,14 +33,17 @@ class ComparedResults:
 
     @output_fields(EstimateComparison, result_a=str, result_b=str)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"result_a": self.result_a, "result_b": self.result_b, **self.comparison.to_dict()}
 
 
 def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log: Mapping[str, Any] | None = None,
                     tell: Tell = lambda sentence: None, *, trust: bool = False) -> ComparedResults:
-    """Two results of one robot on the motion that the first was identified from, and on further logs that are read and
-    prepared as those of the first; log: a [log] table over that of its run; trust: as `load` has."""
+    """Compare two results of one robot on the motion of the first one's identification, and on further logs.
+
+    The logs are read and prepared like those of the first result. log: a [log] table that overrides that of its run;
+    trust: see `load`.
+    """
     tell("reading the results")
     (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)
     samples: list[Samples] = []

@@ -28,8 +28,10 @@ from dynid.validate.counted import Counted, MovingErrors, moving_errors
 class ComparedMethods:
     """A run with full validation for the first method, and the estimates of the others.
 
-    names: of the methods as requested, one per estimate; the estimate of "auto" has another name. simulations: of
-    every method under the logs' torques; empty if not requested. failures: methods that failed, with reasons.
+    Attributes:
+        names: the methods as requested, one per estimate; the estimate of "auto" has another name.
+        simulations: simulations of every method under the logs' torques; empty if not requested.
+        failures: methods that failed, with reasons.
     """
 
     run: Run
@@ -42,7 +44,10 @@ class ComparedMethods:
 
 
 def compare(settings: RunSettings, names: Sequence[str], tell: Tell = lambda sentence: None) -> ComparedMethods:
-    """Read and compress once, then run every method with its own options; one that fails is listed with its reason."""
+    """Read and compress the logs once, then run every method with its own options.
+
+    A method that fails is listed with its reason.
+    """
     if not names:
         raise DynidError("give at least one method to compare")
     options = {name: method_options(settings, name) for name in names}
@@ -96,7 +101,7 @@ _VALUE = record("ComparedValue", value=float | None, std=float | None)
 @output_fields(robot=str, methods=map_of(_METHOD), failed=dict[str, str], parameters=map_of(map_of(_VALUE)),
                counted=Counted, counted_text=str, logs=list[LogFacts])
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
-    """The comparison as the object that `--json` prints."""
+    """Return the comparison as the object that `--json` prints."""
     names = result.names
     methods = {name: {
         "method": estimate.method, "relative_error": estimate.diagnostics["relative_error"],
@@ -124,7 +129,7 @@ def _value(estimate: Estimate, name: str) -> dict[str, float | None]:
 
 
 def comparison_report(result: ComparedMethods, command: str = "") -> ReportData:
-    """The report of the first method with the others beside it."""
+    """Return the data of the report on the first method, with the other methods for comparison."""
     run = result.run
     return ReportData(title=f"{run.robot.name}: {', '.join(result.names)}",
                       robot=run.robot, estimate=run.estimate, others=result.estimates[1:], samples=run.samples,

@@ -1,4 +1,4 @@
-"""Contacts along a log of the robot of an earlier result: what was found, and its files."""
+"""Detection of contacts in logs of the robot of an earlier result, and the files of the findings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,12 @@ _WRENCH_AXES = ("Fx", "Fy", "Fz", "Mx", "My", "Mz")
 
 @dataclass(frozen=True)
 class ContactOptions:
-    """How to look for contacts: see `dynid.ExternalWrench`. free: logs in which nobody touches the robot; by default
-    those of the result. trust: as `load` has."""
+    """Options of contact detection, see `dynid.ExternalWrench`.
+
+    Attributes:
+        free: logs without contact; by default those of the result.
+        trust: see `load`.
+    """
 
     frame: str | None = None
     axes: str | None = None
@@ -51,7 +55,7 @@ _TOUCHED_LOG = record("ContactLog", log=str, touched=bool, touched_share=float, 
 
 @dataclass(frozen=True, eq=False)
 class FoundContacts:
-    """Contacts along logs, the result they were found with, and how."""
+    """Contacts in logs, the result they were found with, and the options."""
 
     source: str
     outside: ExternalWrench
@@ -62,7 +66,7 @@ class FoundContacts:
                    torque_std=list[float], acceleration_std=list[float], friction_std=list[float],
                    logs=array_of(_TOUCHED_LOG))
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         outside, free = self.outside, self.outside.free
         return {"result": self.source, "robot": outside.robot.name, "frame": outside.frame,
                 "axes": outside.axes or outside.robot.base, "links": list(outside.robot.body_names),
@@ -78,7 +82,7 @@ class FoundContacts:
 
 
 def checked_way(name: str) -> Way:
-    """A way by its name, the default for none; an unknown one is refused with what there is."""
+    """Return a method by its name, or the default; raise an error that lists the methods for an unknown name."""
     found = next((way for way in WAYS if way == (name or WAYS[0])), None)
     if found is None:
         raise DynidError(f"there is no method '{name}' for external forces; there are {', '.join(WAYS)}")
@@ -87,7 +91,7 @@ def checked_way(name: str) -> Way:
 
 def contacts_of_result(folder: str | Path, logs: Sequence[str], options: ContactOptions,
                        given: Mapping[str, Any] | None = None, tell: Tell = lambda sentence: None) -> FoundContacts:
-    """The contacts along logs of the robot of an earlier result; given: settings over those of the run."""
+    """Return the contacts in logs of the robot of an earlier result; given: settings that override those of the run."""
     tell("reading the result")
     estimate, settings = load(folder, trust=options.trust)
     robot = make_robot(settings)
@@ -115,7 +119,7 @@ def contacts_of_result(folder: str | Path, logs: Sequence[str], options: Contact
 
 
 def _raw(logs: Any) -> list[Recording]:
-    """Logs whose torques are torques."""
+    """Return the recordings; raise an error if they hold currents instead of torques."""
     found: list[Recording] = list(logs)
     for one in found:
         if one.unscaled:
@@ -125,7 +129,7 @@ def _raw(logs: Any) -> list[Recording]:
 
 
 def contact_files(logs: int) -> dict[str, str]:
-    """Names of the files that contacts of so many logs are written to, by what they are."""
+    """Return the names of the files for contacts of this number of logs, by kind."""
     files = {"contacts": CONTACTS_FILE}
     for k in range(logs):
         more = _numbered(k)
@@ -135,13 +139,13 @@ def contact_files(logs: int) -> dict[str, str]:
 
 
 def _numbered(log: int) -> str:
-    """What tells the files of a log (from 0) from those of the first."""
+    """Return the suffix that distinguishes the files of a log (from 0) from those of the first."""
     return "" if log == 0 else f"_{log + 1}"
 
 
 def save_contacts(found: FoundContacts, folder: str | Path, command: str = "", *,
                   force: bool = False) -> dict[str, str]:
-    """Write contacts, wrenches over time and a report for each log into a folder; gives the path of each file."""
+    """Write contacts, wrenches over time and a report for each log into a folder; return the path of each file."""
     paths = free_paths(folder, contact_files(len(found.logs)), force)
     write_json(paths["contacts"], found.to_dict())
     for k, log in enumerate(found.logs):
@@ -152,7 +156,7 @@ def save_contacts(found: FoundContacts, folder: str | Path, command: str = "", *
 
 
 def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> ContactData:
-    """What the page of contacts shows of one log."""
+    """Return the data of the contact page for one log."""
     outside = found.outside
     return ContactData(f"{outside.robot.name}: external forces on {outside.frame}", outside.robot, log, outside.frame,
                        outside.axes or outside.robot.base, outside.free.level, outside.free.alarms, command)

@@ -1,4 +1,4 @@
-"""The whole job on a robot whose true parameters are known: logs, identification by several methods, a report."""
+"""Demonstration on a robot with known true parameters: logs, identification by several methods, a report."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ RESULT = "result"
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demonstration found.
+    """Result of the demonstration.
 
     Attributes:
         compared: the methods side by side; the run is that of the first.
-        truth: (base,), what the logs were made with.
-        written: path of each file of the result, by what it is.
-        folder: with the logs, the run file and the result.
+        truth: (base,), parameters that the logs were simulated with.
+        written: path of each file of the result, by its kind.
+        folder: folder with the logs, the run file and the result.
     """
 
     compared: ComparedMethods
@@ -54,7 +54,7 @@ class Demo:
 def demo(folder: str | Path, tell: Tell = lambda sentence: None, *, seed: int = 0) -> Demo:
     """Design a motion, simulate logs of it, identify from one, validate on another motion, and write the result.
 
-    A demonstration that is in the folder is replaced. Any other folder with files is refused.
+    An earlier demonstration in the folder is replaced. Any other folder with files is refused.
     """
     folder = Path(folder)
     try_folder(folder)
@@ -105,9 +105,9 @@ def simulate_logs(folder: Path, log: str, validation: str, tell: Tell = lambda s
 
 @output_fields(comparison_facts, within_three_deviations=dict[str, float], parameter_error=dict[str, float])
 def demo_facts(found: Demo) -> dict[str, Any]:
-    """Return the comparison's facts, and for each method how far its parameters are from the truth.
+    """Return the facts of the comparison, and for each method the distance of its parameters from the truth.
 
-    within_three_deviations: share of the parameters whose truth lies within three standard errors. parameter_error:
+    within_three_deviations: share of the parameters whose truth is within three standard errors. parameter_error:
     percent, |values - truth| / |truth|, each parameter in units of its standard error of the first method.
     """
     inside, off = {}, {}
@@ -122,7 +122,7 @@ def demo_facts(found: Demo) -> dict[str, Any]:
 
 
 def true_parameters(model: Model) -> Array:
-    """The parameters (parameters,) that the logs are made with: published inertias, and friction of usual size."""
+    """Return the parameters (parameters,) of the simulated robot: published inertias, and typical friction."""
     effort = model.robot.limit("effort")
     share = {"Fv": VISCOUS, "Fc": DRY, "Fo": ASYMMETRY}
     return np.array([share[item.name[:2]] * effort[item.owner] if item.nominal is None else item.nominal
@@ -130,7 +130,7 @@ def true_parameters(model: Model) -> Array:
 
 
 def _other_motion(robot: Robot, rng: np.random.Generator) -> FourierSeries:
-    """A random Fourier motion at most at four fifths of every limit."""
+    """Return a random Fourier motion with at most four fifths of every limit."""
     a, b = rng.normal(size=(2, robot.dof, 5))
     lower, upper = robot.limit("lower"), robot.limit("upper")
     series = FourierSeries(a, b, np.zeros(robot.dof), DURATION)
@@ -143,7 +143,7 @@ def _other_motion(robot: Robot, rng: np.random.Generator) -> FourierSeries:
 
 
 def _log(model: Model, trajectory: Trajectory, rng: np.random.Generator) -> Recording:
-    """Torques along the motion by inverse dynamics, with noise; positions in encoder counts."""
+    """Return a log with torques along the motion by inverse dynamics, with noise, and positions in encoder counts."""
     t = times(trajectory, RATE)
     motion = trajectory.at(t)
     effort = model.robot.limit("effort")

@@ -55,9 +55,14 @@ _INTERRUPTED = ("the search was interrupted; this is the best motion found so fa
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """An earlier result to improve. noise (dof,): of the torques of the future log, N m. known: its logs, weighted so
-    that they give its own standard errors with this noise. scale (base,): magnitudes of its parameters, which standard
-    errors are relative to. silent: joints whose torque is not measured."""
+    """An earlier result to improve.
+
+    Attributes:
+        noise: (dof,), of the torques of the future log, N m.
+        known: its logs, weighted so that they give its own standard errors with this noise.
+        scale: (base,), magnitudes of its parameters, to which standard errors are relative.
+        silent: joints whose torque is not measured.
+    """
 
     estimate: Estimate
     known: Regression
@@ -67,7 +72,7 @@ class Earlier:
 
 
 def terms_model(robot: Robot, friction: tuple[str, ...], rotor: bool) -> Model:
-    """A robot with the friction and rotors asked for, or with the terms of its own file where none is."""
+    """Return the model of a robot with the requested friction and rotors, or by default with the terms of its file."""
     return Model(robot, make_terms(robot, friction=friction, rotor=rotor, defaults=not (friction or rotor)))
 
 
@@ -102,8 +107,10 @@ class MotionRequest:
 
 
 def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sentence: None) -> MotionData:
-    """The motion that tells most about a robot, or the one that lowers the largest standard errors of an earlier result
-    most, with what its page shows."""
+    """Return the motion that determines the parameters of a robot best, with the data of its page.
+
+    To improve an earlier result, it is the motion that reduces the largest standard errors most.
+    """
     request = replace(request, search=_told(request, Progress.of(tell)))
     if request.improve is not None and (request.friction or request.rotor):
         raise DynidError("--improve takes the terms of the earlier result, so remove --friction and --rotor")
@@ -132,7 +139,7 @@ def design_motion(robot: Robot, request: MotionRequest, tell: Tell = lambda sent
 
 
 def _told(request: MotionRequest, tell: Progress) -> Search:
-    """The search, which says its best value so far; its time is the share, or its starts without a time."""
+    """Return the search, with output of its best value so far and its progress by time or by starts."""
     search = request.search
     name = request.criterion or ("condition" if request.improve is None else "largest standard error")
 
@@ -147,7 +154,7 @@ def _told(request: MotionRequest, tell: Progress) -> Search:
 
 
 def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionData:
-    """A motion for the terms asked for, with the values of the robot's file."""
+    """Return a motion for the requested terms, with the values of the robot file."""
     model = terms_model(robot, request.friction, request.rotor)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
                    measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
@@ -155,7 +162,7 @@ def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionDa
 
 
 def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str) -> MotionData:
-    """A motion with the values of the robot's file, as its page shows it."""
+    """Return the data of a motion's page, with the values of the robot file."""
     notes = () if noise_given else (
         f"expected standard errors assume a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, "
         "since none was given",)
@@ -164,7 +171,7 @@ def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str
 
 
 def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Earlier) -> MotionData:
-    """A motion that adds most to the logs of an earlier result, with its values."""
+    """Return the motion that adds most information to the logs of an earlier result, with its values."""
     theta = past.estimate.full
     prior = PriorKnowledge(past.known, nominal=theta, scale=past.scale, base=past.known.base)
     found = excite(past.estimate.model, limits, family=request.family, criterion=request.criterion or "largest",
@@ -190,7 +197,7 @@ def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: F
 
 
 def _locked_as(robot: Robot, folder: Path) -> Robot:
-    """The robot with the joints locked that the run of an earlier result locked, as far as it has them."""
+    """Return the robot with the same joints locked as in the run of an earlier result."""
     if not (folder / SETTINGS).is_file():
         return robot
     settings = RunSettings.load(folder / SETTINGS)
@@ -200,7 +207,8 @@ def _locked_as(robot: Robot, folder: Path) -> Robot:
 
 def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
                safety: Safety | None = None) -> tuple[Limits, tuple[str, ...]]:
-    """What to stay inside, and a note on the margin kept of the robot's own limits. file: limits over these."""
+    """Return the limits of a motion, and a note on the margin to the robot's own limits; file: limits that override
+    these."""
     safety = safety or Safety()
     if file is not None and safety.asked:
         raise DynidError("a limits file states the space itself", "put box, floor and radius under [space] in it as "
@@ -213,7 +221,8 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
 
 
 def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
-    """Joints with friction to identify that move far below their limit of velocity, or one way only, in a sentence."""
+    """Return sentences on joints with friction to identify that move far below their velocity limit, or in one
+    direction only."""
     slow = [f"{name} ({top:.2g} of {limit:.3g})" for name, (top, limit, both) in top_speeds(found).items()
             if np.isfinite(limit) and top < _SLOW_SPEED * limit]
     if not slow:
@@ -223,8 +232,11 @@ def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
 
 
 def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
-    """Of each joint that has friction to identify: its top speed in the motion, its limit, whether it moves both ways
-    at half of that speed at least."""
+    """Return by joint with friction to identify: its top speed in the motion, its limit, and whether it moves in both
+    directions.
+
+    Both directions must reach at least half of the top speed.
+    """
     dq = found.core.at(np.linspace(0.0, found.core.duration, _GRID_ROWS)).dq
     rubs = sorted({p.owner for p in found.model.parameters if p.body is None and p.unit in SPEED_POWER})
     return {found.limits.names[j]: (float(np.abs(dq[:, j]).max()), float(found.limits.velocity[j]),
@@ -237,7 +249,7 @@ def title_of(robot: Robot) -> str:
 
 
 def checked_posture(home: ArrayLike, limits: Limits) -> Array:
-    """The home posture, refused before the search rather than after it."""
+    """Return the home posture; raise an error if it is not within the limits, before the search."""
     posture = np.asarray(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}")
@@ -309,8 +321,11 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
 
 
 def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Array) -> Regression:
-    """Return the logs, with rows for the information of a prior or constraints: if a standard error is below half of
-    that from the logs alone, the rest of the information is from there, and no motion is needed for it."""
+    """Return the logs with additional rows for the information of a prior or of constraints.
+
+    If a standard error is below half of that from the logs alone, the remaining information is not from the logs, and
+    no motion is needed for it.
+    """
     alone = deviations(known.stack(1.0 / noise).r)
     told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
     if not told.any():
@@ -327,7 +342,7 @@ def _with_what_the_method_knew(known: Regression, estimate: Estimate, noise: Arr
 
 
 def known_values(parameters: Parameters) -> Array | None:
-    """The parameters of the robot's file (parameters,), zero where friction is not known; None without inertias."""
+    """Return the parameters of the robot file (parameters,), zero for unknown friction; None without inertias."""
     if any(p.nominal is None for p in parameters if p.body is not None):
         return None
     return np.array([0.0 if p.nominal is None else p.nominal for p in parameters])
@@ -346,7 +361,7 @@ _IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=flo
                rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
                speeds=map_of(_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]], notes=list[str])
 def motion_facts(data: MotionData) -> dict[str, Any]:
-    """The motion as the object that `dynid excite --json` prints."""
+    """Return the motion as the object that `dynid excite --json` prints."""
     found = data.excitation
     before = [None] * len(found.base) if data.before is None else data.before.tolist()
     return {

@@ -31,7 +31,7 @@ _CONTRADICTION_STD = 3.0  # deviations between two ways to a gain, above which t
 
 
 def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
-    """A load of a run file, of which mass and centre are known."""
+    """Return the known load of a run file, with its mass and centre."""
     mass, std = said.mass if isinstance(said.mass, tuple) else (said.mass, 0.0)
     assert mass is not None
     check_quantity(MASS, mass, "the mass of a known load")
@@ -93,7 +93,8 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
 
 
 def gain_table(gains: DriveGains) -> dict[str, Any]:
-    """Drive gains as settings of a [log] table, with their covariance; a joint without one is not measured."""
+    """Return drive gains as settings of a [log] table, with their covariance; a joint without a gain is
+    not measured."""
     table: dict[str, Any] = {
         "drive_gain": {name: float(value) if yes else 1.0 for name, value, yes in
                        zip(gains.joints, gains.values, gains.identified, strict=True)},
@@ -103,8 +104,11 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 
 
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
-    """Return samples of a log with gains from other logs, their covariance increased by this log's own: if the log
-    has the controller's targets, half of the squared difference of both gains is the variance of either."""
+    """Return samples of a log with gains from other logs, their covariance increased by the difference to this log's
+    own.
+
+    If the log has the controller's targets, half of the squared difference of both gains is the variance of either.
+    """
     given = settings.log.get("drive_gain")
     if samples.gain_deviation is None or not isinstance(given, dict) or recording.target_torque is None \
             or recording.target_current is None:
@@ -117,7 +121,7 @@ def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings
 
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
-    """Logs in currents, prepared as the run's are."""
+    """Return logs in currents, prepared like those of the run."""
     found, chosen = [], Preparation.of(settings.prepare, "[prepare]")
     for one in logs:
         log = log_settings(one)
@@ -137,7 +141,7 @@ class FoundGains:
 
     @output_fields(gains=list[DriveGains], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"gains": [one.to_dict() for one in self.ways],
                 "findings": [finding.to_dict() for finding in self.findings]}
 

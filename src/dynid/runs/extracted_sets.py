@@ -34,8 +34,7 @@ FILE, CONES = "robot's file", "cones"
 
 @dataclass(frozen=True, eq=False)
 class ExtractedSets:
-    """Sets of full parameters that were extracted from one vector of base values, and their comparison on a motion that
-    no log has."""
+    """Sets of full parameters extracted from one vector of base values, compared on a motion that is in no log."""
 
     source: str
     robot: Robot
@@ -44,13 +43,13 @@ class ExtractedSets:
 
     @output_fields(source=str, robot=str, sets=list[Extraction], comparison=SetComparison)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"source": self.source, "robot": self.robot.name, "sets": [one.to_dict() for one in self.sets],
                 "comparison": self.comparison.to_dict()}
 
 
 def checked_losses(names: Sequence[str]) -> tuple[Loss, ...]:
-    """Losses by name; an unknown one is refused with what there is."""
+    """Return losses by name; raise an error that lists the losses for an unknown name."""
     known = {str(one): one for one in LOSSES}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -81,7 +80,7 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
 
 
 def _stacked(folder: Path, estimate: Estimate) -> Stacked:
-    """All rows of a result's logs in one triangular factor."""
+    """Return all rows of a result's logs in one triangular factor."""
     try:
         regression = Regression.load(folder / REGRESSION, estimate.model)
     except (ModelError, RecordingError):
@@ -115,7 +114,7 @@ def extract_sets(given: BaseValues, source: str, bounds: Sequence[str], losses: 
 
 
 def save_sets(found: ExtractedSets, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
-    """Write the sets and their report into a folder; gives the path of each file by what it is."""
+    """Write the sets and their report into a folder; return the path of each file by its kind."""
     paths = free_paths(folder, FILES, force)
     write_json(paths["sets"], found.to_dict())
     write_page(EXTRACTION, ExtractionData(f"{found.robot.name}: standard parameters from base values", found.robot,

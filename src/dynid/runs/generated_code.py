@@ -1,4 +1,4 @@
-"""A robot's model as a program, with the parameters of its file or of an earlier result."""
+"""Code of a robot's model, with the parameters of its file or of an earlier result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynid.symbolic.languages.text import identifier
 
 def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] = (), rotor: bool = False,
                  result: Path | None = None, trust: bool = False) -> Program:
-    """The program of a robot with these terms, or of an earlier result with its own; trust: as `load` has."""
+    """Return the program of a robot with these terms, or of an earlier result with its own terms; trust: see `load`."""
     if result is None:
         return model_program(terms_model(robot, tuple(friction), rotor), options)
     if friction or rotor:
@@ -36,7 +36,7 @@ _OPERATIONS = record("Operations", multiplications=int, additions=int, divisions
 @output_fields(robot=str, name=str, parameters=str, numbers=list[str], operations=map_of(_OPERATIONS),
                files=dict[str, str])
 def code_facts(program: Program, paths: dict[str, Path]) -> dict[str, Any]:
-    """The program as the object that `dynid generate --json` prints."""
+    """Return the program as the object that `dynid generate --json` prints."""
     return {"robot": program.plan.model.robot.name, "name": identifier(program.name), "parameters": program.mode,
             "numbers": list(program.parameter_names),
             "operations": {name: {"multiplications": ops.multiplications, "additions": ops.additions,

@@ -63,12 +63,12 @@ _ROWS_FOR_STEPS = 5000  # of a log, above which methods that simulate step by st
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Everything that a run found.
+    """All results of a run.
 
     Attributes:
         simulations: simulations of the validation logs, or of the run's own logs; empty if not requested.
         physics: physical properties of the estimate, or None without inertias of every body.
-        logs: what reading each log gave, validation logs last.
+        logs: facts on the reading of each log, validation logs last.
         choice: choice of the cut-off, or None if it was given.
         dependence: dependence of the parameters on the cut-off, or None.
         mounting: estimated direction of gravity, or None.
@@ -156,7 +156,7 @@ def run(settings: RunSettings, tell: Tell = lambda sentence: None, *, workers: W
 
 
 def _essential_run(loaded: LoadedProblem, tell: Progress) -> Run:
-    """The run with the parameters that matter alone."""
+    """Return the run with the essential parameters only."""
     settings, asked = loaded.settings, loaded.settings.essential
     assert asked is not None
     method = "wls" if settings.method == AUTO else settings.method
@@ -174,7 +174,7 @@ def _essential_run(loaded: LoadedProblem, tell: Progress) -> Run:
 
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
                  tell: Tell = lambda sentence: None) -> tuple[PayloadEstimate, ...]:
-    """The payloads that a run's logs name, each from all logs with it."""
+    """Return the payloads that a run's logs name, each from all logs with it."""
     if not settings.payloads:
         return ()
     from dynid.payloads.estimation import payload  # with live payloads, which most runs do not need
@@ -260,6 +260,6 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
 
 
 def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None]]:
-    """The logs of a problem: the samples of each and its recording."""
+    """Return the logs of a problem: the samples of each and its recording."""
     recordings = problem.recordings or (None,) * len(problem.data)
     return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]

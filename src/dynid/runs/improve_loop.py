@@ -1,8 +1,8 @@
-"""Excitation in a loop: design for what a result determines worst, record, identify with all logs, and again.
+"""Repeated excitation: design a motion for the least determined parameters, record it, identify with all logs, repeat.
 
-Sousa (s. 8.1) proposes a controller that excites what it knows least. Here a round designs the motion that lowers the
-largest standard errors most, a virtual robot or a program of the user's records it, and the next result has its log
-after all earlier ones.
+Sousa (s. 8.1) proposes a controller that excites the least known parameters. Here each round designs the motion that
+reduces the largest standard errors most. A virtual robot or a program of the user records it, and the next result uses
+its log together with all earlier ones.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ImprovementRound:
                    poorly_determined=list[str], largest_relative_standard_errors=dict[str, float | None],
                    relative_error=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"round": self.number, "motion": None if self.motion is None else str(self.motion),
                 "log": None if self.log is None else str(self.log), "result": str(self.result),
                 "not_identified": list(self.not_identified), "poorly_determined": list(self.poorly_determined),
@@ -81,7 +81,7 @@ ROUNDS = record("Rounds", rounds=list[ImprovementRound])  # what `dynid excite -
 
 
 def recorder_for(words: str, robot: Robot, request: MotionRequest) -> Recorder:
-    """What records a motion: "virtual", or a command with {motion} and {log} in it."""
+    """Return the function that records a motion: "virtual", or a command that contains {motion} and {log}."""
     if words == VIRTUAL:
         return lambda motion, log, number: _simulated(robot, request, motion, log, number)
     for place in ("{motion}", "{log}"):
@@ -93,7 +93,8 @@ def recorder_for(words: str, robot: Robot, request: MotionRequest) -> Recorder:
 
 
 def _simulated(robot: Robot, request: MotionRequest, motion: Path, log: Path, number: int) -> None:
-    """Let the virtual robot of the file follow a motion; torques have the noise given or that of the earlier logs."""
+    """Simulate the virtual robot of the file along a motion; the torques have the given noise, or that of the earlier
+    logs."""
     assert request.improve is not None
     noise = noise_of(request.noise, robot.dof)
     if noise is None:
@@ -120,10 +121,10 @@ def _commanded(words: str, motion: Path, log: Path) -> None:
 
 def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, folder: Path, rounds: int,
                     tell: Tell = lambda sentence: None) -> list[ImprovementRound]:
-    """Results of the loop, the one that it starts from (`request.improve`) first.
+    """Return the results of the loop, starting with the given result (`request.improve`).
 
-    It ends after so many rounds, when every base parameter is well determined, or when no motion lowers a standard
-    error by more than a third. Motions, logs and results are written into `folder`.
+    The loop ends after `rounds` rounds, when every base parameter is well determined, or when no motion reduces a
+    standard error by more than a third. Motions, logs and results are written into `folder`.
     """
     if request.improve is None:
         raise DynidError("a loop needs a result to start from", "give --improve RESULT", code="no-result")
@@ -154,7 +155,8 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
 
 
 def _for_more_logs(settings: RunSettings) -> RunSettings:
-    """Settings of a result for its logs and others: rate and decimation are those of each log, by the cut-off."""
+    """Return the settings of a result for additional logs: rate and decimation are chosen for each log by
+    the cut-off."""
     own = Preparation.of(settings.prepare).elsewhere().as_table()
     prepare = {name: value for name, value in own.items() if name not in ("decimate", "decimate_share", "stages")}
     return settings.model_copy(update={"prepare": prepare})

@@ -9,5 +9,5 @@ MOTION = "motion.csv"  # what it writes
 
 
 def improve_command(robot: str, folder: str | Path) -> str:
-    """The command line; robot: as the run names it, folder: of the result."""
+    """Return the command line; robot: as the run names it, folder: of the result."""
     return shlex.join(["dynid", "excite", robot, "--improve", str(folder), "-o", MOTION])

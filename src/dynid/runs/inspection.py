@@ -99,7 +99,7 @@ def _closures(robot: Robot) -> list[dict[str, Any]]:
 
 
 def _joints(robot: Robot) -> list[dict[str, Any]]:
-    """Name, kind, place in the tree and limits of each joint; None for a limit that is not known."""
+    """Return name, kind, place in the tree and limits of each joint; None for an unknown limit."""
     return [{"name": joint.name, "kind": joint.kind, "link": body.name,
              "parent": robot.base if joint.parent < 0 else robot.bodies[joint.parent].name,
              **{which: float(limit) if math.isfinite(limit := getattr(joint, which)) else None for which in LIMITS}}
@@ -107,7 +107,7 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def how_seen(base: BaseParameters) -> list[str]:
-    """How torques show each parameter: "alone", "combined" with others, or "never"."""
+    """Return how the torques depend on each parameter: "alone", "combined" with others, or "never"."""
     used = base.matrix != 0.0
     lone_rows = used.sum(axis=1) == 1
     seen = []
@@ -118,7 +118,7 @@ def how_seen(base: BaseParameters) -> list[str]:
 
 
 def inertia_sentences(facts: Mapping[str, Any]) -> list[str]:
-    """On the inertias that the robot's own file gives: one sentence, then one for each problem."""
+    """Return sentences on the inertias in the robot file: one summary, then one for each problem."""
     problems = facts["inertia_problems"]
     missing = [problem["link"] for problem in problems if problem["kind"] == "missing"]
     wrong = [problem["message"] for problem in problems if problem["kind"] != "missing"]

@@ -69,14 +69,14 @@ def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> 
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """How a stream is estimated.
+    """Options of the online estimate.
 
     Attributes:
         method: A recursive method, see `Online`.
-        forgetting: A way to forget, see `Online`; None for the default of the method.
+        forgetting: A form of forgetting, see `Online`; None for the default of the method.
         feeding: How raw samples are prepared.
-        prior: What is known at the start: an estimate, or a robot's file or built-in name.
-        limits: Of mrls: "loose", "normal", "tight" or a bounds file.
+        prior: Prior knowledge: an estimate, or a robot's file or built-in name.
+        limits: For mrls: "loose", "normal", "tight" or a bounds file.
     """
 
     method: str = "rls"
@@ -95,13 +95,14 @@ class LiveModel:
     def __init__(self, settings: RunSettings, robot: Robot, options: LiveOptions,
                  resume: Callable[[LinearModel], Online | None] = lambda model: None,
                  earlier: dict[str, Any] | None = None) -> None:
-        """
+        """Create the stream.
+
         Args:
             settings: Of the run; the [model], [prepare] and `known` settings are used.
             robot: The robot of the settings.
             options: Of the estimate.
-            resume: Gives the recorded stream to go on from, for its model; None to begin.
-            earlier: The [model] table of that stream; a stream that goes on keeps its model.
+            resume: Returns the recorded stream to continue, for its model; None to begin.
+            earlier: The [model] table of that stream; a stream that is continued keeps its model.
         """
         feeding = options.feeding
         given = {"cutoff": feeding.cutoff, "rate": feeding.rate,
@@ -126,7 +127,7 @@ class LiveModel:
         return self.online.last_stamp
 
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
-        """Learn from raw samples, see `Online.feed`."""
+        """Update the estimate with raw samples, see `Online.feed`."""
         rows, excerpt = self.online.feed(t, q, tau, reference), self._excerpt
         self._name_changes(CAUSE_SECONDS)
         if excerpt is not None:
@@ -140,7 +141,8 @@ class LiveModel:
         return rows
 
     def finish(self) -> int:
-        """The source has ended: choose the model from all of it; how many rows that completed."""
+        """Choose the model from the whole stream after the source has ended; return the number of rows that this
+        completed."""
         rows = self.online.finish()
         self._name_changes(0.0)
         if self._excerpt is not None and self._excerpt.seconds > self._done:
@@ -226,8 +228,8 @@ def prior_rows_of(source: Estimate | str, settings: RunSettings, base: BaseParam
 
 
 def prior_from(source: str | None, trust: bool = False) -> Estimate | str | None:
-    """The prior that a command names: the estimate of a result's folder, or a robot's file or built-in name.
+    """Return the prior that a command names: the estimate of a result folder, or a robot's file or built-in name.
 
-    trust: whether a Python file that the result names is run.
+    trust: whether a Python file that the result names may be run.
     """
     return load(source, trust=trust)[0] if source is not None and Path(source).is_dir() else source

@@ -25,7 +25,7 @@ from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
 from dynid.robot import Robot
 from dynid.runs.choices import Choices, choose
-from dynid.runs.logs import LogEntry, log_settings, log_sources
+from dynid.runs.logs import LogEntry, found_logs_sentence, log_settings, log_sources
 from dynid.runs.models import first_model, make_model
 from dynid.runs.settings import FloatingSettings, RunSettings
 from dynid.validate import Gravity
@@ -48,7 +48,7 @@ class Resting:
 
     @property
     def finding(self) -> Finding:
-        """That it was left out."""
+        """Return the finding that the log was left out."""
         return left_out_finding(Failure(self.source, "", self.problem.reason, AT_REST))
 
 
@@ -89,7 +89,9 @@ class LoadedProblem:
         """Notes on the choices and on the logs, without repetition."""
         bends = self.settings.model.flexible
         skew = (_SKEW,) if bends is not None and not bends.skew else ()
-        return (*self.chosen_notes, *skew,
+        found = found_logs_sentence(self.settings, [log.source for log in self.logs],
+                                    [log.source for log in self.left_out])
+        return (*filter(None, [found]), *self.chosen_notes, *skew,
                 *dict.fromkeys(note for recording in self.problem.recordings for note in recording.notes))
 
     @property
@@ -142,7 +144,7 @@ def load_problem(settings: RunSettings, robot: Robot, tell: Tell = lambda senten
 
 
 def _asks_for_gains(settings: RunSettings) -> bool:
-    """Whether drive gains are to be found from the logs."""
+    """Return whether drive gains are to be estimated from the logs."""
     tables = (settings.log, *(log_settings(log).own for log in settings.logs))
     return any(isinstance(gain := table.get("drive_gain"), str) and gain in (FROM_LOG, KNOWN_LOAD) for table in tables)
 
@@ -162,7 +164,7 @@ def _loaded(chosen: Choices) -> LoadedProblem:
 
 
 def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
-    """Return what a run states of a robot with a free base beside its logs: its total mass, and its symmetry."""
+    """Return the facts on a robot with a free base that a run states: its total mass, and its symmetry."""
     found = []
     if asked.total_mass is not None:
         given = asked.total_mass
@@ -174,7 +176,7 @@ def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
 
 
 def control_law(settings: RunSettings) -> Controller | None:
-    """The control law that a run names."""
+    """Return the control law that a run names, or None."""
     if settings.controller is None:
         return None
     from dynid.simulation.controllers import controller_from_table  # most runs have no controller
@@ -198,7 +200,7 @@ def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chos
 
 
 def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[Recording]:
-    """The recordings in which something moves; `resting` takes the others."""
+    """Yield the recordings with motion; `resting` receives the others."""
     for recording in recordings:
         try:
             check_usable(recording)
@@ -212,7 +214,7 @@ def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[
 
 def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
               tell: Tell = lambda sentence: None) -> Iterator[Recording]:
-    """Yield the logs one by one, as their own tables and the run's [log] table read them."""
+    """Yield the logs one by one, read by their own tables and the run's [log] table."""
     sources, tell = log_sources(logs, settings), Progress.of(tell)
     names = [source.source for source in sources]
     for source in sources:

@@ -1,4 +1,4 @@
-"""The logs of a run: which files each is, and how it is read."""
+"""The logs of a run: their files, and how they are read."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ from dynid.recording.lerobot import episode_settings, is_dataset
 from dynid.recording.log_files import LogFile, find_logs
 from dynid.recording.log_reading import window_of
 from dynid.recording.mapping import Mapping
-from dynid.recording.names import distinct
+from dynid.recording.names import distinct, short_name
 from dynid.recording.presets import overlaid
 
 if TYPE_CHECKING:
     from dynid.runs.settings import RunSettings
 
+_NAMED_LOGS = 6  # logs that one sentence names; a sentence with more is not read
+
 
 class LogSettings(BaseModel):
     """One log of a run, a [[logs]] or [[validate_on]] table.
 
-    file: its file or folder, or a list of files that follow each other in time. name: in results, instead of its
-    path. payload: name in the run's [payloads] of the load; such a log identifies the payload and not the robot.
-    inherit: whether missing keys are taken from [log]. All other keys are those of [log], for this log.
+    All other keys are those of [log], for this log only.
+
+    Attributes:
+        file: its file or folder, or a list of files that follow each other in time.
+        name: in results, instead of its path.
+        payload: name of the load in the run's [payloads]; such a log identifies the payload and not the robot.
+        inherit: whether missing keys are taken from [log].
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -60,7 +66,7 @@ class LogSettings(BaseModel):
 
     @property
     def own(self) -> dict[str, Any]:
-        """The settings of [log] that this log has for itself."""
+        """Return the settings of [log] that are given for this log only."""
         return dict(self.model_extra or {})
 
     @property
@@ -108,7 +114,7 @@ def _complaint(problem: ValidationError | TypeError) -> str:
 
 
 def log_settings(log: LogEntry) -> LogSettings:
-    """An entry of `logs` as a table, whatever way it was written."""
+    """Return an entry of `logs` as a table, for every allowed form of the entry."""
     return log if isinstance(log, LogSettings) else LogSettings(file=log)
 
 
@@ -143,14 +149,41 @@ def _expanded(log: LogSettings, common: Dictionary[str, Any]) -> list[tuple[LogS
     if is_dataset(Path(log.file)) and log.mapping(common).episode is None:  # each of its episodes is a log
         return [(log.model_copy(update={**own, "name": f"{log.label} episode {own['episode']}"}), True)
                 for own in episode_settings(log.file, {})]
-    is_folder = os.path.isdir(log.file) and not shared_file([Path(log.file)], log.mapping(common))
-    is_pattern = not os.path.exists(log.file) and any(sign in log.file for sign in "*?[")
-    if not (is_folder or is_pattern or "://" in log.file):
+    if not _holds_logs(log.file, log.mapping(common)):
         return [(log, True)]
     files = [short_path(one.source) for one in find_logs(log.file)]
     if len(files) == 1 and os.path.abspath(files[0]) == os.path.abspath(log.file):  # a bag, or a single address
         return [(log, True)]
     return [(log.model_copy(update={"file": file}), False) for file in files]
+
+
+def _holds_logs(file: str, mapping: Mapping) -> bool:
+    """Return whether a name is that of a folder, a pattern or an address, which may represent several logs."""
+    is_folder = os.path.isdir(file) and not shared_file([Path(file)], mapping)
+    is_pattern = not os.path.exists(file) and any(sign in file for sign in "*?[")
+    return is_folder or is_pattern or "://" in file
+
+
+def found_logs_sentence(settings: RunSettings, used: Sequence[str], left_out: Sequence[str]) -> str:
+    """Return a sentence on the logs that were found in the folders or patterns of a run; empty for named files.
+
+    Args:
+        settings: of the run.
+        used: names of the logs it was identified from.
+        left_out: names of those that could not be used, or are copies of others.
+    """
+    from dynid.validate.words import listed  # with all of validate, which the reading of settings does not need
+
+    tables = [log_settings(log) for log in settings.unloaded]
+    places = [log.file for log in tables
+              if isinstance(log.file, str) and _holds_logs(log.file, log.mapping(settings.log))]
+    if not places or len(used) + len(left_out) < 2:
+        return ""
+    names = [short_name(one, (*used, *left_out)) for one in used]
+    without = [short_name(one, (*used, *left_out)) for one in left_out]
+    return (f"Found in {listed(places)}, subfolders included, and fitted together: {listed(names, _NAMED_LOGS)}"
+            + (f". Left out: {listed(without, _NAMED_LOGS)}" if without else "")
+            + ". To use some of them only, give their files")
 
 
 def short_path(path: str) -> str:

@@ -1,4 +1,4 @@
-"""The robot and the model of a run, users' own terms and models among them."""
+"""The robot and the model of a run, including terms and models defined by the user."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ _DEFAULT_FRICTION_NOTE = (
 
 
 def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robot:
-    """The robot a run names, with the gravity and the joints it asks for; its own gravity where that is to be
-    estimated. allows_free_base: whether the caller supports robots with a free base."""
+    """Return the robot that a run names, with the requested gravity and joints.
+
+    If gravity is to be estimated, the robot has that of its file. allows_free_base: whether the caller supports robots
+    with a free base.
+    """
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
     if not allows_free_base:
         refuse_free_base(robot, "this command")
@@ -47,7 +50,7 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robo
 
 
 def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:
-    """The robot with only these joints, if any are named, and without those that are locked, by name."""
+    """Return the robot with only these joints, if any are named, and with the locked joints fixed."""
     both = [name for name in only if name in lock]
     if both:
         raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both",
@@ -163,7 +166,7 @@ def _not_chosen(settings: RunSettings, robot: Robot, samples: Sequence[Samples])
 
 def choose_friction(settings: RunSettings, robot: Robot,
                     samples: Sequence[Samples]) -> tuple[RunSettings, FrictionChoice]:
-    """The settings with the friction that the samples choose, and the choice."""
+    """Return the settings with the friction chosen from the samples, and the choice."""
     wanted = settings.model
     if len(wanted.friction) > 1 or wanted.python is not None or wanted.flexible is not None:
         raise ModelError(f"friction '{AUTO}' chooses all terms: give it alone, without [model] python and "
@@ -177,7 +180,8 @@ def choose_friction(settings: RunSettings, robot: Robot,
 
 
 def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:
-    """The model, where it has what a `LinearModel` has and the robot's joints."""
+    """Return the model; raise an error if it lacks the interface of `LinearModel` or has other joints than
+    the robot."""
     for name in ("dof", "parameters", "regressor"):
         if not hasattr(model, name):
             raise ModelError(f"{source}: model(robot) returned a {type(model).__name__} without '{name}'; a model has "
@@ -188,7 +192,7 @@ def _checked(model: LinearModel, robot: Robot, source: str) -> LinearModel:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """A Python file of the user's, run."""
+    """Run a Python file of the user and return it as a module."""
     spec = spec_from_file_location(f"dynid_user_{path.stem}", path)
     if not os.path.isfile(path) or spec is None or spec.loader is None:
         raise DynidError(f"[model] python names the file {path}, which does not exist")

@@ -39,8 +39,10 @@ FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of
 
 @dataclass(frozen=True, eq=False)
 class FoundPayload:
-    """A payload, the result it was identified with, the samples of its logs, and controller settings; empty without a
-    mass."""
+    """A payload, the result it was identified with, the samples of its logs, and controller settings.
+
+    The settings are empty if the mass is not identified.
+    """
 
     source: str
     payload: PayloadEstimate
@@ -51,7 +53,7 @@ class FoundPayload:
 
     @output_fields(PayloadEstimate, result=str, robot=str, controllers=dict[str, Entry])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"result": self.source, "robot": self.robot.name, **self.payload.to_dict(),
                 "controllers": {one.maker: one.to_dict() for one in self.entries}}
 
@@ -72,7 +74,7 @@ class PayloadOptions:
 
 
 def checked_way(name: str) -> AnyWay | None:
-    """A way by its name, None for none; an unknown one is refused with what there is."""
+    """Return a method by its name, None for none; raise an error that lists the methods for an unknown name."""
     every: tuple[AnyWay, ...] = (*WAYS, "sensor", "both")
     found = next((way for way in every if way == name), None)
     if name and found is None:
@@ -134,7 +136,7 @@ def _fold(folder: Path, estimate: Estimate) -> Regression | None:
 
 
 def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, force: bool = False) -> dict[str, str]:
-    """Write a payload and its report into a folder; gives the path of each file by what it is."""
+    """Write a payload and its report into a folder; return the path of each file by its kind."""
     paths = free_paths(folder, FILES, force)
     write_json(paths["payload"], found.to_dict())
     write_page(PAYLOAD, page_data(found, command), paths["report"])
@@ -142,7 +144,7 @@ def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, 
 
 
 def page_data(found: FoundPayload, command: str = "") -> PayloadData:
-    """What the page of a payload shows: its torques beside those measured, for the first log."""
+    """Return the data of the payload page: its torques together with the measured ones, for the first log."""
     samples = found.samples[0]
     without = found.estimate.predict(samples.q, samples.dq, samples.ddq)
     return PayloadData(f"{found.robot.name}: payload on {found.payload.frame}", found.robot, found.payload,
@@ -150,7 +152,7 @@ def page_data(found: FoundPayload, command: str = "") -> PayloadData:
 
 
 def load_torques(robot: Robot, found: PayloadEstimate, samples: Samples) -> Array:
-    """Torques (samples, dof) of a payload alone along a log."""
+    """Return the torques (samples, dof) of a payload alone along a log."""
     from dynid import dynamics
     from dynid.robot import inertia as ten
 

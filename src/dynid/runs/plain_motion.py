@@ -44,10 +44,16 @@ _ONE_WAY = 5.0  # s, of a friction sweep at its slowest speeds
 
 @dataclass(frozen=True, eq=False)
 class PlainMotionRequest:
-    """What is asked of `plain_motion`. kind: of the motion. points: how many random ones, or the file (rows, joints) to
-    go through. duration: s, of sines and motions with a frame held, frame: which. home: posture (dof,) that sweeps go
-    out from, and in which the frame is held. friction, rotor, limits, margin, noise, rate, command: as in
-    `MotionRequest`."""
+    """Request to `plain_motion`.
+
+    Attributes:
+        kind: of the motion.
+        points: number of random points, or the file with postures (rows, joints).
+        duration: of sines and of motions with a fixed frame, s.
+        frame: the frame that is fixed.
+        home: posture (dof,) from which sweeps start, and in which the frame is fixed.
+        friction, rotor, limits, margin, noise, rate, command: as in `MotionRequest`.
+    """
 
     kind: Kind
     count: int = 50
@@ -104,7 +110,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, tell: Callable[[str]
 
 
 def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
-    """The motion of a kind that needs no robot."""
+    """Return the motion of a kind that needs no robot."""
     makers: dict[str, Callable[[], Trajectory]] = {
         "points": lambda: random_points(limits, points=request.count, seed=request.seed),
         "spline": lambda: random_spline(limits, points=request.count, seed=request.seed),
@@ -120,7 +126,7 @@ def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:
 
 
 def _through(file: Path | None, limits: Limits) -> Trajectory:
-    """Quintics that stop at every row of a table of postures, as fast as limits allow."""
+    """Return quintic motions that stop at every row of a table of postures, as fast as the limits allow."""
     if file is None:
         raise DynidError("a motion through points needs the file of these points, one row per posture",
                          "give it with --through")

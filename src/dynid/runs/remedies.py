@@ -41,7 +41,7 @@ def _signs(setting: str) -> Callable[[Finding, Run], str]:
 
 
 def _swapped(setting: str) -> Callable[[Finding, Run], str]:
-    """Columns in exchanged order: those of the settings, or those that reading the log guessed."""
+    """Return a function for options that exchange two columns: those of the settings, or those guessed from the log."""
     def options(finding: Finding, run: Run) -> str:
         names = run.reconstruction.names
         columns = run.settings.log.get(setting)
@@ -56,7 +56,7 @@ def _swapped(setting: str) -> Callable[[Finding, Run], str]:
 
 
 def _guessed(run: Run, setting: str, count: int) -> list[str]:
-    """Columns that reading the first log took for a signal, or placeholders where it does not state them."""
+    """Return the columns that were guessed for a signal of the first log, or placeholders if they are not stated."""
     start = f"{GUESSED}{setting} = "
     for note in run.logs[0].notes if run.logs else ():
         columns = note.removeprefix(start).partition(" (")[0].split(", ")

@@ -66,7 +66,7 @@ def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
 
 
 def manifest(folder: Path) -> dict[str, tuple[int, str]]:
-    """Size in bytes and SHA-256 of every file of the result in a folder; empty where there is no manifest."""
+    """Return size in bytes and SHA-256 of every file of the result in a folder; empty without a manifest."""
     path = folder / MANIFEST
     try:
         with path.open(encoding="utf-8") as file:
@@ -82,7 +82,7 @@ def manifest(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def owned(folder: Path) -> set[str]:
-    """Names of the files in a folder that belong to its result; none where its manifest cannot be read."""
+    """Return names of the files in a folder that belong to its result; none if its manifest cannot be read."""
     try:
         return set(manifest(folder))
     except DynidError:
@@ -106,8 +106,10 @@ def read_result(folder: Path, read: Callable[[], Found]) -> Found:
 
 
 def _written(folder: Path) -> tuple[int, int] | None:
-    """The file of a result's manifest and when it was written, which a result with the same content has not; None
-    where there is none, or files of another result are yet to be moved."""
+    """Return the identity and write time of a result's manifest; None if there is none or files are still to be moved.
+
+    Two results with the same content have different values.
+    """
     with _alone(folder.resolve().parent):
         try:
             found = (folder / MANIFEST).stat()
@@ -141,7 +143,7 @@ def _compare(folder: Path) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Move the files of a save that was killed after it was complete to their places."""
+    """Complete a save that was interrupted: move its files from the commit folder to their final names."""
     commit = folder / COMMIT
     if not os.path.isdir(commit):
         return
@@ -197,7 +199,7 @@ def _take_place(new: Path, folder: Path, whole: bool) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system cannot."""
+    """Exchange two folders in one step; return False if the system does not support it."""
     if not sys.platform.startswith("linux"):
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)
@@ -205,7 +207,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def write_manifest(folder: Path) -> None:
-    """Write down which files lie in a folder, as those of one result."""
+    """Write the manifest of the files in a folder, as those of one result."""
     files = {path.name: _facts(path) for path in sorted(folder.iterdir())}
     said = {"dynid": __version__,
             "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}}
@@ -213,14 +215,14 @@ def write_manifest(folder: Path) -> None:
 
 
 def _facts(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 of a file."""
+    """Return size and SHA-256 of a file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), digest
 
 
 def _sync(folder: Path) -> None:
-    """See that a folder and its files are on the disk, not in the system's memory only."""
+    """Flush a folder and its files to disk."""
     for path in folder.iterdir():
         if path.is_file():
             with path.open("r+b") as file:
@@ -239,7 +241,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove folders left by killed saves, which nobody has locked."""
+    """Remove folders left by killed saves, if no process has locked them."""
     for path in place.glob(_NEW_FOLDER_PREFIX + "*"):
         with suppress(OSError), _alone(path, wait=False) as free:
             old = time.time() - path.stat().st_mtime > _ABANDONED_SAVE_SECONDS

@@ -64,7 +64,7 @@ _LEFT_OUT = record("LeftOutLog", log=str, reason=str, code=str | None)
                moving=MovingErrors, equations=dict[str, Any], rank=int, condition=float | None, uncertainty=str,
                deviation_inflation=float | None, estimate_notes=list[Note], shape=Any, consistent=bool | None)
 def _estimate_facts(run: Run) -> dict[str, Any]:
-    """The part of `facts` that describes the estimate, which parameters.toml states too."""
+    """Return the part of `facts` that describes the estimate, which parameters.toml also contains."""
     estimate, fit = run.estimate, run.estimate.diagnostics
     return {
         "method": estimate.method, "choice": estimate.diagnostics.get("choice"), "robot": run.robot.name,
@@ -124,8 +124,10 @@ def facts(run: Run) -> dict[str, Any]:
 
 
 def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
-    """The base parameters of an estimate by name, as every command with `--json` writes them. textbook_std: as if all
-    rows were independent, None where the method does not state it."""
+    """Return the base parameters of an estimate by name, as every command with `--json` writes them.
+
+    textbook_std: standard error for independent rows, None if the method does not give it.
+    """
     textbook = estimate.uncertainty.facts.get("textbook_std") or [None] * len(estimate.names)
     return {name: {"value": finite(value), "std": finite(std), "textbook_std": finite(plain_std),
                    "rel_std": finite(relative), "unit": unit, "expression": expression, "identified": bool(well),
@@ -213,8 +215,10 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
 
 
 def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Write the identified model as functions in the languages the run asks for: names of the files by what they are,
-    and what to know. folder: where they will lie; a file there that is the user's stays."""
+    """Write the identified model as code in the requested languages; return file names by kind, and notes.
+
+    folder: final location; a file of the user there is kept.
+    """
     if not run.settings.output.code:
         return {}, ()
     from dynid.runs.code_files import CodeOptions, code_paths, estimate_program, with_companions, write_code
@@ -233,7 +237,7 @@ def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple
 
 
 def parameters_text(run: Run) -> str:
-    """parameters.toml: the same bytes for the same data and settings."""
+    """Return the text of parameters.toml, which is the same for the same data and settings."""
     said = _estimate_facts(run)
     base = {name: {key: value for key, value in one.items() if value is not None}
             for name, one in said["parameters"].items()}
@@ -258,7 +262,7 @@ def parameters_text(run: Run) -> str:
 
 
 def report_data(run: Run, command: str, settings: str) -> ReportData:
-    """What the report shows of a run."""
+    """Return the data of the report on a run."""
     return ReportData(title=f"{run.robot.name} identified by {run.estimate.method}", robot=run.robot,
                       estimate=run.estimate, samples=run.samples, reconstruction=run.reconstruction,
                       validations=run.validations, simulations=run.simulations, cross_validation=run.cross,
@@ -270,7 +274,7 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
 
 
 def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSettings]:
-    """An earlier result from its folder: the estimate with its covariance, and the settings that made it.
+    """Return an earlier result from its folder: the estimate with its covariance, and the settings of its run.
 
     trust: whether a Python file that the result names as its model may be run; without it such a result is refused.
     """

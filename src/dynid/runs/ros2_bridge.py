@@ -36,7 +36,7 @@ _KINDS = ("torque", "current")
 
 @dataclass(frozen=True)
 class Ros2Names:
-    """Names of topics, action and service, and how the effort of joint states is to be understood.
+    """Names of topics, action and service, and the meaning of the effort of joint states.
 
     Attributes:
         joint_states: Topic of `sensor_msgs/msg/JointState`.
@@ -63,10 +63,10 @@ class Ros2Names:
 
 
 def record_joint_states(robot: Robot, names: Ros2Names, seconds: float, tell: Tell) -> Recording:
-    """Record the joints of a robot for so many seconds after the first message.
+    """Record the joints of a robot for `seconds` seconds after the first message.
 
     Returns:
-        Positions, velocities where they are published, and torques or motor currents, at the stamps of the messages.
+        Positions, velocities if they are published, and torques or motor currents, at the stamps of the messages.
 
     Raises:
         NotPossibleError: rclpy is missing, nothing is published, or messages lack joints or efforts.
@@ -153,13 +153,14 @@ def set_payload(source: str | Path, names: Ros2Names) -> dict[str, Any]:
 
 @output_fields(rows=int, rate=float, duration=float, joints=list[str], signals=list[str], notes=list[str])
 def recording_facts(log: Recording) -> dict[str, Any]:
-    """The log as the object that `dynid ros2 record --json` and `dynid ros2 run --json` print."""
+    """Return the log as the object that `dynid ros2 record --json` and `dynid ros2 run --json` print."""
     return {"rows": len(log), "rate": log.rate, "duration": log.duration, "joints": list(log.joints),
             "signals": list(log.signals), "notes": list(log.notes)}
 
 
 def _payload_of(path: Path) -> tuple[float, list[float], list[float]]:
-    """Mass, centre of mass (3,) and inertia (6,) of a stored payload as Universal Robots' controllers take them."""
+    """Return mass, centre of mass (3,) and inertia (6,) of a stored payload in the form of Universal Robots'
+    controllers."""
     try:
         values = json.loads(read_small(path / "payload.json" if path.is_dir() else path))["controllers"]["ur"]["values"]
         mass, centre, inertia = float(values["m"]), [*map(float, values["cog"])], [*map(float, values["inertia"])]
@@ -173,7 +174,7 @@ def _payload_of(path: Path) -> tuple[float, list[float], list[float]]:
 
 @dataclass
 class _Tape:
-    """Messages of joint states, and of efforts where they come by another topic, as they arrive."""
+    """Received messages of joint states, and of efforts if they come from another topic."""
 
     rclpy: Any
     node: Any
@@ -214,7 +215,7 @@ class _Tape:
         return _signal(self.states[-1:], self.joints, "position", self.names.joint_states)[0]
 
     def recording(self) -> Recording:
-        """The messages as a log; the effort of another topic is interpolated at the stamps of the joint states."""
+        """Return the messages as a log; efforts of another topic are interpolated at the stamps of the joint states."""
         topic = self.names.joint_states
         stamps = np.array([_stamp(one) for one in self.states])
         # A message that was delivered late or twice is left out: its stamp is not later than all before it.
@@ -235,7 +236,7 @@ class _Tape:
         return Recording(t - t[0], q, effort, dq, joints=self.joints, notes=notes)
 
     def _other_effort(self, t: Array) -> Array:
-        """Efforts (samples, joints) of the other topic at the stamps t, held at both ends."""
+        """Return efforts (samples, joints) of the other topic at the stamps t, constant beyond both ends."""
         topic, messages = self.names.effort, [one for _, one in self.efforts]
         if hasattr(messages[0], "effort"):
             stamps = np.array([_stamp(one) for one in messages])
@@ -251,7 +252,7 @@ class _Tape:
 
 
 def _signal(messages: Sequence[Any], joints: Sequence[str], what: str, topic: str) -> Array:
-    """One field of joint states (samples, joints) in the order of the robot's joints."""
+    """Return one field of joint states (samples, joints) in the order of the robot's joints."""
     rows = np.empty((len(messages), len(joints)))
     places: list[int] = []
     known: list[str] | None = None
@@ -280,8 +281,8 @@ def _signal(messages: Sequence[Any], joints: Sequence[str], what: str, topic: st
 
 def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, rows: tuple[Array, Array, Array]
           ) -> None:
-    """Execute positions, velocities and accelerations (rows, joints) at the times t (rows,), s; wait until it is
-    done."""
+    """Execute positions, velocities and accelerations (rows, joints) at the times t (rows,), s, and wait
+    for the end."""
     goal = _message("control_msgs.action", "FollowJointTrajectory").Goal()
     point = _message("trajectory_msgs.msg", "JointTrajectoryPoint")
     duration = _message("builtin_interfaces.msg", "Duration")
@@ -310,7 +311,7 @@ def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, r
 
 
 def _effort_message(node: Any, topic: str) -> Any:
-    """The class of the messages on a topic of efforts."""
+    """Return the class of the messages on a topic of efforts."""
     published: Mapping[str, list[str]] = dict(node.get_topic_names_and_types())
     kinds = {"sensor_msgs/msg/JointState": ("sensor_msgs.msg", "JointState"),
              "std_msgs/msg/Float64MultiArray": ("std_msgs.msg", "Float64MultiArray")}
@@ -332,7 +333,7 @@ def _set_vector(vector: Any, values: Sequence[float]) -> None:
 
 
 def _message(package: str, name: str) -> Any:
-    """A class of a message package."""
+    """Return a class of a message package."""
     try:
         return getattr(import_module(package), name)
     except ImportError:
@@ -343,7 +344,7 @@ def _message(package: str, name: str) -> Any:
 
 @contextmanager
 def _node() -> Iterator[tuple[Any, Any]]:
-    """rclpy and a node of it."""
+    """Yield rclpy and a node."""
     try:
         rclpy = import_module("rclpy")
     except ImportError:

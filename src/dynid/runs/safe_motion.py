@@ -48,7 +48,7 @@ class Safety:
 
     @property
     def asked(self) -> bool:
-        """Whether anything about space is given."""
+        """Whether a workspace limit is given."""
         return self.box is not None or self.floor is not None or self.radius is not None
 
 
@@ -70,7 +70,7 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
 
 
 def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple[Array, Array]:
-    """Lower and upper positions (dof,) around home: zero where that is inside the limits, else the middle of them."""
+    """Return lower and upper positions (dof,) around home: zero if it is inside the limits, otherwise their middle."""
     lower, upper = limits.lower, limits.upper
     middle = np.where(np.isfinite(lower + upper), 0.5 * (lower + upper), 0.0)
     centre = np.where((lower < 0.0) & (upper > 0.0), 0.0, middle) if home is None else np.asarray(home, dtype=float)

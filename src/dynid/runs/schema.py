@@ -15,9 +15,9 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def run_file_schema() -> dict[str, Any]:
-    """The schema of a run file (JSON Schema, draft 2020-12), made of the models that read it.
+    """Return the schema of a run file (JSON Schema, draft 2020-12), generated from the models that read it.
 
-    [log] and [prepare] have the keys of `Mapping` and `Preparation`; a [[logs]] table has those of [log] too.
+    [log] and [prepare] have the keys of `Mapping` and `Preparation`; a [[logs]] table also has those of [log].
     """
     schema = RunSettings.model_json_schema(ref_template="#/$defs/{model}")
     definitions = schema.setdefault("$defs", {})

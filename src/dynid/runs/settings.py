@@ -25,7 +25,7 @@ MOST_BLOCKS = 100  # of cross-validation, each a fit of its own: ten are usual, 
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
-    """Settings of a kind from a mapping, with errors in one sentence that names `source` and the setting."""
+    """Return settings of a kind from a mapping; errors name `source` and the setting."""
     where = _not_a_number(values)
     if where is not None:
         raise DynidError(f"{source}: setting '{where}' is not a number (nan); give a number, or remove the setting",
@@ -44,7 +44,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
 
 
 def _not_a_number(value: Any) -> str | None:
-    """The name, such as log.position, under which a nan is in nested tables and lists; None where there is none."""
+    """Return the name, such as log.position, of a nan in nested tables and lists; None if there is none."""
     if isinstance(value, float):
         return "" if math.isnan(value) else None
     inner = value.items() if isinstance(value, Mapping) else (("", item) for item in value) \
@@ -57,7 +57,7 @@ def _not_a_number(value: Any) -> str | None:
 
 
 def read_table(path: Path, what: str = "") -> dict[str, Any]:
-    """The settings in a TOML file; `what` it is, for messages, where that is known."""
+    """Return the settings in a TOML file; what: the kind of file, for messages."""
     try:
         return toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
@@ -80,14 +80,14 @@ class SettingsFile(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], source: str | None = None, *, trust: Trust = False) -> Self:
-        """From a mapping, with errors in one sentence that names `source` and the setting."""
+        """Return settings from a mapping; errors name `source` and the setting."""
         settings = checked(cls, values, source or cls.file_kind)
         settings._trust = trust
         return settings
 
     @classmethod
     def load(cls, path: str | Path, *, trust: Trust = False) -> Self:
-        """From a TOML file; its paths become relative to the working directory."""
+        """Return settings from a TOML file; its paths become relative to the working directory."""
         path = Path(path)
         return cls.of(read_table(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
 
@@ -97,26 +97,28 @@ class SettingsFile(BaseModel):
         return self._trust
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """The same with paths that were relative to `origin` made relative to `target`."""
+        """Return the same settings with paths relative to `origin` made relative to `target`."""
         return self
 
     def as_toml(self, comment: str = "") -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         values = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         head = "".join(f"# {line}\n" for line in comment.splitlines())
         return head + dumps(values)
 
 
 def moved_path(name: str, origin: Path, target: Path) -> str:
-    """A path relative to `origin`, or an absolute one, as seen from `target`."""
+    """Return a path relative to `origin`, or an absolute one, as a path relative to `target`."""
     return name if Path(name).is_absolute() else os.path.relpath(origin / name, target)
 
 
 class FlexibleSettings(BaseModel):
     """The [model.flexible] table: flexible joints, see `FlexibleModel`.
 
-    joints: names, default all. friction: kinds of the motors' friction; `friction` of [model] is then that of the
-    links. skew: also identify the time offset between the encoders.
+    Attributes:
+        joints: names, default all.
+        friction: kinds of the motors' friction; `friction` of [model] is then that of the links.
+        skew: also identify the time offset between the encoders.
     """
 
     model_config = FINITE_NUMBERS
@@ -127,13 +129,17 @@ class FlexibleSettings(BaseModel):
 
 
 class ModelSettings(BaseModel):
-    """The [model] table: what to identify in addition to the rigid bodies.
+    """The [model] table: terms to identify in addition to the rigid bodies.
 
-    friction: kinds at every joint, or "auto" (chosen per joint from the logs), or "none"; by default the robot
-    file's, or chosen. rotor: reflected rotor inertia. own_terms: the terms of the robot file; by default used if
-    nothing else is requested. terms: tables of further terms, as in robot files. python: a user's file, which is run:
-    its registered terms (`register_term`) are available by kind, and its `model(robot)`, if defined, is the model.
-    flexible: the [model.flexible] table, for logs with positions of motors and links.
+    Attributes:
+        friction: kinds at every joint, or "auto" (chosen per joint from the logs), or "none"; by default the robot
+            file's, or chosen.
+        rotor: reflected rotor inertia.
+        own_terms: whether to use the terms of the robot file; by default if nothing else is requested.
+        terms: tables of further terms, as in robot files.
+        python: a user's Python file, which is run: its registered terms (`register_term`) are available by kind, and
+            its `model(robot)`, if defined, is the model.
+        flexible: the [model.flexible] table, for logs with positions of motors and links.
     """
 
     model_config = FINITE_NUMBERS
@@ -149,13 +155,17 @@ class ModelSettings(BaseModel):
 class FloatingSettings(BaseModel):
     """The [floating] table: identification of a robot with a free base.
 
-    equations: kind of the equations, see `dynid.floating.prepare_floating`; by default chosen from the signals of each
-    log. base_motion: signals that the motion of the base is taken from, by default an IMU before a pose. guard: s
-    before and after a contact in which it is taken as standing. total_mass: kg, with or without its standard deviation
-    (default 0.5 %).
-    symmetry: whether left and right links are mirror images (true: pairs are found from names and places), or the
-    pairs {left = right}. symmetry_std: relative standard deviation of their difference. noise: standard deviations of
-    the 6 + n equations, by which projected rows are whitened; by default from the residuals of a first fit.
+    Attributes:
+        equations: kind of the equations, see `dynid.floating.prepare_floating`; by default chosen from the signals of
+            each log.
+        base_motion: signals from which the motion of the base is computed; by default an IMU, otherwise a pose.
+        guard: time before and after a contact in which the foot is treated as standing, s.
+        total_mass: kg, with or without its standard deviation (default 0.5 %).
+        symmetry: whether left and right links are mirror images (true: pairs are found from names and places), or the
+            pairs {left = right}.
+        symmetry_std: relative standard deviation of their difference.
+        noise: standard deviations of the 6 + n equations, by which projected rows are whitened; by default from the
+            residuals of a first fit.
     """
 
     model_config = FINITE_NUMBERS
@@ -172,8 +182,9 @@ class FloatingSettings(BaseModel):
 class SimulationSettings(BaseModel):
     """The [simulation] table: validation by simulation.
 
-    run: whether to. horizon: s after which a simulation under the log's own torques starts anew from the measured
-    state.
+    Attributes:
+        run: whether to simulate.
+        horizon: time after which a simulation under the log's own torques restarts from the measured state, s.
     """
 
     model_config = FINITE_NUMBERS
@@ -206,9 +217,12 @@ class EssentialSettings(BaseModel):
 class PayloadSettings(BaseModel):
     """A [payloads.NAME] table: a load of some logs.
 
-    frame: default the flange. mass: kg, from weighing, with or without its standard deviation. centre (m, in the
-    frame) and inertia (XX XY XZ YY YZ ZZ about it, kg m^2), if known, for drive gains. way: method, see
-    `dynid.payload`.
+    Attributes:
+        frame: default: the flange.
+        mass: kg, from weighing, with or without its standard deviation.
+        centre: m, in the frame, if known, for drive gains.
+        inertia: XX XY XZ YY YZ ZZ about the centre, kg m^2, if known, for drive gains.
+        way: method, see `dynid.payload`.
     """
 
     model_config = FINITE_NUMBERS
@@ -221,13 +235,15 @@ class PayloadSettings(BaseModel):
 
     @property
     def known(self) -> bool:
-        """Whether so much is known of it that drive gains can be found with it."""
+        """Whether mass, centre and inertia are known well enough to estimate drive gains."""
         return self.mass is not None and self.centre is not None
 
 
 class CompareSettings(BaseModel):
-    """The [compare] table, for `dynid compare`. options: of each method by its name, [compare.options.METHOD]; they go
-    before those of [options]."""
+    """The [compare] table, for `dynid compare`.
+
+    options: of each method by its name, [compare.options.METHOD]; they override those of [options].
+    """
 
     model_config = FINITE_NUMBERS
 

@@ -1,4 +1,4 @@
-"""An earlier result of `dynid identify` or `dynid actuators` as files for a simulator, and models drawn from its
+"""Export of an earlier result of `dynid identify` or `dynid actuators` for a simulator, and models drawn from its
 posterior."""
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class DrawnFiles:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """How the draws were made, and whether their torques scatter as stated."""
+        """Sentences on how the draws were made, and whether the spread of their torques agrees with the stated one."""
         return (*self.draws.sentences, "The spread of torques was not checked: the result has no regression of these "
                 "parameters." if self.spread is None else self.spread.sentence)
 
     @output_fields(draws=int, seed=int, spread=float, consistent_as_drawn=int, kept_base=int, moment_rounds=int,
                    torque_spread=_SPREAD | None, files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         found = self.draws
         spread = None if self.spread is None else {
             "matches": self.spread.matches,
@@ -67,7 +67,10 @@ class DrawnFiles:
 
 
 def output_paths(output: Path, target: str, draws: int) -> tuple[Path, ...]:
-    """Files that an export writes first, for a check before the work. output: a file, or with draws a folder."""
+    """Return the files that an export writes first, for a check before the computation.
+
+    output: a file, or with draws a folder.
+    """
     if draws:
         return tuple(output / name for name in TABLES)
     return (output,)
@@ -120,7 +123,7 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
 
 
 def _regression(folder: Path, estimate: Estimate) -> Regression | None:
-    """Compressed regression of the result; None where it is of other parameters than the estimate."""
+    """Return the compressed regression of the result; None if it has other parameters than the estimate."""
     try:
         regression = Regression.load(folder / REGRESSION, estimate.model)
         check_same_base(estimate, regression)
@@ -131,7 +134,8 @@ def _regression(folder: Path, estimate: Estimate) -> Regression | None:
 
 def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, tell: Tell
              ) -> tuple[Sequence[Samples], tuple[str, ...]]:
-    """Logs of the result, read only where friction has to be approximated; and a note where they cannot be read."""
+    """Return the logs of the result, read only if friction has to be approximated; and a note if they
+    cannot be read."""
     model, theta = estimate.model, estimate.theta
     holds = TARGETS[options.target][1] if options.target in TARGETS else PASSIVE
     if not isinstance(model, Model) or theta is None or not approximated_terms(model, theta, holds):

@@ -1,4 +1,4 @@
-"""The page of a recorded stream: its history as what the report shows."""
+"""The report page of a recorded stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = "report.html"
 
 
 def write_stream_page(folder: Path, online: Online, robot: str) -> Path | None:
-    """Write the page of a record into its folder; None where its history is too short."""
+    """Write the page of a recorded stream into its folder; return None if its history is too short."""
     names, rows = read_history(folder)
     if len(rows) < 2:
         return None

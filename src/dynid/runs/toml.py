@@ -1,4 +1,4 @@
-"""Write TOML: what the standard library only reads."""
+"""Writer of TOML, which the standard library can only read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def dumps(values: Mapping[str, Any]) -> str:
-    """Nested mappings of plain values as TOML; numbers keep all their digits, keys their order."""
+    """Return nested mappings of plain values as TOML; numbers keep all their digits, keys their order."""
     return "".join(_table(values, ())).lstrip("\n")
 
 

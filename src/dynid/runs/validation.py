@@ -1,4 +1,4 @@
-"""An earlier result on other logs: their torques predicted, their motion simulated."""
+"""Validation of an earlier result on other logs: prediction of torques and simulation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ValidatedResult:
     @output_fields(result=str, method=str, robot=str, validation=list[Reconstruction],
                    simulation=list[SimulationCheck], logs=list[LogFacts], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
                 "validation": [fit.to_dict() for fit in self.fits],
                 "simulation": [one.to_dict() for one in self.simulations],

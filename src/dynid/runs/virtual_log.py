@@ -41,9 +41,13 @@ WRITERS = {".csv": write_csv, ".npz": write_npz}
 
 @dataclass(frozen=True)
 class VirtualLoopOptions:
-    """controller: one of `CONTROLLERS`, with closed-loop poles at `bandwidth` (rad/s) and `damping`, of the joints or,
-    in space, of the tool, which is the robot's flange; it believes the robot's file where that gives all inertias.
-    rate: of controller and log, Hz."""
+    """Options of the control loop of a virtual robot.
+
+    Attributes:
+        controller: one of `CONTROLLERS`. Its model is the robot file, if that gives all inertias.
+        bandwidth, damping: closed-loop poles, rad/s, of the joints or, for controllers in task space, of the flange.
+        rate: of controller and log, Hz.
+    """
 
     controller: str = "computed-torque"
     bandwidth: float = 60.0
@@ -58,7 +62,7 @@ class VirtualLoopOptions:
 
 @dataclass(frozen=True, eq=False)
 class VirtualLog:
-    """A log of a virtual robot, and what it was made with. theta (parameters,): the truth."""
+    """A log of a virtual robot, with its simulated machine; theta (parameters,): the true parameters."""
 
     robot: Robot
     model: Model | FlexibleModel
@@ -70,7 +74,7 @@ class VirtualLog:
 
     @property
     def tracking(self) -> Array:
-        """Root mean square of what each joint, or its motor where it bends, is off its reference (dof,)."""
+        """Root mean square tracking error (dof,) of each joint, or of its motor if the joint is flexible."""
         log = self.recording
         assert log.reference is not None
         followed = log.q if log.motor_position is None else log.motor_position
@@ -133,7 +137,8 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
 
 
 def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
-    """The law asked for, cut at the robot's torque limits. belief (parameters,); q (ticks, dof): where it moves."""
+    """Return the requested control law, with the robot's torque limits; belief (parameters,); q (ticks, dof): its
+    motion."""
     kind, bandwidth, damping, limit = loop.controller, loop.bandwidth, loop.damping, model.robot.limit("effort")
     if kind == "computed-torque":
         return ComputedTorque(model, belief, bandwidth ** 2, 2.0 * damping * bandwidth, limit=limit)
@@ -150,8 +155,10 @@ def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array)
 
 
 def _tool_law(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
-    """A law of the tool's pose, or of its position where the robot has fewer than six joints; an impedance is that of
-    the tool's inertia at the first posture (dof,) with the loop's poles."""
+    """Return a control law of the tool's pose, or of its position if the robot has fewer than six joints.
+
+    An impedance uses the tool's inertia at the first posture (dof,) with the loop's poles.
+    """
     frame, task = mounting_frame(model.robot), "pose" if model.dof >= 6 else "position"
     kp, kd, limit = loop.bandwidth ** 2, 2.0 * loop.damping * loop.bandwidth, model.robot.limit("effort")
     law = TaskSpace(model, belief, frame, kp, kd, task=task, limit=limit)
@@ -162,12 +169,12 @@ def _tool_law(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -
 
 
 def save_log(found: VirtualLog, path: str | Path) -> Path:
-    """Write the log as .csv or .npz, by the ending."""
+    """Write the log as .csv or .npz, by the extension of the path."""
     return log_writer(path)(found.recording, path)
 
 
 def log_writer(path: str | Path) -> Any:
-    """What writes a log of that ending."""
+    """Return the function that writes a log with that extension."""
     writer = WRITERS.get(Path(path).suffix.lower())
     if writer is None:
         raise DynidError(f"{path} should end in {' or '.join(WRITERS)}")
@@ -180,7 +187,7 @@ _JOINT = record("SimulatedJoint", tracking_rms=float, torque_rms=float, torque_p
 @output_fields(robot=str, controller=str, seed=int, rows=int, rate=float, duration=float, joints=map_of(_JOINT),
                truth=dict[str, float], notes=list[str])
 def log_facts(found: VirtualLog) -> dict[str, Any]:
-    """The log as the object that `dynid simulate --json` prints."""
+    """Return the log as the object that `dynid simulate --json` prints."""
     log = found.recording
     return {"robot": found.robot.name, "controller": found.controller, "seed": found.seed, "rows": len(log),
             "rate": log.rate, "duration": log.duration,

@@ -32,7 +32,7 @@ class PayloadLook:
     @output_fields(frame=str, t=float | None, samples=int, left_out=int, delay_s=float | None, rate=float | None,
                    cutoff=float | None, restarts=list[Any], events=list[StreamEvent], payload=PayloadEstimate | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         rate, cutoff = self.live.filter
         return {"frame": self.live.frame, "t": finite(self.t), "samples": self.live.samples,
                 "left_out": self.live.left_out, "delay_s": finite(self.live.delay), "rate": rate, "cutoff": cutoff,
@@ -65,6 +65,6 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
 
 
 def look_at_payload(live: LivePayload) -> PayloadLook:
-    """A live payload as it is now."""
+    """Return the present state of an online payload estimate."""
     return PayloadLook(live.last_stamp, live, live.estimate(consistent=True) if live.samples else None)
 

@@ -30,11 +30,19 @@ from dynid.runs.stream_page import write_stream_page
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
-    speed: of a log, in its own pace, 0 for as fast as possible. every: s between two looks. patience: s after which a
-    silent source has ended. record: folder to write to and go on from. prior: folder of a result, or a robot's file or
-    built-in name, that says what is known at the start. equations: "torque" or "kernel". trust: whether Python files
-    that results name as their models may be run. limits: of mrls, "loose", "normal", "tight" or a bounds file."""
+    """Options of `watch`.
+
+    Attributes:
+        source: a log, "-" for standard input, "udp:PORT" or "udp:HOST:PORT", or "tail:FILE" for a file that grows.
+        speed: playback speed of a log relative to real time, 0 for as fast as possible.
+        every: time between two outputs, s.
+        patience: time after which a silent source has ended, s.
+        record: folder to write to and to resume from.
+        prior: folder of a result, or a robot's file or built-in name, as prior knowledge.
+        equations: "torque" or "kernel".
+        trust: whether Python files that results name as their models may be run.
+        limits: for mrls, "loose", "normal", "tight" or a bounds file.
+    """
 
     source: str
     method: str = "rls"
@@ -64,7 +72,7 @@ class Look:
 
 
 def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs: list[str]) -> RunSettings:
-    """Settings of a run from which robot, model and the reading of logs are made."""
+    """Return the settings of a run that define robot, model and the reading of logs."""
     return RunSettings.of({"robot": robot, "logs": logs or ["-"], "model": model, "log": log}, robot)
 
 
@@ -91,7 +99,7 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
 
 
 def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Record | None) -> LiveModel:
-    """The stream of a watch, new or as it was recorded."""
+    """Return the stream of a `watch`, new or restored from its record."""
     stream = LiveOptions(options.method, options.forgetting,
                          FeedOptions(options.cutoff, options.rate, equations=options.equations),
                          prior_from(options.prior, options.trust), options.limits)
@@ -136,7 +144,7 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
 
 def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses
             ) -> Iterator[Block]:
-    """The blocks of a source."""
+    """Yield the blocks of a source."""
     source, dof = options.source, robot.dof
 
     def complain(text: str) -> None:
@@ -157,7 +165,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
 
 
 def look_at(online: Online) -> Look:
-    """A stream as it is now."""
+    """Return the present state of a stream."""
     try:
         estimate = online.estimate() if online.samples else None
     except NotPossibleError:
@@ -171,7 +179,7 @@ def look_at(online: Online) -> Look:
                rate=float | None, cutoff=float | None, restarts=list[Any], events=list[StreamEvent],
                verdict=dict[str, str], parameters=map_of(PARAMETER), relative_error=float | None, udp=Losses)
 def look_facts(look: Look) -> dict[str, Any]:
-    """A look in plain data for JSON."""
+    """Return the state of a stream as plain data for JSON."""
     online, estimate = look.online, look.estimate
     rate, cutoff = online.filter
     facts: dict[str, Any] = {

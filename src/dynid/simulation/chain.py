@@ -54,7 +54,7 @@ class ChainRows(NamedTuple):
 
 
 def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> ChainRows:
-    """The rows of a robot with bodies `numbers` (bodies, 10), those that follow behind its own."""
+    """Return the rows of a robot with bodies `numbers` (bodies, 10), dependent bodies after its own."""
     whole = np.zeros((followers.tree.dof, 10))
     whole[[*followers.free, *followers.bodies]] = numbers
     tree, n, joints = tree_of(followers.tree), robot.dof, followers.tree.dof
@@ -66,7 +66,7 @@ def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> Chai
 
 
 def _without_loops(followers: DependentJoints) -> Closures:
-    """Mimic joints alone: no closures, no coordinates beyond those of the robot."""
+    """Return closures for mimic joints alone: no loops, and no coordinates beyond those of the robot."""
     none, coupling = np.zeros(0, dtype=np.int64), followers.coupling
     ratio = coupling.sum(axis=1)  # one of a row at most is not zero
     source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
@@ -111,7 +111,7 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 
 
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """As `state.mass_and_bias`, for machines with or without dependent joints, compiled separately for each."""
+    """Compute as `state.mass_and_bias`, for machines with or without dependent joints, compiled separately for each."""
     raise TypeError("this function is called only from compiled code")
 
 
@@ -128,7 +128,7 @@ def _mass_and_bias(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix
 
 @njit(**ALLOCATING)
 def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) -> None:
-    """As `state.add_wrenches` on the whole tree, G' J' F, at the state that `chain_mass_and_bias` left in w."""
+    """Add external wrenches as `state.add_wrenches` does, for the whole tree, G' J' F, at the last state of w."""
     torques = np.zeros(len(w.bias))
     state.add_wrenches(w.tree.parent, w.rows, places, values, torques)
     for a in range(len(bias)):
@@ -137,7 +137,7 @@ def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) 
 
 
 def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
-    """As `state.add_wrenches`, for the rows of a machine with or without dependent joints."""
+    """Add external wrenches as `state.add_wrenches` does, for machines with or without dependent joints."""
     raise TypeError("this function is called only from compiled code")
 
 
@@ -153,7 +153,7 @@ def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -
 
 
 def _is_array(rows: Any) -> bool:
-    """Whether the numba type of the rows is that of an array, so that no joint follows."""
+    """Return whether the numba type of the rows is an array, so that there are no dependent joints."""
     from numba import types
 
     return isinstance(rows, types.Array)

@@ -35,7 +35,7 @@ class ControlLaw:
     speed_lag: float = 0.0
 
     def law(self, dof: int) -> Law | None:
-        """Its compiled form; None for a law that is a Python function."""
+        """Return the compiled form of the law; None for a law that is a Python function."""
         return None
 
     def gains(self, dof: int) -> Law | None:
@@ -43,7 +43,7 @@ class ControlLaw:
         return None
 
     def scaled(self, ratio: Array) -> Self:
-        """The same law for an inertia `ratio` (dof,) times as large."""
+        """Return the same law for an inertia that is `ratio` (dof,) times as large."""
         return self
 
     def tuned(self, inertia: Array) -> ControlLaw:
@@ -96,7 +96,7 @@ class JointGains(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class PD(JointGains):
-    """tau = kp (qr - q) + kd (dqr - dq), gains one number or one per joint."""
+    """PD law tau = kp (qr - q) + kd (dqr - dq); gains are one number or one per joint."""
 
     kp: ArrayLike
     kd: ArrayLike
@@ -110,7 +110,7 @@ class PD(JointGains):
 
 @dataclass(frozen=True, eq=False)
 class PID(JointGains):
-    """tau = kp (qr - q) + ki int (qr - q) + kd (dqr - dq); the integral waits while the torque is cut to the limit."""
+    """PID law tau = kp (qr - q) + ki int (qr - q) + kd (dqr - dq); the integral stops while the torque is limited."""
 
     kp: ArrayLike
     ki: ArrayLike
@@ -165,7 +165,7 @@ class Poles(ControlLaw):
     damping: ArrayLike = 1.0
 
     def tuned(self, inertia: Array) -> Cascade:
-        """The cascade for joints of the given inertia (dof,)."""
+        """Return the cascade for joints of the given inertia (dof,)."""
         omega, damping = self._poles()
         if np.any(omega <= 0) or np.any(damping <= 0):
             raise ModelError("poles need omega and damping above zero")
@@ -180,7 +180,7 @@ class Poles(ControlLaw):
         return float(_TIME_CONSTANTS / np.min(omega * np.minimum(1.0, damping)))
 
     def follows(self, motion: Reference) -> Reference:
-        """qr = q + 2 damping/omega dq + ddq/omega^2, the inverse of Janot, Vandanjon, Gautier, eq. 42."""
+        """Return qr = q + 2 damping/omega dq + ddq/omega^2, the inverse of Janot, Vandanjon, Gautier, eq. 42."""
         omega, damping = self._poles()
         q = motion.q + 2.0 * damping / omega * motion.dq + motion.ddq / omega ** 2
         return Reference.of(q, rate=motion.rate, start=motion.start)
@@ -191,7 +191,7 @@ class Poles(ControlLaw):
         return ComputedTorque(model, theta, omega ** 2, 2.0 * damping * omega, feedforward=False)
 
     def slower(self, factor: float) -> Poles:
-        """The same damping at `factor` times the bandwidth."""
+        """Return poles with the same damping at `factor` times the bandwidth."""
         return replace(self, omega=np.multiply(self.omega, factor))
 
     def _poles(self) -> tuple[Array, Array]:
@@ -200,11 +200,11 @@ class Poles(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(ControlLaw):
-    """tau = M(q) a + c(q, dq) + g(q), a = ddqr + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 5.8), without friction
-    compensation.
+    """Computed torque tau = M(q) a + c(q, dq) + g(q), a = ddqr + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 5.8).
 
-    `model` and `theta` are the model that the controller uses, `rotors` includes the rotor inertias. Without
-    `feedforward`, a = kp (qr - q) - kd dq. The gains are independent of inertia, so they are never scaled.
+    Friction is not compensated. `model` and `theta` are the model that the controller uses, `rotors` includes the rotor
+    inertias. Without `feedforward`, a = kp (qr - q) - kd dq. The gains are independent of inertia, so they are never
+    scaled.
     """
 
     model: Model
@@ -228,10 +228,11 @@ class ComputedTorque(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class CompensatedPD(ControlLaw):
-    """tau = M(q) ddqr + c(q, dq) + g(q) + kp (qr - q) + kd (dqr - dq) (Sousa, eq. 4.16), without friction compensation.
+    """PD law with model compensation: tau = M(q) ddqr + c(q, dq) + g(q) + kp (qr - q) + kd (dqr - dq) (Sousa, eq.
+    4.16).
 
-    Unlike `ComputedTorque`, the feedback is not multiplied by the inertia matrix. The gains are in N m/rad and N m
-    s/rad, or N/m and N s/m, and the response of a joint depends on its inertia.
+    Friction is not compensated. Unlike in `ComputedTorque`, the feedback is not multiplied by the inertia matrix. The
+    gains are in N m/rad and N m s/rad, or N/m and N s/m, and the response of a joint depends on its inertia.
     """
 
     needs_inertia: ClassVar[bool] = True
@@ -295,7 +296,7 @@ def control_law(controller: Any) -> ControlLaw:
 
 
 def controller_from_table(table: Mapping[str, Any]) -> Controller:
-    """A control law from a table of a run file: {kind = "cascade", kp = 160.2, kv = 243.5, gain = 35.15}."""
+    """Return a control law from a table of a run file: {kind = "cascade", kp = 160.2, kv = 243.5, gain = 35.15}."""
     options = dict(table)
     kind = options.pop("kind", None)
     if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""Simulation of a robot with a free base under given torques, by Runge and Kutta's method of fourth order.
+"""Simulation of a robot with a free base under given torques, by the Runge-Kutta method of fourth order.
 
 The orientation is a unit quaternion, which is integrated by its own derivative, q (w, 0) / 2, and normalised after each
 step. The state of the base is otherwise that of `dynid.dynamics.root_frame`: position in the world, twist in the axes
@@ -23,8 +23,10 @@ from dynid.robot import Robot
 
 
 class FreeMotion(NamedTuple):
-    """A simulated motion of a robot with a free base: t (samples,), s; q (samples, 7 + n) and v (samples, 6 + n) as
-    `dynid.dynamics` takes them."""
+    """A simulated motion of a robot with a free base.
+
+    t (samples,), s; q (samples, 7 + n) and v (samples, 6 + n), as in `dynid.dynamics`.
+    """
 
     t: Array
     q: Array
@@ -34,7 +36,10 @@ class FreeMotion(NamedTuple):
 @njit(**OPTIONS)
 def free_slope(parent: Ints, gravity: Array, w: Array, extra: Array, tau: Array, state: Array, positions: Array,
                matrix: Array, bias: Array, inverse: Array, slope: Array) -> bool:
-    """Derivative of the state (13 + 2 n,): position, quaternion x y z w, joints, twist and joint velocities."""
+    """Compute the derivative of the state (13 + 2 n,); return False if the inertia matrix is singular.
+
+    The state is position, quaternion x y z w, joints, twist and joint velocities.
+    """
     n = len(parent)
     x, y, z, s = state[3], state[4], state[5], state[6]
     v = state[n + 1:]
@@ -71,8 +76,11 @@ def free_slope(parent: Ints, gravity: Array, w: Array, extra: Array, tau: Array,
 @njit(**OPTIONS)
 def free_kernel(parent: Ints, gravity: Array, w: Array, extra: Array, tau: Array, step: float, substeps: int,
                 states: Array) -> int:
-    """states (samples, 13 + 2 n): the first is given. tau (samples, n + 6): held until the next sample. Returns the
-    sample before which the inertia matrix is singular, or -1."""
+    """Compute states (samples, 13 + 2 n) from the first one.
+
+    tau (samples, n + 6): constant until the next sample. Returns the sample before which the inertia matrix is
+    singular, or -1.
+    """
     n, size = len(parent), states.shape[1]
     positions, matrix, bias, inverse = np.zeros(n), np.zeros((n, n)), np.empty(n), np.empty(n)
     slopes, state = np.empty((4, size)), np.empty(size)

@@ -34,9 +34,10 @@ from dynid.simulation.plant import (
 
 @njit(**INNER_BORROWING)
 def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
-    """net -= w f(v) for every row of dry friction, v = w.dq, with its sign S, held in `signs` for those that stick:
+    """Subtract dry friction w f(v) of every row from `net`, v = w.dq, with its sign S, given in `signs` for sticking
+    elements.
 
-    f = Fcp max(S, 0) + Fcn min(S, 0), and near rest, where the sign is smooth, what is static besides.
+    f = Fcp max(S, 0) + Fcn min(S, 0), plus the static excess near rest, where the sign is smooth.
     """
     for e in range(len(dry)):
         row = dry[e]
@@ -83,7 +84,7 @@ def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
 
 @njit(**BORROWING, inline="always")
 def substitute(matrix: Array, inverse: Array, x: Array) -> None:
-    """x := matrix^-1 x with the factors that `solve_state` left in `matrix` and `inverse`."""
+    """Solve matrix x = x in place with the factors that `solve_state` left in `matrix` and `inverse`."""
     n = len(x)
     for i in range(n):
         for k in range(i):
@@ -112,7 +113,7 @@ def transmit(load: Array, dq: Array, ddq: Array, linked: Array, matrix: Array, i
 
 
 def _call_curve(typing: Any, address: Any, q: Any, dq: Any, values: Any, first: Any) -> Any:
-    """The compiled function f(q, dq, values + first) at an address (see `model.elements.Curve`)."""
+    """Call the compiled function f(q, dq, values + first) at an address (see `model.elements.Curve`)."""
     from llvmlite import ir
     from numba import types
 
@@ -140,7 +141,7 @@ def _declare_call_curve() -> None:
 
 @njit(**INNER_BORROWING)
 def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
-    """net -= w f(w.q, w.dq) for every curve."""
+    """Subtract w f(w.q, w.dq) of every curve from `net`."""
     for c in range(len(plant.curves)):
         row = plant.curves[c]
         low, high = int(row[CURVE_LOW]), int(row[CURVE_HIGH])

@@ -26,10 +26,13 @@ REST = 1e-7  # rad/s or m/s, below which what dry friction holds is at rest
 class Law(NamedTuple):
     """A control law in numbers, all (n,): a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
 
-    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) where there are any; with
-    `beside` only ahead ddqr goes through M and the feedback is a torque itself. Then `feed` (ticks, n) or (0, n) is
-    added and the sum is cut to +-limit. delay: ticks until it reaches the motor.
-    speed_lag: ticks, not always whole, by which the speed used is old.
+    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra` (n, n) if there are any. With `beside`
+    only ahead ddqr is multiplied by M, and the feedback is itself a torque. Then `feed` (ticks, n) or (0, n) is added
+    and the sum is limited to +-limit.
+
+    Attributes:
+        delay: sampling periods until the torque reaches the motor.
+        speed_lag: delay of the velocity, in sampling periods, not necessarily an integer.
     """
 
     kp: Array
@@ -47,10 +50,17 @@ class Law(NamedTuple):
 
 
 class RunBuffers(NamedTuple):
-    """Working space of one run. signs (elements,): what is held over a step where elements stick, else (0,).
-    answers (elements, n): accelerations M^-1 w that unit forces of those elements make. linked (n + 3, n) or (0, n):
-    of the bodies alone, for friction from load (see `load_friction`). first (states,): derivative at a tick. guess
-    (1,): step that the adaptive integrator tries next, s. clock (1,): the tick. outside (k, 6): wrenches now."""
+    """Work space of one simulation.
+
+    Attributes:
+        signs: (elements,), friction that is constant over a step for sticking elements, otherwise (0,).
+        answers: (elements, n), accelerations M^-1 w by unit forces of those elements.
+        linked: (n + 3, n) or (0, n), of the bodies alone, for load friction (see `load_friction`).
+        first: (states,), derivative at a tick.
+        guess: (1,), next step of the adaptive integrator, s.
+        clock: (1,), the tick.
+        outside: (k, 6), present wrenches.
+    """
 
     rows: Array
     matrix: Array
@@ -68,8 +78,11 @@ class RunBuffers(NamedTuple):
 
 
 class LawState(NamedTuple):
-    """State of a control law from tick to tick: position and speed seen, the older speed it uses, integral of the
-    error and torque in force, all (n,); torques on their way (delay + 1, n) and speeds seen before (lags, n)."""
+    """State of a control law from tick to tick.
+
+    It has the measured position and speed, the delayed speed, the integral of the error and the applied torque, all
+    (n,); delayed torques (delay + 1, n) and earlier speeds (lags, n).
+    """
 
     seen: Array
     speed: Array
@@ -108,7 +121,7 @@ def space(plant: Plant) -> RunBuffers:
 
 @njit(**BORROWING)
 def act(plant: Plant, share: float, work: RunBuffers) -> None:
-    """Puts the wrenches from outside into `work`, as they are a share of the period after its tick."""
+    """Set the external wrenches in `work`, at a fraction `share` of the period after its tick."""
     tick = int(work.clock[0])
     later = min(tick + 1, len(plant.wrenches) - 1)
     for k in range(len(work.outside)):
@@ -118,7 +131,7 @@ def act(plant: Plant, share: float, work: RunBuffers) -> None:
 
 @njit(**BORROWING)
 def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) -> bool:
-    """dy of the state y under motor torques tau; False where the inertia matrix is singular."""
+    """Compute dy of the state y under motor torques tau; return False if the inertia matrix is singular."""
     n = len(plant.parent)
     matrix, bias, net = work.matrix, work.bias, work.net
     flexible, lugre = len(plant.flexible) > 0, len(plant.lugre) > 0
@@ -174,7 +187,7 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) 
 
 @njit(**ONCE)
 def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> bool:
-    """As `derivative`, and first decides the dry friction of the next step of h, where elements stick."""
+    """Compute `derivative`, and first the dry friction of sticking elements for the next step of h."""
     for e in range(len(work.signs)):
         work.signs[e] = 0.0
     regular = derivative(plant, tau, y, dy, work)
@@ -187,11 +200,11 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
 
 @njit(**INNER_BORROWING)
 def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
-    """Dry friction `work.signs` of elements that stick, and dy with it, from dy without it.
+    """Compute the dry friction `work.signs` of sticking elements, and dy with it, from dy without it.
 
-    It stays the same over the step: the force p / h within its bounds that brings v = w.dq nearest to rest at the end
-    of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, found for all elements by projected Gauss-Seidel. Full force is
-    sliding, less is rest or the end of a slide. What rests already holds its static friction besides.
+    It is constant over the step: the force p / h within its bounds that brings v = w.dq nearest to zero at the end of
+    the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, computed for all elements by projected Gauss-Seidel. The full force
+    is sliding, a smaller one is rest or the end of sliding. Elements that already rest also have their static excess.
     """
     signs, answers, n = work.signs, work.answers, len(work.net)
     for e in range(len(signs)):
@@ -224,7 +237,7 @@ def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
 
 @njit(**ONCE)
 def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, steps: int, work: RunBuffers) -> int:
-    """y after `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
+    """Advance y by `steps` classical Runge-Kutta steps of h; `first` is its derivative on entry."""
     k, total, trial, states = work.stages[0], work.stages[1], work.trial, len(y)
     sticking = len(work.signs) > 0
     for step in range(steps):
@@ -262,7 +275,7 @@ _E = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 52
 @njit(**ONCE)
 def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: float, tolerance: float,
                      work: RunBuffers) -> int:
-    """y after `span` seconds by Dormand and Prince's 5(4) pair, trying first the step that held last time."""
+    """Advance y by `span` seconds with the Dormand-Prince 5(4) pair, starting with the last successful step."""
     k, trial, guess, states = work.stages, work.trial, work.guess, len(y)
     for i in range(states):
         k[0, i] = first[i]
@@ -302,7 +315,7 @@ def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: flo
 @njit(**ONCE)
 def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed: Array, qr: Array, dqr: Array,
             ddqr: Array, integral: Array, out: Array, work: RunBuffers) -> None:
-    """The law's torque (n,) at one tick, from the position and speed it sees and the reference; `integral` goes on."""
+    """Compute the law's torque (n,) at one tick from measured position, speed and reference; `integral` is updated."""
     n = len(seen)
     for i in range(n):
         e = qr[i] - seen[i]
@@ -334,12 +347,12 @@ def command(law: Law, plant: Plant, tick: int, period: float, seen: Array, speed
 def run(plant: Plant, law: Law, sensors: Sensors, qr: Array, dqr: Array, ddqr: Array, y: Array, period: float,
         steps: int, tolerance: float, fastest: Array, out: Array, measured: Array, carried: LawState,
         work: RunBuffers) -> tuple[int, int]:
-    """Run the closed loop over all ticks of the reference (ticks, n): how it ended and at which tick.
+    """Run the closed loop over all ticks of the reference (ticks, n); return how it ended and at which tick.
 
-    steps: RK4 steps a tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
-    acceleration of the links and torque of the motors at each tick, with the torque of that tick already acting; with
-    flexible joints (7, ticks, n), position, velocity and acceleration of the motors behind them.
-    measured (ticks, n): positions as the controller saw them.
+    steps: RK4 steps per tick, or 0 for the adaptive integrator with `tolerance`. out (4, ticks, n): position, velocity,
+    acceleration of the links and torque of the motors at each tick, with the torque of that tick already applied; with
+    flexible joints (7, ticks, n), followed by position, velocity and acceleration of the motors. measured (ticks, n):
+    positions measured by the controller.
     """
     n, ticks = len(plant.parent), len(qr)
     flexible = len(plant.flexible) > 0

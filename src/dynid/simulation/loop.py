@@ -136,7 +136,7 @@ def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, w
 
 
 def function_command(function: Any, reference: Reference, dof: int) -> Command:
-    """A user's function f(t, q, dq, qr, dqr, ddqr) -> torques (dof,)."""
+    """Return a user's function f(t, q, dq, qr, dqr, ddqr) -> torques (dof,) as a function of tick and measurement."""
     times = reference.t
 
     def torque(tick: int, seen: Array, speed: Array) -> Array:
@@ -164,7 +164,7 @@ def run(
     out: Array,
     measured: Array,
 ) -> tuple[int, int]:
-    """As `kernels.run`; seat: index of the measured position and velocity in the state."""
+    """Run the closed loop as `kernels.run` does; seat: index of the measured position and velocity in the state."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

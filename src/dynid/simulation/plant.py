@@ -45,7 +45,7 @@ class LuGre:
     sigma2: ArrayLike = 0.0
 
     def array(self, dof: int) -> Array:
-        """(dof, 6): sigma0 sigma1 sigma2 Fc Fs vs."""
+        """Return the values as (dof, 6): sigma0 sigma1 sigma2 Fc Fs vs."""
         rows = [per_joint(getattr(self, name), dof, f"{name} of LuGre friction")
                 for name in ("sigma0", "sigma1", "sigma2", "Fc", "Fs", "vs")]
         if np.any(rows[0] <= 0) or np.any(rows[3] <= 0) or np.any(rows[4] < rows[3]) or np.any(rows[5] <= 0):
@@ -72,8 +72,10 @@ class Flexible:
     coulomb: ArrayLike = 0.0
 
     def array(self, dof: int, extra: Array) -> Array:
-        """(dof, 6): stiffness, damping, rotor, viscous, Coulomb and the width of its sign, which is still zero. extra
-        (dof,): rotor inertia of the model."""
+        """Return (dof, 6): stiffness, damping, rotor, viscous, Coulomb and the width of its sign, which is still zero.
+
+        extra (dof,): rotor inertia of the model.
+        """
         given = np.atleast_1d(np.asarray(self.stiffness, dtype=float))
         rigid = np.broadcast_to(np.isposinf(given), (dof,)) if given.size in (1, dof) else np.zeros(dof, dtype=bool)
         stiffness = per_joint(np.where(np.isposinf(given), 1.0, given), dof, "stiffness")
@@ -90,7 +92,8 @@ class Flexible:
 
 @dataclass(frozen=True, eq=False)
 class Ripple:
-    """Torque of the motor that its current does not show: amplitude sin(periods q + phase), one or one per joint.
+    """Torque ripple of the motor that is not in its current: amplitude sin(periods q + phase), one number or one per
+    joint.
 
     amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
     """
@@ -105,14 +108,16 @@ class Ripple:
 
 
 class Plant(NamedTuple):
-    """A machine in numbers. The torques of its joints, besides those of its bodies in `rows` (see `state.pack`, and
-    `ChainRows` where joints follow):
+    """A machine in numbers, with the torques of its joints in addition to those of its bodies in `rows`.
 
-    extra (n, n) or (0, n) ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,)
-    + dry friction (m, 7 + n) + curves (c, 3 + n), with the addresses (c,) of their compiled functions and the values of
-    all, one after the other + friction from load (n, 4) or (0, 4) + LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
-    flexible (n, 6) or (0, 6): see `Flexible.array`. places (k, 14) and wrenches (ticks, k, 6): what acts from outside,
-    see `state.add_wrenches`, at each tick.
+    `rows` is the array of `state.pack`, or `ChainRows` with dependent joints. The torques are extra (n, n) or (0, n)
+    ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,) + dry friction (m, 7 + n) + curves (c, 3 + n),
+    with the addresses (c,) of their compiled functions and the concatenated values + load friction (n, 4) or (0, 4) +
+    LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
+
+    Attributes:
+        flexible: (n, 6) or (0, 6), see `Flexible.array`.
+        places, wrenches: (k, 14) and (ticks, k, 6), external wrenches at each tick, see `state.add_wrenches`.
     """
 
     parent: Ints
@@ -139,7 +144,7 @@ class Plant(NamedTuple):
 
     @property
     def states(self) -> int:
-        """Numbers of the state: q, dq, then LuGre's z, then motor positions and velocities."""
+        """Size of the state: q, dq, then LuGre's z, then motor positions and velocities."""
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 
@@ -182,7 +187,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
 
 
 def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
-    """Working rows of the bodies: those of `state.pack`, or `ChainRows` where bodies follow."""
+    """Return the work rows of the bodies: those of `state.pack`, or `ChainRows` with dependent bodies."""
     followers = robot.followers
     numbers = np.zeros((robot.dof if followers is None else followers.tree.dof, 10))
     for one in elements:
@@ -195,7 +200,7 @@ _SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
 
 
 def _load(elements: tuple[Element, ...], dof: int) -> Array:
-    """Rows (dof, 4) of friction from load, (0, 4) where there is none."""
+    """Return rows (dof, 4) of load friction, (0, 4) without."""
     found = [one for one in elements if isinstance(one, Load)]
     rows = np.tile([0.0, 0.0, TANH, 1.0], (dof if found else 0, 1))
     for one in found:
@@ -204,7 +209,7 @@ def _load(elements: tuple[Element, ...], dof: int) -> Array:
 
 
 def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> Array:
-    """Rows (dof, 6) of friction with a memory, as `LuGre.array` has them, (0, 6) where there is none."""
+    """Return rows (dof, 6) of friction with memory, as in `LuGre.array`, (0, 6) without."""
     found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
     if lugre is not None or not found:
         if found:
@@ -219,7 +224,7 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
-    """Rows (m, 7 + dof) of dry friction."""
+    """Return rows (m, 7 + dof) of dry friction."""
     rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _SIGN_KINDS[one.sign.kind],
              0.0 if one.sign.kind == "hard" else one.sign.width, one.forward, one.backward, one.static,
              *_reach(one.direction), *one.direction] for one in elements if isinstance(one, Dry)]
@@ -227,7 +232,7 @@ def _dry(elements: tuple[Element, ...], dof: int) -> Array:
 
 
 def _curves(elements: tuple[Element, ...], dof: int) -> tuple[Array, Ints, Array]:
-    """Rows (c, 3 + dof) of curves, the addresses (c,) of their functions, and the values of all."""
+    """Return rows (c, 3 + dof) of curves, the addresses (c,) of their functions, and all values."""
     curves = [one for one in elements if isinstance(one, Curve)]
     starts = np.cumsum([0, *(len(one.values) for one in curves)])
     rows = [[*_reach(one.direction), start, *one.direction] for one, start in zip(curves, starts, strict=False)]
@@ -237,7 +242,7 @@ def _curves(elements: tuple[Element, ...], dof: int) -> tuple[Array, Ints, Array
 
 
 def _reach(direction: Array) -> tuple[int, int]:
-    """First joint that a direction touches and the one behind the last."""
+    """Return the first joint of a direction, and the one after the last."""
     touched = np.flatnonzero(direction)
     return (int(touched[0]), int(touched[-1]) + 1) if len(touched) else (0, 0)
 
@@ -250,8 +255,10 @@ class Widths(NamedTuple):
 
 
 def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
-    """Fastest rate (1/s) at which the motors swing or settle against their links, zero for rigid joints;
-    inverse_inertias (k, n, n): of the links along the motion, of which the worst counts."""
+    """Return the fastest rate (1/s) of oscillation or decay of the motors against their links, zero for rigid joints.
+
+    inverse_inertias (k, n, n): of the links along the motion, of which the worst is used.
+    """
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
     if not bends.any():
         return 0.0
@@ -261,8 +268,10 @@ def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
 
 
 def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:
-    """The same plant with the sign of the motors' dry friction smooth, as narrow as the integrator's step allows; speed
-    (n,): the fastest of the reference."""
+    """Return the same plant with a smooth sign of the motors' dry friction, as narrow as the integrator's step allows.
+
+    speed (n,): largest speed of the reference.
+    """
     if not len(plant.flexible):
         return plant
     rows = plant.flexible.copy()
@@ -272,8 +281,8 @@ def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:
 
 
 def smoothed(plant: Plant, widths: Widths) -> Plant:
-    """The same plant with every hard sign replaced by tanh(v / width), and those that may be widened as wide at
-    least."""
+    """Return the same plant with every discontinuous sign replaced by tanh(v / width); widenable signs are at least as
+    wide."""
     dry, load = plant.dry.copy(), plant.load.copy()
     hard, soft = dry[:, KIND] == HARD, dry[:, KIND] == SOFT
     dry[hard, WIDTH], dry[soft, WIDTH] = widths.dry[hard], np.maximum(dry[soft, WIDTH], widths.dry[soft])
@@ -284,14 +293,14 @@ def smoothed(plant: Plant, widths: Widths) -> Plant:
 
 
 def as_narrow(plant: Plant) -> Plant:
-    """The same plant with no sign widened and hard ones still hard."""
+    """Return the same plant without widened signs; discontinuous signs remain."""
     dry = plant.dry.copy()
     dry[dry[:, KIND] == SOFT, KIND] = TANH
     return plant._replace(dry=dry)
 
 
 def all_smooth(plant: Plant) -> bool:
-    """Whether no sign is left that the integrator has to make smooth or may widen."""
+    """Return whether no sign remains that the integrator has to make smooth or may widen."""
     return not (np.any(np.isin(plant.dry[:, KIND], (HARD, SOFT))) or np.any(plant.load[:, LOAD_KIND] == HARD))
 
 
@@ -323,7 +332,7 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
-    """One finite number, or one per joint, as (dof,)."""
+    """Return one finite number, or one per joint, as (dof,)."""
     try:
         values = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):

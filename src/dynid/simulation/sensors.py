@@ -47,7 +47,8 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
 
 @njit(**ONCE)
 def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
-    """Keep this tick's speed in the ring `past` and give the one `lag` ticks ago, between ticks a mean of both."""
+    """Store this tick's speed in the ring buffer `past` and return that of `lag` ticks ago, interpolated
+    between ticks."""
     if lag == 0.0:
         for i in range(len(speed)):
             out[i] = speed[i]

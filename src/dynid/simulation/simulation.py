@@ -47,7 +47,7 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 from dynid.threads import pool, thread_count
 
-_SWING = 0.5  # of a radian that a flexible joint may swing in one step
+_MAX_SWING_ANGLE = 0.5  # of a radian that a flexible joint may swing in one step
 _MIN_STEP = 1e-5  # s: more steps than that a tick are refused as a slip of the pen
 
 
@@ -81,11 +81,17 @@ class Simulation:
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Options of a simulation. step: s, of RK4, an integer fraction of the controller's period (default one step per
-    period); "adaptive": Dormand-Prince within `tolerance`. smooth: width (rad/s or m/s) of discontinuous signs of dry
-    friction, one number or one per element; None: as small as the step allows; "stick": discontinuous with stiction;
-    "none": discontinuous without stiction. start: position and velocity (2, dof) at the first tick, default the
-    reference's. lugre, ripple, flexible: see them. wrenches: on the links, linear between ticks."""
+    """Options of a simulation.
+
+    Attributes:
+        step: of RK4, s, an integer fraction of the controller's period (default one step per period); "adaptive":
+            Dormand-Prince within `tolerance`.
+        smooth: width (rad/s or m/s) of discontinuous signs of dry friction, one number or one per element; None: as
+            small as the step allows; "stick": discontinuous with stiction; "none": discontinuous without stiction.
+        start: position and velocity (2, dof) at the first tick, default the reference's.
+        lugre, ripple, flexible: effects of the machine, see these classes.
+        wrenches: on the links, linear between ticks.
+    """
 
     step: float | str | None = None
     tolerance: float = 1e-9
@@ -143,7 +149,8 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
 
 
 def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
-    """Largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq. 38."""
+    """Return the largest inertia of each joint (dof,) over postures (samples, dof): J of Janot, Vandanjon, Gautier, eq.
+    38."""
     q = np.asarray(q, dtype=float)
     few = q[:: max(1, len(q) // 200)]
     return complete(model).inertia_matrix(theta, few).diagonal(axis1=1, axis2=2).max(axis=0)
@@ -216,7 +223,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
 
 def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings,
            widths: Widths | None) -> Plant | None:
-    """The compiled plant, or None for a model that runs through its own methods."""
+    """Return the compiled plant, or None for a model that is simulated through its own methods."""
     if not can_compile(model):
         if run.lugre is not None or run.ripple is not None or run.flexible is not None:
             raise ModelError("LuGre friction, ripple and flexible joints need a model made from a robot, all of whose "
@@ -251,11 +258,12 @@ def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Se
     if run.flexible is None or run.step is not None or not can_compile(model):
         return run
     rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))
-    return run if rate == 0.0 else replace(run, step=max(min(0.25 / reference.rate, _SWING / rate), _MIN_STEP))
+    step = min(0.25 / reference.rate, _MAX_SWING_ANGLE / rate) if rate else 0.0
+    return run if rate == 0.0 else replace(run, step=max(step, _MIN_STEP))
 
 
 def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:
-    """Inverses of the inertia matrix (k, n, n) at some postures of the reference."""
+    """Return inverses of the inertia matrix (k, n, n) at some postures of the reference."""
     few = reference.q[:: max(1, len(reference) // 20)]
     try:
         return np.asarray(np.linalg.inv(complete(model).inertia_matrix(theta, few)), dtype=float)
@@ -278,7 +286,7 @@ def _widths(model: LinearModel, plant: Plant, theta: Array, reference: Reference
 
 
 def _steps(run: Settings, rate: float) -> int:
-    """RK4 steps a tick; 0 for the adaptive integrator."""
+    """Return the number of RK4 steps per tick; 0 for the adaptive integrator."""
     if run.step is None:
         return 1
     if isinstance(run.step, str):
@@ -306,7 +314,7 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
 
 
 def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossibleError:
-    """The loops of a machine that moved where they cannot be closed, or where their branches meet."""
+    """Return the error for a machine whose loops cannot be closed, or are at a singular posture."""
     robot = complete(model).robot
     assert robot is not None and robot.followers is not None and robot.followers.loops is not None
     why = not_closed(robot, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])
@@ -315,7 +323,7 @@ def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossible
 
 
 def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick: int, step: float) -> NotPossibleError:
-    """Why a simulation ended before its reference, from the kernel's number for it."""
+    """Return the error that states why a simulation ended early, from the kernel's status."""
     if ended == SINGULAR:
         return NotPossibleError(f"the inertia matrix became singular at {time:.4g} s of the simulation",
                                 "use physically consistent parameters (a pc- method) or add rotor "

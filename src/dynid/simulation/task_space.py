@@ -20,14 +20,17 @@ from dynid.model import Model
 from dynid.simulation.controllers import ControlLaw
 from dynid.simulation.plant import make_plant, per_joint
 
-_SHIFT = 1e-5  # s, over which the Jacobian is differentiated along the motion
-_FLAT = 1e-8  # of the tool's mobilities the smallest over the largest: below, the posture is singular for the task
+_DIFFERENCE_TIME = 1e-5  # s, over which the Jacobian is differentiated along the motion
+_MIN_MOBILITY_RATIO = 1e-8  # smallest over largest mobility of the tool; below it the posture is singular
 AXES = {"position": 3, "pose": 6}  # rows of the Jacobian that are controlled
 
 
 class Tool(NamedTuple):
-    """A tool that moves: pose (4, 4), Jacobian (axes, dof), velocity (axes,), and acceleration (axes,) that its joints'
-    velocities make alone, dJ/dt dq; in axes of the base."""
+    """A moving tool, in base axes.
+
+    It has the pose (4, 4), Jacobian (axes, dof), velocity (axes,), and acceleration (axes,) by joint velocities alone,
+    dJ/dt dq.
+    """
 
     pose: Array
     jacobian: Array
@@ -37,11 +40,13 @@ class Tool(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ToolLaw(ControlLaw):
-    """Base of laws for a frame of the robot.
+    """Base of control laws for a frame of the robot.
 
-    model, theta: the controller's model, without friction compensation. task: "position" of the frame's origin, or
-    "pose" with its orientation. posture, damping: gains, 1/s^2 and 1/s, of redundant joints. rotors: include rotor
-    inertias.
+    Attributes:
+        model, theta: the controller's model, without friction compensation.
+        task: "position" of the frame's origin, or "pose" with its orientation.
+        posture, damping: gains, 1/s^2 and 1/s, of redundant joints.
+        rotors: whether rotor inertias are included.
     """
 
     needs_inertia: ClassVar[bool] = False
@@ -76,13 +81,14 @@ class ToolLaw(ControlLaw):
         return extra if self.rotors and len(extra) else np.zeros((self.model.dof, self.model.dof))
 
     def tool(self, q: Array, dq: Array) -> Tool:
-        """The tool at positions and velocities (dof,) of the joints."""
+        """Return the tool at positions and velocities (dof,) of the joints."""
         robot, rows = self.model.robot, AXES[self.task]
-        before, here, after = jacobian(robot, self.frame, np.array([q - _SHIFT * dq, q, q + _SHIFT * dq]))[:, :rows]
-        return Tool(frame_pose(robot, self.frame, q), here, here @ dq, (after - before) @ dq / (2.0 * _SHIFT))
+        step = _DIFFERENCE_TIME * dq
+        before, here, after = jacobian(robot, self.frame, np.array([q - step, q, q + step]))[:, :rows]
+        return Tool(frame_pose(robot, self.frame, q), here, here @ dq, (after - before) @ dq / (2.0 * _DIFFERENCE_TIME))
 
     def tool_inertia(self, q: Array) -> Array:
-        """Inertia of the tool (axes, axes) at a posture (dof,): A of eq. 2.29, kg and kg m^2."""
+        """Return the inertia of the tool (axes, axes) at a posture (dof,): A of eq. 2.29, kg and kg m^2."""
         matrix = inertia_matrix(self.model.robot, self.bodies, q) + self.rotor_inertia
         inverse = self.split(matrix, self.tool(q, np.zeros(self.model.dof)))
         return np.asarray(inverse.T @ matrix @ inverse)
@@ -101,12 +107,12 @@ class ToolLaw(ControlLaw):
         return np.clip(tau, -most, most)
 
     def split(self, matrix: Array, tool: Tool) -> Array:
-        """The inverse (dof, axes) of the Jacobian that moves the tool with the least kinetic energy (Sousa, eq.
+        """Return the inverse (dof, axes) of the Jacobian that moves the tool with the least kinetic energy (Sousa, eq.
         2.30)."""
         mobile = np.linalg.solve(matrix, tool.jacobian.T)
         share = tool.jacobian @ mobile  # (axes, axes), the inverse of A of eq. 2.29
         values = np.linalg.eigvalsh(share)
-        if not values[0] > _FLAT * values[-1]:
+        if not values[0] > _MIN_MOBILITY_RATIO * values[-1]:
             raise NotPossibleError(f"the posture is singular for the {self.task} of '{self.frame}': its joints cannot "
                                    "move it in all directions", "keep the reference away from such postures, or give "
                                    "task = 'position'", "singular-posture")
@@ -115,10 +121,10 @@ class ToolLaw(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class TaskSpace(ToolLaw):
-    """tau = M (J+ (a - dJ/dt dq) + (1 - J+ J) b) + c + g with a = ddxr + kp (xr - x) + kd (dxr - dx), so that the tool
-    is a double integrator (Sousa, eq. 2.28-2.34); b holds the joints that the task leaves free at their reference.
+    """Task-space acceleration control, which makes the tool a double integrator (Sousa, eq. 2.28-2.34).
 
-    kp, kd: 1/s^2 and 1/s, one number or one an axis.
+    tau = M (J+ (a - dJ/dt dq) + (1 - J+ J) b) + c + g with a = ddxr + kp (xr - x) + kd (dxr - dx); b keeps redundant
+    joints at their reference. kp, kd: 1/s^2 and 1/s, one number or one per axis.
     """
 
     def __call__(self, t: float, q: Array, dq: Array, qr: Array, dqr: Array, ddqr: Array) -> Array:
@@ -136,11 +142,11 @@ class TaskSpace(ToolLaw):
 
 @dataclass(frozen=True, eq=False)
 class Impedance(ToolLaw):
-    """tau = J' (A (ddxr - dJ/dt dq) + kd (dxr - dx) + kp (xr - x)) + c + g, so that the tool responds to a force as its
-    own inertia A with a spring and a damper (Sousa, eq. 2.35-2.38): at rest it deflects by kp^-1 times the force.
-    Redundant joints follow their reference without a force on the tool.
+    """Impedance control tau = J' (A (ddxr - dJ/dt dq) + kd (dxr - dx) + kp (xr - x)) + c + g.
 
-    kp, kd: N/m and N s/m, then N m/rad and N m s/rad; one number, one per axis, or a matrix (axes, axes).
+    The tool responds to a force as its own inertia A with a spring and a damper (Sousa, eq. 2.35-2.38): at rest it
+    deflects by kp^-1 times the force. Redundant joints follow their reference without a force on the tool. kp, kd: N/m
+    and N s/m, then N m/rad and N m s/rad; one number, one per axis, or a matrix (axes, axes).
     """
 
     def __call__(self, t: float, q: Array, dq: Array, qr: Array, dqr: Array, ddqr: Array) -> Array:
@@ -158,6 +164,6 @@ class Impedance(ToolLaw):
 
 
 def _gain(given: ArrayLike, axes: int, name: str) -> Array:
-    """A gain as a matrix (axes, axes)."""
+    """Return a gain as a matrix (axes, axes)."""
     value = np.asarray(given, dtype=float)
     return value if value.shape == (axes, axes) else np.diag(per_joint(value, axes, f"{name} of the tool"))

@@ -73,7 +73,7 @@ class VirtualRobot:
     torque_snr: ArrayLike | None = None
 
     def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
-        """Simulated motion of the machine, noise in the loop included."""
+        """Return the simulated motion of the machine, including noise in the loop."""
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
@@ -90,7 +90,7 @@ class VirtualRobot:
         return self._record(reference, seed)
 
     def _record(self, reference: Reference, seed: int) -> Recording:
-        """A log of positions of the robot's own joints."""
+        """Return a log with positions of the robot's own joints."""
         n, rng = self._links.dof, np.random.default_rng(seed)
         motion = self._run(reference, rng)
         before = np.vstack([motion.tau[:1], motion.tau[:-1]])
@@ -128,7 +128,7 @@ class VirtualRobot:
         return complete(self._links).joint_names
 
     def _far_side(self, motion: Simulation, rng: np.random.Generator) -> dict[str, Array]:
-        """Signals (ticks, dof) from behind flexible joints, by their names in a recording."""
+        """Return the link-side signals (ticks, dof) of flexible joints, by their names in a recording."""
         if motion.motors is None:
             return {}
         n, found = self._links.dof, {}

@@ -1,4 +1,4 @@
-"""Monte Carlo studies: every method on many logs of a virtual robot whose truth is known."""
+"""Monte Carlo studies: every method on many logs of a virtual robot with known parameters."""
 
 from dynid.study.result import Score, StudyResult
 from dynid.study.run import run_study

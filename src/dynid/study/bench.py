@@ -1,4 +1,4 @@
-"""Bench: the virtual robot of a study with its motion, ready to travel to another process or machine."""
+"""The virtual robot of a study with its motion, which can be sent to another process or machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TORQUE_SHARE = 0.01  # of the effective torque, as noise where the study names 
 
 @dataclass(frozen=True, eq=False)
 class BenchEntry:
-    """One contestant from one start. start: None for the method's own default."""
+    """One contestant with one start; start: None for the method's own default."""
 
     label: str
     method: str
@@ -39,8 +39,13 @@ class BenchEntry:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """encoder, position_noise, torque_noise (dof,): at factor 1. factor (base, base): triangular factor of the base
-    regressor along the motion, so that |factor x| is the size of the torques that x makes."""
+    """Virtual robot, controller and motion of a study.
+
+    Attributes:
+        encoder, position_noise, torque_noise: (dof,), at noise level 1.
+        factor: (base, base), triangular factor of the base regressor along the motion: |factor x| is the size of the
+            torques of x.
+    """
 
     model: Model
     base: BaseParameters
@@ -61,7 +66,7 @@ class Bench:
 
 
 def make_bench(study: Study) -> Bench:
-    """Robot, law and motion of a study; what cannot be is refused here, before anything runs."""
+    """Return robot, control law and motion of a study; raise an error for invalid settings before anything runs."""
     model = _model(study)
     theta = _truth(study, model)
     base = base_parameters(model)
@@ -150,7 +155,7 @@ def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
 
 
 def _random_series(robot: Robot, study: Study, rng: np.random.Generator) -> FourierSeries:
-    """Every joint up to four fifths of the limit it meets first."""
+    """Return a random Fourier series with every joint at four fifths of its most restrictive limit."""
     a, b = rng.normal(size=(2, robot.dof, study.harmonics))
     lower, upper = robot.limit("lower"), robot.limit("upper")
     bounded = np.isfinite(upper - lower)

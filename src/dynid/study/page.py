@@ -1,4 +1,4 @@
-"""The page of a study: its result as what the report shows."""
+"""The report page of a study."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dynid.study.result import BIASED, GROUPS, UNBIASED, Score, StudyResult
 
 
 def write_study(result: StudyResult, path: str | Path, command: str = "") -> Path:
-    """Write the page to a file, whole or not at all. command: repeats the study at the command line."""
+    """Write the page to a file atomically; command: command line that repeats the study."""
     return write_page(STUDY, study_data(result, command), path)
 
 
 def study_data(result: StudyResult, command: str = "") -> StudyData:
-    """What the page shows of a study."""
+    """Return the data of a study's page."""
     scores = tuple(_method_score(result, score) for score in result.scores)
     labels = dict.fromkeys(score.label for score in scores)
     return StudyData(title=f"{result.robot}: {', '.join(labels)}", names=result.names, units=result.units,

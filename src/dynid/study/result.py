@@ -1,4 +1,4 @@
-"""StudyResult: bias, spread, coverage, time and failures of every contestant at every noise level."""
+"""Result of a study: bias, spread, coverage, time and failures of every contestant at every noise level."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ GROUPS = ("inertial", "friction")
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """One contestant at one noise level. values, std, identified (converged, base); seconds (converged,).
+    """Results of one contestant at one noise level.
 
-    torque_error (converged,): percent, of the torques along the motion that its parameters get wrong. failures: the
-    repetitions without an estimate, with the sentence of each.
+    Attributes:
+        values, std, identified: (converged, base).
+        seconds: (converged,).
+        torque_error: (converged,), percent, error of the predicted torques along the motion.
+        failures: repetitions without an estimate, with the message of each.
     """
 
     label: str
@@ -42,27 +45,27 @@ class Score:
 
     @property
     def converged(self) -> float:
-        """Share of the repetitions that gave an estimate."""
+        """Share of the repetitions with an estimate."""
         return len(self.values) / (len(self.values) + len(self.failures))
 
     @property
     def counts(self) -> Ints:
-        """In how many logs each parameter was identified (base,)."""
+        """Number of logs in which each parameter was identified (base,)."""
         return self.identified.sum(axis=0)
 
     @property
     def known(self) -> Bools:
-        """Parameters identified in at least two logs (base,): the others have no spread."""
+        """Parameters identified in at least two logs (base,), which have a spread."""
         return self.counts >= 2
 
     @property
     def bias(self) -> Array:
-        """Mean error (base,); zero where not known."""
+        """Mean error (base,); zero if not known."""
         return self._mean(self.values - self.truth)
 
     @property
     def spread(self) -> Array:
-        """Deviation over the logs (base,); zero where not known."""
+        """Standard deviation over the logs (base,); zero if not known."""
         off = self.values - self.truth - self.bias
         return np.sqrt(self._mean(off ** 2) * self.counts / np.maximum(self.counts - 1, 1))
 
@@ -73,16 +76,16 @@ class Score:
 
     @property
     def coverage(self) -> Array:
-        """Share of the logs whose stated 95 % interval holds the truth (base,); zero where not known."""
+        """Share of the logs whose stated 95 % interval contains the true value (base,); zero if not known."""
         return self._mean((np.abs(self.values - self.truth) <= INTERVAL * self.std).astype(float))
 
     @property
     def bias_over_spread(self) -> Array:
-        """|bias| in spreads (base,)."""
+        """Absolute bias relative to the spread (base,)."""
         return np.abs(self.bias) / np.maximum(self.spread, 1e-300)
 
     def group(self, members: Bools) -> dict[str, float] | None:
-        """The parameters among `members` (base,) in a few numbers; None where none is known."""
+        """Return a summary of the parameters among `members` (base,); None if none is known."""
         chosen = members & self.known
         if not chosen.any():
             return None
@@ -108,8 +111,13 @@ _SCORE = record("StudyScore", label=str, method=str, start=str | None, noise=flo
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """The outcome of a study. names, units, truth (base,). inertial (base,): parameters of links and rotors; the rest
-    is friction and its like, reported apart: its columns hold the sign of a noisy velocity."""
+    """Result of a study.
+
+    Attributes:
+        names, units, truth: (base,).
+        inertial: (base,), parameters of links and rotors. The others, such as friction, are reported separately,
+            because their columns contain the sign of a noisy velocity.
+    """
 
     study: Study
     robot: str
@@ -120,7 +128,7 @@ class StudyResult:
     scores: tuple[Score, ...]
 
     def members(self, group: str) -> Bools:
-        """Which base parameters belong to "inertial" or "friction" (base,)."""
+        """Return which base parameters belong to "inertial" or "friction" (base,)."""
         return self.inertial if group == "inertial" else ~self.inertial
 
     def score(self, label: str, factor: float | None = None) -> Score:
@@ -130,7 +138,7 @@ class StudyResult:
 
     @output_fields(robot=str, seed=int, repetitions=int, factors=list[float], scores=array_of(_SCORE))
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; only the times differ from run to run."""
+        """Return plain data for JSON; only the times differ from run to run."""
         return {"robot": self.robot, "seed": self.study.seed, "repetitions": self.study.repetitions,
                 "factors": list(self.study.noise.factors), "scores": [self._score(one) for one in self.scores]}
 
@@ -152,13 +160,15 @@ class StudyResult:
 
     @property
     def unbiased_by_chance(self) -> float:
-        """Share of the parameters of a method without any bias that so many logs would show as unbiased: their mean
-        error is itself known to a spread / sqrt(logs) only."""
+        """Return the expected share of parameters that appear unbiased for a method without bias.
+
+        The mean error itself has a standard error of spread / sqrt(logs).
+        """
         logs = self.study.repetitions
         return float(2.0 * stdtr(logs - 1, UNBIASED * np.sqrt(logs)) - 1.0) if logs > 1 else 0.0
 
     def runs_table(self) -> list[tuple[str, ...]]:
-        """Rows for people, the head first: how the runs of each method went, medians over the logs."""
+        """Return table rows, the head first: the runs of each method, medians over the logs."""
         rows: list[tuple[str, ...]] = [("method", "noise", "converged", "torque error", "time")]
         for one in self.scores:
             some = len(one.values) > 0
@@ -168,7 +178,7 @@ class StudyResult:
         return rows
 
     def parameters_table(self) -> list[tuple[str, ...]]:
-        """Rows for people, the head first: how true the parameters are; |bias| / spread is the median over them."""
+        """Return table rows, the head first: errors of the parameters; |bias| / spread is the median over them."""
         rows: list[tuple[str, ...]] = [("parameters", "method", "noise", "bias / spread", "unbiased", "coverage")]
         for name in GROUPS:
             for one in self.scores:
@@ -181,7 +191,7 @@ class StudyResult:
 
 
 def gather(study: Study, bench: Bench, outcomes: Sequence[Outcome]) -> StudyResult:
-    """Outcomes, level after level, as scores."""
+    """Return outcomes, level after level, as scores."""
     truth, b = bench.truth, len(bench.base)
     size = float(np.linalg.norm(bench.factor @ truth))
     scores = []

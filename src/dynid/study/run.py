@@ -1,4 +1,4 @@
-"""Run a study: every method on every log, wherever workers are."""
+"""Execution of a study: every method on every log, on the available workers."""
 
 from __future__ import annotations
 

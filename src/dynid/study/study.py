@@ -1,4 +1,4 @@
-"""Study: what is repeated, as one TOML file or as Python arguments."""
+"""Settings of a study, as one TOML file or as Python arguments."""
 
 from __future__ import annotations
 
@@ -57,14 +57,22 @@ class Contestant(BaseModel):
 
 
 class Study(SettingsFile):
-    """A study. Paths are relative to the file that names them.
+    """Settings of a study. Paths are relative to the file that contains them.
 
-    robot: a URDF, a robot TOML or a built-in name, with values for all its parameters; values: others, by name.
-    model: the [model] table, as in run files. noise: the [noise] table. methods: names, or tables.
-    duration: s of a log. rate: Hz, of controller and log. motion: "random": the best conditioned of 20 random Fourier
-    series inside the robot's limits of position, velocity and acceleration; "designed": an exciting motion.
-    harmonics: of either. controller: the [controller] table; by default poles at 10 Hz, or slower for a slow rate.
-    prepare: the [prepare] table, from logs to samples. seed: everything random depends on it alone.
+    Attributes:
+        robot: a URDF, a robot TOML or a built-in name, with values for all its parameters.
+        values: other values, by name.
+        model: the [model] table, as in run files.
+        noise: the [noise] table.
+        methods: names, or tables.
+        duration: of a log, s.
+        rate: of controller and log, Hz.
+        motion: "random": the best conditioned of 20 random Fourier series inside the robot's limits of position,
+            velocity and acceleration; "designed": an exciting motion.
+        harmonics: of either motion.
+        controller: the [controller] table; by default poles at 10 Hz, or slower for a slow rate.
+        prepare: the [prepare] table, from logs to samples.
+        seed: of all random numbers.
     """
 
     file_kind: ClassVar[str] = "study"
@@ -99,17 +107,18 @@ class Study(SettingsFile):
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:
-        """The same study with a robot file relative to `target` instead of `origin`."""
+        """Return the same study with a robot file relative to `target` instead of `origin`."""
         if not os.path.exists(origin / self.robot):
             return self
         return self.model_copy(update={"robot": moved_path(self.robot, origin, target)})
 
     def changed(self, **values: Any) -> Study:
-        """A copy with some settings changed, checked again."""
+        """Return a copy with some settings changed and checked again."""
         return Study.of({**self.model_dump(), **values})
 
 
 def study_settings(source: str, changes: Mapping[str, Any] | None = None) -> Study:
-    """A study's file, or the default study of a robot, with changes on top; None changes nothing."""
+    """Return a study from its file, or the default study of a robot, with some settings changed; None
+    changes nothing."""
     study = Study.load(source) if kind_of(source) == "settings" else Study.of({"robot": source})
     return study.changed(**{key: value for key, value in (changes or {}).items() if value is not None})

@@ -1,4 +1,4 @@
-"""Task: one log and every contestant on it. It depends on the bench, the level and the repetition alone."""
+"""Task of a worker: one log and every contestant on it, which depends only on bench, noise level and repetition."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Outcome = tuple[TaskEstimate | str, ...]  # one a contestant; a sentence where t
 
 
 def perform(bench: Bench, factor: float, repetition: int) -> Outcome:
-    """Record with noise times `factor` and let every contestant try.
+    """Simulate a log with noise times `factor` and estimate with every contestant.
 
-    A repetition draws the same numbers at every level, so that levels differ by the noise alone. Threads are kept to
-    one: the order of sums, and with it the last digit, must not depend on the machine.
+    A repetition uses the same random numbers at every level, so that levels differ by the noise alone. One thread is
+    used: the order of sums, and thus the last digit, must not depend on the machine.
     """
     with threadpool_limits(limits=1):
         state = np.random.SeedSequence(bench.seed, spawn_key=(1, repetition))

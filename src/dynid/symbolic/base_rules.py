@@ -43,7 +43,7 @@ class BaseForms:
     lengths: Array
 
     def base(self) -> BaseParameters:
-        """The combinations for the arm's own lengths."""
+        """Return the combinations for the arm's own lengths."""
         parameters = Model(self.robot).parameters
         units = np.eye(len(parameters))
 
@@ -56,7 +56,7 @@ class BaseForms:
                               np.where(np.abs(rows) < 1e-12, 0.0, rows))
 
     def expressions(self) -> tuple[str, ...]:
-        """Text with lengths a2, d3, ..: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
+        """Return text with lengths a2, d3 and so on: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
         names = Model(self.robot).parameters.names
         whole = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
         return tuple(_text_of(one, names) for one in whole)

@@ -76,7 +76,7 @@ class _Search:
                 self.frames[j] = place_at(self.graph, self.chain.links[j], self.joints[j])
 
     def ends(self) -> Iterator[tuple[str, _End, _End, float]]:
-        """Kind, ends and length of the closures."""
+        """Yield kind, ends and length of the closures."""
         assert self.followers.loops is not None
         for one in self.followers.loops.closures:
             (a, first), (b, second) = end_of(self.chain, one.first), end_of(self.chain, one.second)
@@ -87,7 +87,7 @@ class _Search:
         return [j for j in path if j not in self.frames]
 
     def usable(self, path: Sequence[int]) -> bool:
-        """Whether the unknown joints of a path are coordinates themselves."""
+        """Return whether the unknown joints of a path are coordinates themselves."""
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:

@@ -149,11 +149,11 @@ class Graph:
         return Value(self, self._keep(Node("symbol", name=name)))
 
     def symbols(self, name: str, count: int) -> list[Value]:
-        """Return inputs name[0], name[1], .."""
+        """Return inputs name[0], name[1] and so on."""
         return [self.symbol(f"{name}[{k}]") for k in range(count)]
 
     def add(self, a: Value, b: Value) -> Value:
-        """a + b."""
+        """Return a + b."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.value(x + y)
@@ -169,7 +169,7 @@ class Graph:
         return Value(self, node, a.negative)
 
     def multiply(self, a: Value, b: Value) -> Value:
-        """a b."""
+        """Return a b."""
         x, y = a.number, b.number
         if x is not None and y is not None:
             return self.value(x * y)
@@ -190,7 +190,7 @@ class Graph:
         return Value(self, self._keep(Node("multiply", (first, second))), a.negative != b.negative)
 
     def divide(self, a: Value, b: Value) -> Value:
-        """a / b."""
+        """Return a / b."""
         x, y = a.number, b.number
         if y == 0.0:
             raise ModelError("generated code would divide by zero")
@@ -201,7 +201,7 @@ class Graph:
         return Value(self, self._keep(Node("divide", (a.node, b.node))), a.negative != b.negative)
 
     def power(self, a: Value, b: Value) -> Value:
-        """a to the power b; small integer powers by multiplication."""
+        """Return a to the power b; small integer powers by multiplication."""
         exponent = b.number
         if exponent is not None and exponent == int(exponent) and 0 <= exponent <= 8:
             product = self.one

@@ -307,9 +307,11 @@ def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
 
 def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Sequence[int],
              kept: Sequence[int]) -> BaseParameters:
-    """Return the independent numbers of some (columns of factor): `first` before all others, `kept` not regrouped.
-    Regrouping is exact; only the remaining dependence is found numerically. Virtual bodies have no parameters and
-    receive none.
+    """Return the linearly independent numbers among those given, as combinations of them.
+
+    Numbers of `first` are preferred, and those of `kept` are not regrouped. Regrouping onto the previous body is exact;
+    only the remaining linear dependence is found numerically, from the columns of `factor`. Virtual bodies have no
+    parameters and receive none.
     """
     handed = np.eye(len(numbers))
     size = 10 * plan.bodies

@@ -49,7 +49,7 @@ class Program:
 
     @cached_property
     def matrix(self) -> Array:
-        """(p, parameters of the model): p = matrix theta."""
+        """Matrix (p, parameters of the model) with p = matrix theta."""
         return np.asarray(self.numbers.matrix @ self.plan.matrix)
 
     @property

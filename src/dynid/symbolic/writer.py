@@ -84,7 +84,7 @@ class Writer:
 
     @cached_property
     def rate_slopes(self) -> Matrix:
-        """dG/dt (joints of the tree, dof)."""
+        """Derivative dG/dt (joints of the tree, dof) by time."""
         if not self.plan.follow:
             return [[self.graph.zero] * self.plan.dof for _ in self.plan.coupling]
         return self.of_tree([self.of_loops(row, self.dq) for row in self.plan.loops.rate_slopes])

@@ -42,13 +42,13 @@ class Breakaway:
 
     @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _Start:
-    """The rows just before a joint starts, the time of the start, s, and its direction."""
+    """A start of a joint: the rows just before it, its time, s, and its direction."""
 
     rows: slice
     begin: float

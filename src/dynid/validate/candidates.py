@@ -117,7 +117,7 @@ class CandidateFit:
 
     @property
     def seen_by_several(self) -> str:
-        """Description of several residuals."""
+        """Description of the same structure in several joints' residuals."""
         return CANDIDATES[self.candidate].many.format(joint_label(self.neighbour or ""))
 
     @property
@@ -216,8 +216,10 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
 
 
 def _load(predicted: Array, dq: Array, sign: Array) -> Array:
-    """Return the magnitude of a joint's load times the sign of its velocity (m,). The load is its torque without
-    friction, which would sharpen the filtered sign."""
+    """Return the magnitude of a joint's load times the sign of its velocity (m,).
+
+    The load is its torque without friction, because the jump of friction at a reversal would sharpen the filtered sign.
+    """
     own = np.column_stack([np.ones_like(dq), dq, sign])
     value = np.linalg.lstsq(own, predicted, rcond=1e-9)[0]
     return np.asarray(np.abs(predicted - own[:, 1:] @ value[1:]) * sign)

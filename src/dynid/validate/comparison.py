@@ -25,8 +25,13 @@ _SIGNIFICANT_STD = 3.0  # combined deviations beyond which two values differ
 
 @dataclass(frozen=True, eq=False)
 class TorqueDifference:
-    """Difference of two estimates in torque along a motion: rms (dof,) of the difference and torque_rms (dof,) of
-    the measured torque, N m or N; joints: their names."""
+    """Difference of two estimates in torque along a motion.
+
+    Attributes:
+        joints: their names.
+        rms: (dof,), of the difference, N m or N.
+        torque_rms: (dof,), of the measured torque, N m or N.
+    """
 
     source: str
     joints: tuple[str, ...]

@@ -260,7 +260,8 @@ def _choice(case: Case) -> Iterator[Finding]:
 
 
 def _untold(case: Case) -> Iterator[Finding]:
-    """Return findings on friction that cross-validation does not distinguish from simpler friction, one per kind."""
+    """Return findings on friction terms that cross-validation does not distinguish from simpler ones, one per kind of
+    term."""
     found = [one for one in friction_worths(case.problem, case.estimate) if not one.told]
     for kind in dict.fromkeys(one.worth.term for one in found):
         own = [one for one in found if one.worth.term == kind]

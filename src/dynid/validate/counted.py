@@ -41,7 +41,7 @@ class Counted:
 
     @property
     def text(self) -> str:
-        """'2,933 of 35,189 equations, torques low-passed at 4.9 Hz'."""
+        """Text such as '2,933 of 35,189 equations, torques low-passed at 4.9 Hz'."""
         low = [cutoff for cutoff in self.torque_cutoffs if cutoff is not None]
         filtered = f"low-passed at {span(low, 'Hz')}" if low else "as measured"
         return f"{self.equations:,} of {self.of:,} equations, torques {filtered}"

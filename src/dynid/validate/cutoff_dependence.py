@@ -62,7 +62,7 @@ class CutoffDependence:
 
     @property
     def deviations(self) -> Array:
-        """Changes (k, base) in standard errors; zero for parameters that are not identified."""
+        """Changes (k, base) of the parameters in standard errors; zero for parameters that are not identified."""
         return np.where(self.std > 0, (self.at - self.values) / np.where(self.std > 0, self.std, 1.0), 0.0)
 
     @property

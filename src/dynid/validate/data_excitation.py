@@ -42,8 +42,11 @@ _SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are r
 
 @dataclass(frozen=True)
 class Remedy:
-    """A motion that would excite a parameter: the joints (from 0), what they should do, the resulting standard error
-    for a log of the same length relative to the present one, and advice in words."""
+    """A motion that would excite a parameter.
+
+    It has the joints (from 0), the kind of motion, the expected standard error relative to the present one for a log of
+    the same length, and advice as a sentence.
+    """
 
     joints: tuple[int, ...]
     kind: Kind

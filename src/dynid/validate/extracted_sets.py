@@ -55,7 +55,7 @@ class SetComparison:
 
     @output_fields(reference=str, sets=map_of(_COMPARED_SET), by_reason=map_of(_REASON))
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"reference": self.reference,
                 "sets": {one.name: {"reason": one.reason, "torque_error": self.torque_error(one.name),
                                     "forces_apart": self.forces_apart(one.name).tolist()} for one in self.sets},
@@ -65,8 +65,11 @@ class SetComparison:
 
 
 def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mapping[str, Array]) -> SetComparison:
-    """Compare extracted sets along a motion with further full vectors by name, the first of which is the reference;
-    without any, the first set is."""
+    """Compare extracted sets of parameters along a motion.
+
+    references: further full vectors by name, the first of which is the reference. By default the first set is the
+    reference.
+    """
     if not sets:
         raise ModelError("there are no extracted sets to compare")
     model = sets[0].given.model

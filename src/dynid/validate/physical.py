@@ -99,7 +99,7 @@ class FreeFall:
 
     @property
     def in_play(self) -> float:
-        """Energy of the motion, J."""
+        """Energy of the motion, J: the range of the potential or the maximum of the kinetic energy."""
         return float(max(np.ptp(self.potential), np.abs(self.kinetic).max(), 1e-9))
 
     @property
@@ -258,7 +258,7 @@ class LinkPhysics:
     @output_fields(name=str, mass=float, file_mass=float | None, centre=list[float] | None,
                    moments=list[float] | None, thickness=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
                 "centre": None if self.centre is None else self.centre.tolist(),
                 "moments": None if self.moments is None else self.moments.tolist(),
@@ -316,7 +316,7 @@ class Physics:
     @output_fields(possible=bool, violations=array_of(VIOLATION), links=list[LinkPhysics],
                    positive_inertia_share=float | None, postures=int, free_fall=_FALL | None, forces=array_of(_FORCES))
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         fall = self.fall
         return {"possible": self.possible,
                 "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}

@@ -90,14 +90,14 @@ class ResimulatedLog:
 
     @property
     def torque_error_per_joint(self) -> Array:
-        """The same for each joint (dof,); nan for a joint without torque."""
+        """Torque error of each joint (dof,), percent; nan for a joint without torque."""
         size, off = (np.linalg.norm(x, axis=0) for x in (self.tau, self.tau - self.simulated_tau))
         return np.where(size > 0, 100.0 * off / np.where(size > 0, size, 1.0), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationCheck:
-    """Simulation of one log in one way, or None and the reason.
+    """Simulation of one log, under its torques or in closed loop; None and a reason if it could not be simulated.
 
     Attributes:
         horizon: time between restarts of a torque-driven simulation, s.

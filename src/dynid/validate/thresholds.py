@@ -1,11 +1,10 @@
 """The thresholds of the verdict in one table: name, value, unit, what each decides, and why it has this value.
 
-A threshold decides whether something is stated; sizes, tolerances of algorithms and what a page shows are in the
-modules that use them. Where no reason is given, the value was chosen on simulated machines with seed 3 of the robots
-that `reproductions/_faulty_machines.py` lists as chosen on, and with the open real logs in view: no real machine was
-kept apart for judging them. `dynid reproduce verdict-thresholds` states what half and twice of each changes.
-
-"Share" is a number between 0 and 1. A share of a torque is one of root mean squares, of a misfit one of squares.
+A threshold decides whether something is reported. Sizes, tolerances of algorithms and limits of tables are in the
+modules that use them. If no reason is given, the value was chosen on simulated machines with seed 3 of the robots that
+`reproductions/_faulty_machines.py` lists as chosen on, and with the real logs at hand; no real machine was reserved for
+testing them. `dynid reproduce verdict-thresholds` computes the effect of half and twice each value. A "share" is a
+number between 0 and 1: of root mean squares for a torque, of squares for a residual.
 """
 
 from __future__ import annotations

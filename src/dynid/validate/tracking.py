@@ -45,7 +45,7 @@ class Tracking:
 
     @property
     def share(self) -> Array:
-        """The same in percent of the root mean square of the commanded motion about its mean (dof,); nan for a joint
+        """The RMS error in percent of the RMS of the commanded motion about its mean (dof,); nan for a joint
         at rest."""
         return np.where(self.reach > 0, 100.0 * self.rms / np.where(self.reach > 0, self.reach, 1.0), np.nan)
 
@@ -81,7 +81,7 @@ class Tracking:
                    torque_error_per_joint=list[float | None] | None,
                    external_torque_rms_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         return {"source": self.source, "position_rms_per_joint": plain(self.rms),
                 "position_largest_per_joint": plain(np.abs(self.error).max(axis=0)),
                 "position_error_per_joint": plain(self.share), "lag_per_joint": plain(self.lag),

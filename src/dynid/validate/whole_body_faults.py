@@ -1,9 +1,9 @@
-"""Faults of the sensors of a robot with a free base, each estimated beside the parameters.
+"""Faults of the sensors of a robot with a free base, each estimated together with the parameters.
 
-A fault is a small number of unknowns of the log: the gain of a foot sensor, its offset, the place of a foot's frame, or
-the mounting of an IMU. Residuals are linear in them near zero. Their derivatives are found by preparing the log with
-the fault in it, and what the parameters of the robot explain is removed from these and from the residuals. The fault
-that explains most of the rest is named where it is significant and material.
+A fault has a small number of unknowns: the gain of a foot sensor, its offset, the position of a foot's frame, or the
+mounting of an IMU. Residuals are linear in small unknowns. Their derivatives are computed by preparing the log with the
+fault. The part that the robot's parameters explain is removed from derivatives and residuals. The fault that explains
+most of the remaining residual is reported if it is significant and relevant.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Fault:
 
     Attributes:
         code: of the finding.
-        where: frame that it concerns.
+        where: name of the affected frame.
         unit: of the unknowns.
-        step: of each unknown, by which derivatives are found.
-        material: size that matters, in `unit`.
-        largest: size above which it is another fault: residuals are linear only in small ones.
+        step: of each unknown, for numerical derivatives.
+        material: size above which it is relevant, in `unit`.
+        largest: size above which the linearisation is not valid.
         count: number of unknowns.
-        apply: the log as it would be without the fault of this size (count,).
-        sentence: words for the sizes.
+        apply: returns the log corrected for a fault of a given size (count,).
+        sentence: returns the size as text.
     """
 
     code: str
@@ -78,7 +78,8 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
 
 
 def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
-    """A removed bias of the specific force that is larger than sensors have: gravity seen in turned axes."""
+    """Yield a finding on a removed accelerometer bias that is too large for a sensor: the IMU is probably mounted
+    differently."""
     imu = whole.log.imu
     if whole.log.base_motion != "imu" or imu is None or imu.bias is None or imu.bias_std is None:
         return
@@ -135,7 +136,7 @@ def sensor_findings(whole: WholeBody, samples: Samples, model: Model, estimate: 
 
 @dataclass(frozen=True, eq=False)
 class _Tested:
-    """A fault beside the data: sizes, their standard errors, the share of the residuals that it explains."""
+    """An estimated fault: sizes, their standard errors, and the share of the residuals that it explains."""
 
     fault: Fault
     values: Array
@@ -148,7 +149,7 @@ class _Tested:
 
 
 def _mixed(samples: Samples, rows: Array, values: Array) -> Array:
-    """Rows of the equations: values (rows, joints, ...) multiplied by the mixing of the samples."""
+    """Return rows of the equations: values (rows, joints, ...) multiplied by the mixing matrices of the samples."""
     if samples.mixing is None:
         return values
     flat = values.reshape(len(rows), values.shape[1], -1)
@@ -157,7 +158,7 @@ def _mixed(samples: Samples, rows: Array, values: Array) -> Array:
 
 def _residuals(whole: WholeBody, samples: Samples, model: Model, theta: Array, rows: Array
                ) -> tuple[Array, Array, Array]:
-    """Residuals (rows, 6 + n), their standard deviations (6 + n,), and which count."""
+    """Return residuals (rows, 6 + n), their standard deviations (6 + n,), and the mask of used equations."""
     motion = (getattr(samples, name)[rows] for name in ("q", "dq", "ddq"))
     left = _mixed(samples, rows, (samples.tau[rows] - model.inverse_dynamics(theta, *motion))[:, :, None])[:, :, 0]
     keep = samples.keep[rows]
@@ -168,7 +169,7 @@ def _residuals(whole: WholeBody, samples: Samples, model: Model, theta: Array, r
 
 def _derivative(whole: WholeBody, samples: Samples, model: Model, theta: Array, rows: Array, fault: Fault,
                 residual: Array, weight: Array, keep: Array) -> Array:
-    """Change of the weighted residuals (equations, count) for each unknown of a fault."""
+    """Return the change of the weighted residuals (equations, count) by each unknown of a fault."""
     columns = []
     for k in range(fault.count):
         size = np.zeros(fault.count)
@@ -183,7 +184,7 @@ def _derivative(whole: WholeBody, samples: Samples, model: Model, theta: Array, 
 
 
 def _robot_with(robot: Robot, fault: Fault, size: Array) -> Robot:
-    """The robot with the frame of a fault moved, for faults of frames."""
+    """Return the robot with the frame of a fault moved, for faults of frames."""
     if fault.code not in ("foot-frame", "imu-mounting", "imu-place"):
         return robot
     named = robot.frame(fault.where)
@@ -203,7 +204,7 @@ def _small_turn(vector: Array) -> Array:
 
 
 def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Array) -> _Tested | None:
-    """Return the estimate of a fault beside the robot's parameters; None where these imitate it."""
+    """Return the estimate of a fault together with the robot's parameters; None if these can imitate it."""
     own = derivative - known @ (known.T @ derivative)
     size = np.linalg.norm(derivative, axis=0)
     if np.any(size == 0.0) or np.linalg.cond(own / size) > 1e6:
@@ -221,7 +222,7 @@ def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Arra
 
 
 def _faults(whole: WholeBody) -> Iterator[Fault]:
-    """The faults that the log of a robot may have."""
+    """Yield the faults that the log of a robot may have."""
     log = whole.log
     if whole.equations in ("wrenches", "base", "flight"):
         feet = {contact.frame for contact in log.contacts}
@@ -259,12 +260,12 @@ def _with_wrench(log: FloatingLog, k: int, values: Array) -> FloatingLog:
 
 
 def _scaled(k: int) -> Callable[[FloatingLog, Array], FloatingLog]:
-    """Without an excess gain: forces of sensor k divided by one plus the size."""
+    """Return a correction that divides the forces of sensor k by one plus the excess gain."""
     return lambda log, size: _with_wrench(log, k, np.asarray(log.wrenches[k].values) * (1.0 - size[0]))
 
 
 def _offset(k: int) -> Callable[[FloatingLog, Array], FloatingLog]:
-    """Without an offset of the force of sensor k."""
+    """Return a correction that subtracts an offset from the force of sensor k."""
     def without(log: FloatingLog, size: Array) -> FloatingLog:
         values = np.array(log.wrenches[k].values, dtype=float)
         values[:, :3] -= size

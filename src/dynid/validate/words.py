@@ -20,13 +20,13 @@ def bare_joint(name: str) -> str:
 
 
 def span(values: Sequence[float], unit: str = "%") -> str:
-    """'5 %', or '5 to 9 %'."""
+    """Return the range of some values as text: '5 %' or '5 to 9 %'."""
     low, high = (f"{x:.2g}" if abs(x) < 100 else f"{x:.0f}" for x in (min(values), max(values)))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def listed(words: Sequence[str], most: int | None = None) -> str:
-    """'a', 'a and b', 'a, b and c'; with `most`, 'a, b and 5 more'."""
+    """Return words as a list in a sentence: 'a', 'a and b', 'a, b and c'; with `most`, 'a, b and 5 more'."""
     if most is not None and len(words) > most + 1:
         words = [*words[:most], f"{len(words) - most} more"]
     return str(words[0]) if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,4 +1,4 @@
-"""Where work is done: this process, processes of their own on this machine's cores, or unchanged a Dask cluster."""
+"""Execution of work: in this process, in processes on this machine's cores, or on a Dask cluster."""
 
 from dynid.workers.job import Job
 from dynid.workers.tree_sum import TreeSum, tree_sum

@@ -1,10 +1,11 @@
-"""A Dask cluster: parts stay with its workers, which add them; reports and the sum come here.
+"""Dask cluster: parts stay with its workers, which add them; reports and the sum are returned.
 
-A Dask scheduler tells its workers which functions to call, and both speak in pickles: any process that is one of them,
-or can connect to one of them, can run any program on all others. TLS excludes others; members are not isolated.
+A Dask scheduler sends its workers functions to call, and both communicate in pickles. Any process that is a member, or
+can connect to a member, can therefore run any program on all others. TLS excludes outsiders; members are not isolated
+from each other.
 
-What a lost worker had is made again from the graph of tasks. Shared things are a task as well, so that they are not
-lost with the worker that has them.
+Results of a lost worker are computed again from the task graph. Shared data are a task as well, so that they are not
+lost with a worker.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Cluster:
         self._client.close()
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
-        """Place, report and future of the part of every item."""
+        """Yield index, report and future of the part of every item."""
         out: dict[int, tuple[Any, Any]] = {}
         sent = left = 0
 
@@ -63,22 +64,22 @@ class Cluster:
                 left += 1
 
     def add(self, one: Any, other: Any) -> Any:
-        """A future of the sum of two parts."""
+        """Return a future of the sum of two parts."""
         return self._client.submit(_summed, self._there, one, other, pure=False)
 
     def value(self, handle: Any) -> Any:
-        """The part of a future; waits for it."""
+        """Return the part of a future; waits for it."""
         self._wait(handle.done)
         return self._fetched({0: handle}, None)[0]
 
     def _submit(self, item: Any) -> tuple[Any, Any]:
-        """Futures of an item's report and of its part."""
+        """Return futures of an item's report and of its part."""
         found = self._client.submit(_performed, self._there, item, pure=False)
         report, part = (self._client.submit(_of_pair, found, which, pure=False) for which in (0, 1))
         return report, part
 
     def _wait(self, look: Callable[[], Found]) -> Found:
-        """What a look at the cluster gives, once it is something."""
+        """Return the first result of a query to the cluster that is not None; waits for it."""
         silent = 0.0
         while not (found := look()):
             time.sleep(_POLL_INTERVAL)
@@ -88,8 +89,10 @@ class Cluster:
         return found
 
     def _fetched(self, futures: dict[int, Any], items: Sequence[Any] | None) -> dict[int, Any]:
-        """What futures that are done represent, by place; for one that cost several workers what represents its item,
-        where there are items."""
+        """Return the results of finished futures by index.
+
+        An item that caused the loss of several workers has its replacement report, if there are items.
+        """
         from distributed import KilledWorker
 
         found: dict[int, Any] = {}
@@ -144,7 +147,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
 
 
 def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
-    """Places of some futures that are done; `ordered`: of the first ones alone."""
+    """Return the indices of finished futures; ordered: only of the first ones without a gap."""
     found = []
     for k in sorted(futures):
         if futures[k].done():
@@ -173,7 +176,7 @@ def _summed(job: Job[Any, Any, Any], one: Any, other: Any) -> Any:
 
 
 def _check_cluster(client: Any, address: str) -> None:
-    """Raise where a cluster has no workers, or these another dynid than this one."""
+    """Raise an error if a cluster has no workers, or if these have another version of dynid."""
     try:
         client.wait_for_workers(1, timeout=_ANSWER_TIMEOUT)
         versions = set(client.run(_version).values())

@@ -1,4 +1,4 @@
-"""Job: the functions that workers run, and what all of their items share."""
+"""Functions that workers run, and their shared data."""
 
 from __future__ import annotations
 
@@ -20,10 +20,16 @@ LOST = ("a worker process ended before its work was done, {tries} times with the
 
 @dataclass(frozen=True, eq=False)
 class Job(Generic[Shared, Item, Report]):
-    """work(shared, item) gives a report, or, where there is an add, a report and a part of a sum; add(shared, part,
-    part) adds two parts. Both are functions of modules, so that other processes find them; shared is sent to each
-    worker once. lost: the report that represents an item that cost several workers, from the item and a sentence;
-    without it that ends the work."""
+    """A job for workers.
+
+    work(shared, item) returns a report or, if there is `add`, a report and a part of a sum; add(shared, part, part)
+    adds two parts. Both are functions of modules, so that other processes can import them.
+
+    Attributes:
+        shared: sent to each worker once.
+        lost: returns the report of an item that caused the loss of several workers, from the item and a sentence;
+            without it such a loss ends the work.
+    """
 
     work: Callable[[Shared, Item], Any]
     shared: Shared
@@ -32,23 +38,23 @@ class Job(Generic[Shared, Item, Report]):
 
     @property
     def for_workers(self) -> Job[Shared, Item, Report]:
-        """What of it workers need."""
+        """Return the part of the job that workers need."""
         return replace(self, lost=None)
 
     def perform(self, item: Item) -> tuple[Any, Any]:
-        """The report of an item, and its part of the sum, None where there is none."""
+        """Return the report of an item, and its part of the sum, None if there is none."""
         found = self.work(self.shared, item)
         return (found, None) if self.add is None else found
 
     def summed(self, one: Any, other: Any) -> Any:
-        """Two parts in one; a part that is None counts for nothing."""
+        """Return the sum of two parts; None counts as zero."""
         if one is None or other is None:
             return other if one is None else one
         assert self.add is not None
         return self.add(self.shared, one, other)
 
     def given_up(self, item: Item) -> Report:
-        """What represents an item that cost several workers."""
+        """Return the report of an item that caused the loss of several workers."""
         why = LOST.format(tries=TRIES)
         if self.lost is None:
             raise NotPossibleError(why)
@@ -56,23 +62,23 @@ class Job(Generic[Shared, Item, Report]):
 
 
 class Engine(Protocol):
-    """Somewhere that a job is done. A handle represents a part of the sum, which stays where it was made."""
+    """Protocol of an executor of a job. A handle represents a part of the sum, which stays where it was computed."""
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, Any]]:
-        """Place, report and handle of every item, as they are done or, `ordered`, in their order."""
+        """Yield index, report and handle of every item, as they are finished or, if `ordered`, in their order."""
         ...
 
     def add(self, one: Any, other: Any) -> Any:
-        """A handle of the sum of two parts, which workers make."""
+        """Return a handle of the sum of two parts, which workers compute."""
         ...
 
     def value(self, handle: Any) -> Any:
-        """The part that a handle represents."""
+        """Return the part of a handle."""
         ...
 
 
 class Here:
-    """This process."""
+    """Executor in this process."""
 
     def __init__(self, job: Job[Any, Any, Any]) -> None:
         self._job = job

@@ -1,4 +1,5 @@
-"""Worker processes of this machine: items and parts go through pipes, and a process that dies costs what it had."""
+"""Worker processes of this machine, which receive items and parts by pipes; a lost process loses only
+its present task."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _EXIT_TIMEOUT = 30  # s, for a process to end
 
 @dataclass(eq=False)
 class PartialSum:
-    """A part of the sum: its bytes once it is made, and what it is made of before."""
+    """A part of the sum: its bytes when computed, and its summands before."""
 
     packed: bytes | None = None
     made_of: tuple[PartialSum, PartialSum] | None = None
@@ -31,7 +32,7 @@ class PartialSum:
 
 @dataclass(eq=False)
 class _Task:
-    """An item by its place, or a sum; how often a worker was lost with it."""
+    """An item by its index, or a sum, and the number of workers lost with it."""
 
     place: int = -1
     part: PartialSum = field(default_factory=PartialSum)
@@ -39,7 +40,7 @@ class _Task:
 
 
 class Processes:
-    """At most `count` processes that do a job. They are started when there is work for them and end with it."""
+    """At most `count` processes that execute a job. They are started when there is work and end with it."""
 
     def __init__(self, job: Job[Any, Any, Any], count: int) -> None:
         self._job, self._count = job, count
@@ -64,7 +65,7 @@ class Processes:
             _end(line, process)
 
     def reports(self, items: Sequence[Any], ordered: bool) -> Iterator[tuple[int, Any, PartialSum]]:
-        """Place, report and part of every item."""
+        """Yield index, report and part of every item."""
         self._items = items
         for taken in range(len(items)):
             self._end = min(len(items), taken + _MAX_ITEMS_AHEAD * self._count)
@@ -74,14 +75,14 @@ class Processes:
             yield place, *self._done.pop(place)
 
     def add(self, one: PartialSum, other: PartialSum) -> PartialSum:
-        """The sum of two parts, made by a worker once both are there."""
+        """Return the sum of two parts, computed by a worker when both are available."""
         found = PartialSum(made_of=(one, other))
         one.needed_by = other.needed_by = found
         self._queue(found)
         return found
 
     def value(self, handle: PartialSum) -> Any:
-        """A part; waits for it."""
+        """Return a part; waits for it."""
         while handle.packed is None:
             self._step()
         return pickle.loads(handle.packed)
@@ -91,7 +92,7 @@ class Processes:
             self._sums.append(_Task(part=part))
 
     def _step(self) -> None:
-        """Hand out what there is, and take in what is done; waits for something."""
+        """Assign available tasks, and process finished ones; waits for at least one."""
         while (task := self._task()) is not None:
             self._hand(task)
         for ready in wait(list(self._busy)):
@@ -109,7 +110,7 @@ class Processes:
             self._take(task, report, packed)
 
     def _task(self) -> _Task | None:
-        """What a free worker is to do next: sums first, so that parts do not pile up."""
+        """Return the next task of a free worker: sums first, to limit the number of stored parts."""
         if not self._idle and len(self._busy) >= self._count:
             return None
         if self._sums:
@@ -138,7 +139,7 @@ class Processes:
             pass
 
     def _retry(self, task: _Task) -> None:
-        """A worker was lost: its task is for another one, or is given up."""
+        """Assign the task of a lost worker to another one, or give it up."""
         task.tries += 1
         if task.tries < TRIES:
             (self._again if task.part.made_of is None else self._sums).appendleft(task)
@@ -162,8 +163,10 @@ def _end(line: Connection, process: BaseProcess) -> None:
 
 
 def _serve(line: Connection, job: Job[Any, Any, Any]) -> None:
-    """A worker process: items and pairs of parts in, results out, until the line is closed. Its own threads would
-    compete with the other workers for the same cores."""
+    """Run a worker process: receive items and pairs of parts, send results, until the connection is closed.
+
+    It uses one thread, because more would compete with the other workers for the same cores.
+    """
     os.environ["DYNID_THREADS"] = "1"
     with one_blas_thread():
         _work(line, job)

@@ -1,4 +1,4 @@
-"""Sums over a fixed tree: the same to the last bit wherever the parts are made and added."""
+"""Sums over a fixed tree, which are bitwise equal wherever the parts are computed and added."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Part = TypeVar("Part")
 
 
 class TreeSum(Generic[Part]):
-    """The sum of parts that come one after the other.
+    """The sum of parts that arrive one after the other.
 
-    Neighbours are added in pairs, then pairs in pairs: two sums of as many parts become one as soon as both are there,
-    so that no more of them wait than the tree is deep. What is left over at the end is added from the last one on.
+    Neighbours are added in pairs, then pairs in pairs: two sums of equally many parts are added as soon as both are
+    available, so that at most the depth of the tree is stored. Remaining sums are added from the last one on.
     """
 
     def __init__(self, add: Callable[[Part, Part], Part]) -> None:
@@ -20,7 +20,7 @@ class TreeSum(Generic[Part]):
         self._waiting: list[tuple[int, Part]] = []  # depth of each sum, and the sum; depths fall
 
     def append(self, part: Part) -> None:
-        """Take the next part in."""
+        """Add the next part."""
         depth = 0
         while self._waiting and self._waiting[-1][0] == depth:
             part = self._add(self._waiting.pop()[1], part)
@@ -28,7 +28,7 @@ class TreeSum(Generic[Part]):
         self._waiting.append((depth, part))
 
     def total(self) -> Part | None:
-        """The sum of all parts so far; None before the first."""
+        """Return the sum of all parts so far; None before the first."""
         parts = [part for _, part in self._waiting]
         if not parts:
             return None
@@ -39,7 +39,7 @@ class TreeSum(Generic[Part]):
 
 
 def tree_sum(parts: Sequence[Part], add: Callable[[Part, Part], Part]) -> Part:
-    """The sum of one or more parts."""
+    """Return the sum of one or more parts."""
     tree = TreeSum[Part](add)
     for part in parts:
         tree.append(part)

@@ -1,4 +1,4 @@
-"""Workers: how many processes, or which cluster, and the two ways to use them: each item, or the sum of all."""
+"""Worker settings, and the two ways to use them: for each item, or for the sum of all."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Workers:
-    """Where work is done.
+    """Where work is executed.
 
     Attributes:
-        processes: How many, by default one for each core.
+        processes: Their number, by default one for each core.
         scheduler: Address of a Dask scheduler instead, "tcp://host:8786" or "tls://host:8786".
         tls: PEM files of the authority, of the own certificate and of its key, for an address that begins with tls://;
-            without them Dask's own configuration names them.
+            by default those of Dask's own configuration.
     """
 
     processes: int | None = None
@@ -36,11 +36,11 @@ class Workers:
 
     def each(self, work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item],
              lost: Callable[[Item, str], Result] | None = None) -> Iterator[tuple[int, Result]]:
-        """work(shared, item) of every item with its place in items, in the order in which they are done.
+        """Yield work(shared, item) of every item with its index, in the order in which they are finished.
 
-        work is a function of a module, so that other processes find it; shared is sent to each of them once. A worker
-        that is lost costs the item it had, which another one does again. lost: what represents an item that cost
-        several workers, from the item and a sentence; without it that ends the work.
+        work is a function of a module, so that other processes can import it; shared is sent to each of them once. The
+        item of a lost worker is done again by another one. lost: returns the result of an item that caused the loss of
+        several workers, from the item and a sentence; without it such a loss ends the work.
         """
         if not items:
             return

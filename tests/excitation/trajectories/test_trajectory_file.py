@@ -32,9 +32,9 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     write_trajectory(SERIES, path, joints=("a", "b"))
     with refused(DynidError, "no-column", "'q_c'"):
         read_trajectory(path, ("a", "c"))
-    with pytest.raises(DynidError, match="2 joints, got 1 names"):
+    with refused(DynidError, "wrong-number-of-names", "2", "1"):
         write_trajectory(SERIES, path, joints=("a",))
-    with pytest.raises(DynidError, match="should end in .csv or .npz"):
+    with refused(DynidError, "unknown-extension", ".csv", ".npz"):
         read_trajectory(tmp_path / "motion.yaml", ("a", "b"))
     path.write_text("t,q_a\n0,1\n0.1,2\n0.5,3\n")
     with refused(DynidError, "uneven-time"):

@@ -1,4 +1,5 @@
-"""Constrained fits of the literature, for comparison, each the same call: fit_x(consistency, base, stacked) -> Fit."""
+"""Constrained fits of the literature, for comparison, all with the same call: fit_x(consistency, base,
+stacked) -> Fit."""
 
 from dynid.consistency.literature.box import fit_box
 from dynid.consistency.literature.factors import fit_log_cholesky, fit_virtual

@@ -1,5 +1,4 @@
-"""Limits on each parameter alone (Lomakin and Deutscher, s. VI): quick, and no promise of a physically consistent
-body."""
+"""Limits on each parameter separately (Lomakin and Deutscher, s. VI), which do not ensure physical consistency."""
 
 from __future__ import annotations
 
@@ -15,8 +14,10 @@ from dynid.regression import BaseParameters, Stacked
 
 def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, low: Array | None = None,
             high: Array | None = None) -> Fit:
-    """Minimise |R K theta - rho|^2 with low <= theta <= high; by default mass, diagonal inertias and friction not
-    negative."""
+    """Return the minimum of |R K theta - rho|^2 with low <= theta <= high.
+
+    By default mass, diagonal inertias and friction are not negative.
+    """
     from scipy.optimize import lsq_linear
 
     width = len(consistency.parameters)

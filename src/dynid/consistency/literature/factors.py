@@ -1,6 +1,6 @@
-"""Coordinates in which every number is a possible robot: log-Cholesky, and squared virtual parameters.
+"""Coordinates in which every vector is a consistent robot: log-Cholesky, and squared virtual parameters.
 
-Nonlinear least squares in them needs no constraint, but is not convex any more.
+Nonlinear least squares in them needs no constraint, but is not convex.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Map = Callable[[Array], tuple[Array, Array]]  # coordinates (k,) -> ten numbers 
 
 
 def log_cholesky(z: Array) -> tuple[Array, Array]:
-    """Ten numbers and their slopes (10, 10) in the coordinates of `dynid.robot.inertia.to_log_cholesky`."""
+    """Return ten parameters and their derivatives (10, 10) by the coordinates of
+    `dynid.robot.inertia.to_log_cholesky`."""
     upper = np.eye(4)
     upper[0, 0], upper[1, 1], upper[2, 2] = np.exp(z[1:4])
     upper[0, 1], upper[1, 2], upper[0, 2], upper[0, 3], upper[1, 3], upper[2, 3] = z[4:10]
@@ -37,10 +38,10 @@ def log_cholesky(z: Array) -> tuple[Array, Array]:
 
 
 def virtual(t: Array) -> tuple[Array, Array]:
-    """Ting et al. (2006; Sousa, eq. 2.71): root of the mass, centre of mass, Cholesky factor of the central inertia.
+    """Return ten parameters and their derivatives from the coordinates of Ting et al. (2006; Sousa, eq. 2.71).
 
-    t (10,): root of mass, centre (3), lower factor by rows (6). The inertia is positive definite, but may break the
-    triangle inequality: these coordinates know only the 6 x 6 condition.
+    t (10,): root of mass, centre of mass (3), lower Cholesky factor of the central inertia by rows (6). The inertia is
+    positive definite, but may violate the triangle inequality: these coordinates ensure only the 6 x 6 condition.
     """
     mass, com = t[0] ** 2, t[1:4]
     factor = np.zeros((3, 3))
@@ -63,7 +64,7 @@ def virtual(t: Array) -> tuple[Array, Array]:
 
 def fit_log_cholesky(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
                      iterations: int = 200) -> Fit:
-    """Nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022), exact Jacobian."""
+    """Return nonlinear least squares in log-Cholesky coordinates (Rucker and Wensing 2022), with the exact Jacobian."""
     theta = start_values(consistency, begin)
     first = [ten.to_log_cholesky(theta[columns]) for columns in consistency.bodies.values()]
     return _fit(consistency, base, stacked, theta, first, log_cholesky, iterations)
@@ -71,7 +72,7 @@ def fit_log_cholesky(consistency: Consistency, base: BaseParameters, stacked: St
 
 def fit_virtual(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
                 iterations: int = 200) -> Fit:
-    """Nonlinear least squares in squared virtual parameters (Sousa, eq. 2.72-2.73), exact Jacobian."""
+    """Return nonlinear least squares in squared virtual parameters (Sousa, eq. 2.72-2.73), with the exact Jacobian."""
     theta = start_values(consistency, begin)
     first = []
     for columns in consistency.bodies.values():

@@ -1,4 +1,4 @@
-"""Point masses at fixed places by quadratic programming (Ayusawa and Nakamura 2010; Sousa, eq. 2.74-2.76)."""
+"""Point masses at fixed positions by quadratic programming (Ayusawa and Nakamura 2010; Sousa, eq. 2.74-2.76)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box where nothing is known of
 
 
 def point_matrix(box: Box, count: int = 3) -> Array:
-    """Ten numbers of a unit mass at each node of a grid in the box (10, count^3): R of eq. 2.74."""
+    """Return ten parameters of a unit mass at each node of a grid in the box (10, count^3): R of eq. 2.74."""
     axes = [np.linspace(low, high, count) for low, high in zip(box.low, box.high, strict=True)]
     places = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
     homogeneous = np.column_stack([places, np.ones(len(places))])
@@ -27,8 +27,10 @@ def point_matrix(box: Box, count: int = 3) -> Array:
 
 
 def nominal_points(matrix: Array, numbers: Array) -> Array:
-    """Masses (points,), not negative, of points (10, points) that come nearest to a body's ten numbers; of the many
-    that do, small and alike: p of eq. 2.76, known beforehand."""
+    """Return non-negative masses (points,) of points (10, points) that are nearest to a body's ten parameters.
+
+    Of the many solutions, small and equal masses are chosen: the prior p of eq. 2.76.
+    """
     from scipy.optimize import nnls
 
     size = np.maximum(np.abs(matrix).max(axis=1), 1e-12)
@@ -38,10 +40,10 @@ def nominal_points(matrix: Array, numbers: Array) -> Array:
 
 def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, count: int = 3,
                boxes: Mapping[str, Box] | None = None, prior: tuple[Array, float] | None = None) -> Fit:
-    """Masses p >= 0 of points on a grid in a box around each link, minimising |R K theta - rho|^2 (eq. 2.76).
+    """Return masses p >= 0 of points on a grid in a box around each link that minimise |R K theta - rho|^2 (eq. 2.76).
 
     prior: nominal parameters (parameters,) and the standard deviation of each point's mass from them, kg; adds the
-    squares of the differences in these standard deviations, the second part of eq. 2.76.
+    squared differences in units of these standard deviations, the second part of eq. 2.76.
     """
     from scipy.optimize import nnls
 

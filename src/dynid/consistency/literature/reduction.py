@@ -1,4 +1,4 @@
-"""Leaving out parameters until least squares is possible (Diaz-Rodriguez et al. 2010; Sousa, s. 6.4)."""
+"""Removal of parameters until least squares is consistent (Diaz-Rodriguez et al. 2010; Sousa, s. 6.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.regression import BaseParameters, Stacked
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One model of the reduction: how many base parameters are left out, misfit, distance from the set, the values."""
+    """One model of the reduction: number of removed base parameters, misfit, distance from the set, and values."""
 
     removed: int
     misfit: float
@@ -26,9 +26,9 @@ class Step:
 
 def reduction(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
               tolerance: float = TOLERANCE) -> list[Step]:
-    """Least squares with ever fewer base parameters, the least certain left out first, until the rest is possible.
+    """Return least squares with ever fewer base parameters, the least certain removed first, until it is consistent.
 
-    every: the distance is computed at each so many removals.
+    every: number of removals between two computations of the distance.
     """
     kept = list(range(len(base)))
     steps: list[Step] = []
@@ -47,7 +47,7 @@ def reduction(consistency: Consistency, base: BaseParameters, stacked: Stacked, 
 
 def fit_reduced(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
                 tolerance: float = TOLERANCE) -> Fit:
-    """The first possible model of the reduction, in full."""
+    """Return the first consistent model of the reduction, with full parameters."""
     steps = reduction(consistency, base, stacked, every=every, tolerance=tolerance)
     found = nearest(consistency, steps[-1].beta, base, tolerance=tolerance)
     return as_fit(consistency, base, stacked, found.theta, len(steps))

@@ -1,4 +1,4 @@
-"""A Fit from a full vector, and the start of nonlinear searches."""
+"""Conversion of a full vector to a `Fit`, and the start of nonlinear searches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dynid.robot import inertia as ten
 
 
 def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
-    """A full vector as a Fit, without active conditions, which these methods do not give."""
+    """Return a full vector as a `Fit`, without active conditions, which these methods do not give."""
     beta = base.matrix @ theta
     return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
                iterations)
 
 
 def start_values(consistency: Consistency, start: Array | None = None) -> Array:
-    """Start (parameters,) of a nonlinear search: the values given, or balls of a kilogram and a decimetre and friction
+    """Return the start (parameters,) of a nonlinear search: the given values, or spheres of 1 kg and 0.1 m and friction
     of 0.1."""
     if start is not None:
         return consistency.parameters.vector(start)

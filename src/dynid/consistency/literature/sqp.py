@@ -76,8 +76,10 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
 
 def _diagonals(x: Array, places: Ints) -> tuple[Array, Array]:
-    """Masses and diagonals of the inertias about the centres of mass (bodies x 4,), and their slopes by x: of a body's
-    numbers in kilograms and units of length, I_xx - (h_y^2 + h_z^2) / m and so on."""
+    """Return masses and diagonals of the inertias about the centres of mass (bodies x 4,), and their derivatives by x.
+
+    With a body's parameters in kilograms and units of length they are I_xx - (h_y^2 + h_z^2) / m and so on.
+    """
     values, jacobian = np.zeros((len(places), 4)), np.zeros((len(places), 4, len(x)))
     for b, own in enumerate(places):
         h, mass = x[own[6:9]], max(float(x[own[9]]), _SMALLEST_MASS)
@@ -98,12 +100,12 @@ def _units(consistency: Consistency) -> Array:
 
 
 def _minors(p: Array) -> Array:
-    """Determinants of the leading k x k blocks, k = 1 .. n (bodies, n)."""
+    """Return the determinants of the leading k x k blocks, k = 1 .. n (bodies, n)."""
     return np.stack([np.linalg.det(p[:, :k, :k]) for k in range(1, p.shape[-1] + 1)], axis=1)
 
 
 def _minor_slopes(p: Array, basis: Array) -> Array:
-    """d det(P_k) = tr(adj(P_k) dP_k), (n, 10)."""
+    """Return the derivatives d det(P_k) = tr(adj(P_k) dP_k), (n, 10)."""
     rows = []
     for k in range(1, len(p) + 1):
         u, s, v = np.linalg.svd(p[:k, :k])
@@ -115,6 +117,6 @@ def _minor_slopes(p: Array, basis: Array) -> Array:
 
 
 def _eigen_slopes(p: Array, basis: Array) -> Array:
-    """d lambda_i = v_i' dP v_i, (n, 10)."""
+    """Return the derivatives d lambda_i = v_i' dP v_i, (n, 10)."""
     _, vectors = np.linalg.eigh(p)
     return np.einsum("ai,kab,bi->ik", vectors, basis, vectors)

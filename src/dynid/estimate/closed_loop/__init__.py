@@ -1,4 +1,4 @@
-"""The machine's closed loop as the closed-loop methods simulate it, with any parameters, along each log's reference."""
+"""Simulation of the machine's closed loop along each log's reference, with any parameters, for closed-loop methods."""
 
 from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, closed_loop_facts, make_loop
 from dynid.estimate.closed_loop.motion import at_samples, friction_sign_unclear, tracking

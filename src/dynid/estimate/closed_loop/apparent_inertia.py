@@ -72,7 +72,7 @@ def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
 
 
 def _smallest(miss: partial[float], middle: float) -> float:
-    """The inertia about exp(middle) that misses least, by a coarse and a fine grid of its logarithm."""
+    """Return the inertia near exp(middle) with the smallest error, found on a coarse and a fine logarithmic grid."""
     grid = middle + np.linspace(-np.log(_INERTIA_SEARCH_RATIO), np.log(_INERTIA_SEARCH_RATIO), _COARSE_GRID_POINTS)
     values = [miss(x) for x in grid]
     best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
@@ -81,7 +81,7 @@ def _smallest(miss: partial[float], middle: float) -> float:
 
 
 def _miss(loop: JointLoop, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
-    """Squared distance of the joint's linear response from its measured positions, over all logs."""
+    """Return the squared distance between the joint's linear response and its measured positions, over all logs."""
     total = 0.0
     for log in logs:
         y = loop.response(float(np.exp(log_inertia)), log.reference.q[:, joint], log.reference.rate)

@@ -39,7 +39,7 @@ LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> the law to 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """The simulated closed loop of every log: motions, and how the law followed from the parameters."""
+    """Simulated closed loop of every log: the motions, and the control law as a function of the parameters."""
 
     motions: tuple[Simulation, ...]
     law_of: LawOf
@@ -99,7 +99,7 @@ class Loop:
 
     def _closest(self, theta: Array, adapted: Callable[[Array, ControlLaw], ControlLaw],
                  reference_of: Callable[[Log, ControlLaw], Reference]) -> SimulatedRun:
-        """The run, of those with the laws that may be tried, which follows the log best."""
+        """Return the simulation that follows the log best, among those with the candidate control laws."""
         found: list[tuple[float, SimulatedRun]] = []
         failed: list[NotPossibleError] = []
         laws = self._laws(theta)
@@ -193,7 +193,7 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
 
 
 def _assumed_poles(dof: int, rate: float) -> Poles:
-    """Poles as fast as samples of this rate (Hz) allow, for a controller that is not known."""
+    """Return poles as fast as a sampling rate (Hz) allows, for a controller that is not known."""
     return Poles(np.full(dof, min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * rate)))
 
 

@@ -19,8 +19,10 @@ _UNCLEAR_SIGN_WIDTHS = 3.0  # widths of a smooth sign within which it is not cle
 
 
 def at_samples(samples: Samples, motion: Simulation) -> Samples:
-    """A simulated motion at the rows of measured samples; its accelerations by central differences of its velocities,
-    as a tick's torque makes them jump."""
+    """Return a simulated motion at the times of measured samples.
+
+    Accelerations are central differences of the velocities, because the torque changes stepwise at each control tick.
+    """
     ddq = np.gradient(motion.dq, 1.0 / motion.rate, axis=0)
     place = (samples.t - motion.t[0]) * motion.rate
     whole = np.clip(np.round(place).astype(np.int64), 0, len(motion) - 1)
@@ -33,7 +35,7 @@ def at_samples(samples: Samples, motion: Simulation) -> Samples:
 
 
 def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
-    """Distance of simulated positions from measured ones, percent of their motion."""
+    """Return the RMS distance between simulated and measured positions, in percent of the measured motion."""
     miss = size = 0.0
     for log, motion in zip(logs, motions, strict=True):
         there = at_samples(log.samples, motion).q

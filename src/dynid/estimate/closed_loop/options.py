@@ -14,9 +14,14 @@ AnyStart = Literal["auto", "regular", "regular-links", "filtered", "nominal", "w
 
 @dataclass(frozen=True, eq=False)
 class LoopOptions:
-    """start: what is simulated first, as the method names it. tolerance: change of the torques between two iterations,
-    a share of them, at which they may stop. step: of the simulation, s, default one a tick. controller: the law,
-    default the problem's. transient: s dropped at the start, default what the loop needs to forget it.
+    """Options of the iterated closed-loop methods.
+
+    Attributes:
+        start: the first simulated model, by its name in the method.
+        tolerance: relative change of the torques between two iterations at which they may stop.
+        step: integration step of the simulation, s; by default one step per control tick.
+        controller: the control law; by default that of the problem.
+        transient: time dropped at the start of each log, s; by default the settling time of the loop.
     """
 
     start: str
@@ -27,5 +32,5 @@ class LoopOptions:
     transient: float | None
 
     def dropped(self, settling: float) -> float:
-        """Seconds dropped at the start of each log, for a loop that settles in so many seconds."""
+        """Return the time dropped at the start of each log, s, for a loop with this settling time, s."""
         return settling if self.transient is None else self.transient

@@ -15,7 +15,10 @@ _MAX_TICKS_OUTSIDE = 1.5  # ticks by which samples may stand outside their refer
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Samples of one log and the reference of its simulated loop; `from_positions` if the reference was computed."""
+    """Samples of one log and the reference of its simulated loop.
+
+    `from_positions` is True if the reference was computed from the measured positions.
+    """
 
     samples: Samples
     reference: Reference
@@ -43,7 +46,7 @@ def measured_motion(samples: Samples) -> Reference:
 
 
 def _covering(part: Samples, reference: Reference) -> Reference:
-    """Return the reference. Refuses one that does not cover all samples."""
+    """Return the reference, and raise an error if it does not cover all samples."""
     more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from "

@@ -1,4 +1,4 @@
-"""The first run of the closed-loop methods: unit inertias, nominal parameters, or those of least squares."""
+"""Starting models of the closed-loop methods: unit inertias, nominal parameters, or a least-squares estimate."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ def _filtered(problem: Problem) -> Array:
 
 
 def run_unit_inertias(loop: Loop) -> SimulatedRun:
-    """Joints of unit inertia in a loop with the machine's poles, the regular start (Janot, Vandanjon, Gautier,
-    eq. 48-50)."""
+    """Simulate joints of unit inertia with the machine's closed-loop poles: the regular start.
+
+    See Janot, Vandanjon, Gautier, eq. 48-50.
+    """
     ones = np.ones(loop.model.dof)
     law = loop.controller.with_poles(ones, loop.apparent_inertia)
     robot = complete(loop.model).robot
@@ -85,7 +87,8 @@ def unit_links(robot: Robot) -> Array:
 
 
 def regular_parameters(model: LinearModel) -> Array | None:
-    """The regular start as parameters (parameters,), unit rotor inertias alone; None for a model without them."""
+    """Return the regular start as parameters (parameters,), all zero but unit rotor inertias; None without rotor
+    inertias."""
     rotors = [(item.owner, item.kind == ROTOR) for item in model.parameters]
     if {joint for joint, is_rotor in rotors if is_rotor} != set(range(model.dof)):
         return None
@@ -94,7 +97,7 @@ def regular_parameters(model: LinearModel) -> Array | None:
 
 @dataclass(frozen=True)
 class UnitInertias:
-    """Joints of unit inertia that do not move each other: the regular start of a model that has no robot."""
+    """Joints of unit inertia without coupling between them: the regular start of a model that has no robot."""
 
     dof: int
 

@@ -31,14 +31,21 @@ def linearised(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
 
 def torque_slopes(problem: Problem, loop: Loop, law_of: LawOf, theta: Array, samples: Sequence[Samples],
                   weights: Array, sizes: Array) -> Array:
-    """Return M = (X'WX)^-1 X'WS (base, base), with S the derivatives of the simulated torques and X the regressor of
-    the simulated motion.
+    """Return M = (X'WX)^-1 X'WS (base, base).
 
-    tau(beta) = X(beta) beta, so S is X plus the effect of the changed motion. If the motion hardly changes, M is the
-    identity and a plain iteration converges at once. In a soft loop with much friction an iteration keeps the share 1
-    - M of an error, and the noise of the fixed point is M^-1 times that of least squares. law_of: the law as a
-    function of the parameters. samples: simulated motion of each log. weights (dof,): of the joints. sizes (base,):
-    step sizes.
+    S holds the derivatives of the simulated torques, and X is the regressor of the simulated motion. As tau(beta) =
+    X(beta) beta, S is X plus the effect of the changed motion. If the motion hardly changes, M is the identity and a
+    plain iteration converges at once. In a soft loop with much friction, each iteration keeps the share 1 - M of an
+    error. The noise of the fixed point is then M^-1 times that of least squares.
+
+    Args:
+        problem: the identification problem.
+        loop: the simulated loop of every log.
+        law_of: the control law as a function of the parameters.
+        theta: (parameters,), about which the derivatives are computed.
+        samples: simulated motion of each log.
+        weights: (dof,), of the joints.
+        sizes: (base,), step sizes of the base parameters.
     """
     base = problem.base
     layout = Layout.of(problem.model, base)

@@ -67,11 +67,11 @@ class BodyScaling:
 
     @cached_property
     def _limited(self) -> Ints:
-        """Places of the other parameters that must not be negative."""
+        """Indices of the non-link parameters that must not be negative."""
         return self.others[self.positive]
 
     def projected(self, x: Array) -> Array:
-        """Return the nearest consistent points (draws, parameters), eigenvalues and signs clipped."""
+        """Return the nearest consistent points (draws, parameters): negative eigenvalues and values are set to zero."""
         found = x.copy()
         if len(self.places):
             links = np.ascontiguousarray(x[:, self.places]).reshape(-1, self.places.shape[1])

@@ -1,18 +1,19 @@
-"""Many parameter vectors moved into the consistent set at once, base values kept where that is possible.
+"""Projection of many parameter vectors into the consistent set at once, with base values kept if possible.
 
-Where the point nearest to the estimate with base values b is consistent, the rest of the draw is sampled from the prior
-cut off at the border of the set, along moves that keep b: by elliptical slice sampling (Murray, Adams and MacKay 2010).
+First case: the point nearest to the estimate with the drawn base values b is consistent. The rest of the draw is then
+sampled from the prior, truncated at the border of the set, along directions that keep b, by elliptical slice sampling
+(Murray, Adams and MacKay 2010).
 
-Elsewhere a draw becomes the consistent x with least |W (A x - b)|^2 + weight |x - drawn|^2: W whitens by the posterior,
-A maps to base values. As the second weight is small, x moves in the null space of A first, which costs nothing, and
-leaves b only where no consistent robot has these base values. All draws share one matrix, so a step of the alternating
-direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4 eigenvalue problems.
+Second case: it is not. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x - drawn|^2, where W
+whitens by the posterior and A maps to base values. As the second weight is small, x moves in the null space of A first,
+which costs nothing, and changes b only if no consistent robot has these base values. All draws share one matrix, so a
+step of the alternating direction method of multipliers (Boyd et al. 2011, s. 5.2) is one product and one batch of 4 x 4
+eigenvalue problems.
 
-Where many draws leave b, their moments shrink. Alternately the set of draws is mapped linearly to the posterior's mean
-and covariance, by the map nearest to the identity, and brought back into the consistent set. This is a projection in
-turn onto two sets: those with the moments, and those of consistent draws.
+If many draws change b, their covariance shrinks. The set of draws is then alternately mapped to the posterior's mean
+and covariance, by the linear map nearest to the identity, and projected into the consistent set.
 
-The two sets need not have a point in common. Where the estimate is on the border of the consistent set, any
+Mean and covariance cannot always be matched together. If the estimate is on the border of the consistent set, any
 distribution of consistent robots with its mean stays in that face of the border and has no variance across it. The
 covariance aimed at is then c times the posterior's, with c such that the variance of torques is the stated one: the
 combinations that consistency leaves free make up for those that it restricts.
@@ -67,7 +68,8 @@ class BaseMap:
         return x - (x @ self.rows.T) @ self._right_inverse.T
 
     def onto(self, x: Array, targets: Array) -> Array:
-        """Return x (draws, parameters) moved by the shortest way to whitened values `targets` (draws, combinations)."""
+        """Return x (draws, parameters) with the smallest change that gives whitened values `targets` (draws,
+        combinations)."""
         return x + (targets - x @ self.rows.T) @ self._right_inverse.T
 
     @cached_property
@@ -98,15 +100,15 @@ class ConsistentDraws:
 
 def made_consistent(scaling: BodyScaling, base: BaseMap, centre: Array, prior: Array, targets: Array,
                     rng: np.random.Generator) -> ConsistentDraws:
-    """Return consistent draws, base values kept where a consistent robot has them.
+    """Return consistent draws with the drawn base values, wherever a consistent robot has them.
 
     Args:
         scaling: coordinates.
         base: the determined combinations.
         centre: (parameters,), the estimate.
-        prior: (draws, parameters), draws of the prior as moves from the centre.
+        prior: (draws, parameters), draws of the prior as differences to the centre.
         targets: (draws, combinations), whitened base values that were drawn.
-        rng: for the prior inside the set.
+        rng: random generator for sampling the prior inside the set.
     """
     middle = base.onto(np.tile(centre, (len(prior), 1)), targets)
     # The shortest way from a draw of the prior to the base values is a draw of the prior given them.
@@ -192,7 +194,7 @@ def _inflation(size: Array, weights: Array, before: float) -> float:
 
 
 def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Array) -> Array:
-    """The points with exactly the target base values where that leaves them consistent."""
+    """Return the points, with exactly the target base values wherever the result is consistent."""
     exact = base.onto(x, targets)
     return np.where(scaling.is_consistent(exact)[:, None], exact, x)
 
@@ -215,7 +217,7 @@ class _Splitting:
         return _Splitting(scaling, base, 0.5 * (solver + solver.T), drawn, inside, np.zeros_like(drawn))
 
     def after(self, targets: Array, steps: int) -> _Splitting:
-        """The state after some steps toward whitened base values `targets` (draws, combinations)."""
+        """Return the state after some steps toward whitened base values `targets` (draws, combinations)."""
         fixed = targets @ self.base.rows + _NULL_WEIGHT * self.drawn
         inside, multipliers = self.inside, self.multipliers
         for _ in range(steps):

@@ -72,7 +72,7 @@ class Draws:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """How the draws were made consistent, and what this costs."""
+        """Sentences that state how the draws were made consistent and by how much this changes their base values."""
         count, null, moved = len(self), int((~self.as_drawn & self.kept_base).sum()), int((~self.kept_base).sum())
         lines = [f"{count} draws, all physically consistent: {int((self.as_drawn & self.kept_base).sum())} as drawn, "
                  f"{null} after a change that torques do not show, {moved} with changed base values."]
@@ -91,7 +91,7 @@ class Draws:
         return tuple(lines)
 
     def torque_spread(self, regression: Regression) -> TorqueSpread:
-        """Return the spread of torques along the data of a regression, beside the one the covariance states."""
+        """Return the spread of torques along the data of a regression, together with the spread by the covariance."""
         return torque_spread(self.estimate, self.values, regression)
 
 
@@ -136,7 +136,7 @@ def posterior_draws(estimate: Estimate, count: int, seed: int = 0, *, spread: fl
 
 
 def check_draws(count: int, spread: float) -> None:
-    """Refuse a number of draws or a relative standard deviation that cannot be drawn with."""
+    """Raise an error if the number of draws or the relative standard deviation is not usable."""
     if not 1 <= count <= MAX_DRAWS:
         raise ModelError(f"the number of draws must be between 1 and {MAX_DRAWS}, got {count}",
                          code="wrong-number-of-draws")
@@ -146,7 +146,8 @@ def check_draws(count: int, spread: float) -> None:
 
 
 def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Array]:
-    """Full parameters of the estimate and its covariance, where models can be drawn from them."""
+    """Return the full parameters of the estimate and its covariance; raise an error if models cannot be drawn from
+    them."""
     check_draws(count, spread)
     if estimate.theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and draws need all parameters",
@@ -161,7 +162,7 @@ def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Arra
 
 def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression: Regression | None
                  ) -> tuple[BodyScaling, BaseMap, dict[str, float]]:
-    """Scaled coordinates around the estimate, the whitened base map in them, and known values by name."""
+    """Return scaled coordinates around the estimate, the whitened base map in them, and known values by name."""
     base, items = estimate.base, estimate.base.parameters.items
     consistency = Consistency(base.parameters)
     inside = _inside(consistency, theta)
@@ -197,7 +198,7 @@ def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) ->
 
 
 def _inside(consistency: Consistency, theta: Array) -> Array:
-    """Full parameters with links whose pseudo-inertia is positive definite, for the scale of each link."""
+    """Return full parameters whose links have positive definite pseudo-inertias, which set the scale of each link."""
     if consistency.bodies and consistency.smallest_eigenvalue(theta) <= 0.0:
         raise NotPossibleError("the estimate is not physically consistent, so no consistent models can be drawn around "
                                "it", "identify with --method pc-wls or --method pc-ridge", code="not-consistent")
@@ -205,9 +206,10 @@ def _inside(consistency: Consistency, theta: Array) -> Array:
 
 
 def _other_scales(estimate: Estimate, theta: Array, std: Array) -> Array:
-    """Unit (parameters,) of each parameter that is not of a link.
+    """Return the scale (parameters,) of each parameter that does not belong to a link.
 
-    That is its standard error where it is a base parameter alone, and else the mean size of its kind over the joints.
+    It is the standard error if the parameter is itself a base parameter, otherwise the mean size of its kind over the
+    joints.
     """
     items = estimate.base.parameters.items
     scales = np.ones(len(items))
@@ -225,7 +227,7 @@ def _other_scales(estimate: Estimate, theta: Array, std: Array) -> Array:
 
 def _drawn(scaling: BodyScaling, base: BaseMap, centre: Array, count: int, seed: int, spread: float
            ) -> tuple[ConsistentDraws, Array]:
-    """Consistent draws and the whitened base values that were drawn for them."""
+    """Return consistent draws and the whitened base values that were drawn for them."""
     rng = np.random.default_rng(seed)
     targets = np.tile(base.centre, (count, 1))
     targets[:, :base.spread] += rng.standard_normal((count, base.spread))

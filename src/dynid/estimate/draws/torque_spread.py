@@ -1,4 +1,4 @@
-"""Whether the torques of drawn models scatter as the covariance of an estimate states."""
+"""Comparison of the torque spread of drawn models with the spread by the covariance of an estimate."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class TorqueSpread:
 
     @property
     def ratio(self) -> Array:
-        """Spread of the draws by the stated one (dof,); one where nothing is stated."""
+        """Spread of the draws divided by the stated spread (dof,); one if nothing is stated."""
         return np.where(self.stated > 0.0, self.drawn / np.where(self.stated > 0.0, self.stated, 1.0), 1.0)
 
     @property
     def matches(self) -> bool:
-        """Whether every joint is within `SPREAD_TOLERANCE` of the stated spread."""
+        """Whether the ratio of every joint is within `SPREAD_TOLERANCE` of one."""
         return bool(np.all(np.abs(self.ratio - 1.0) <= SPREAD_TOLERANCE))
 
     @property
     def sentence(self) -> str:
-        """The comparison in words."""
+        """Sentence that states the comparison."""
         low, high = float(self.ratio.min()), float(self.ratio.max())
         said = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
         if self.matches:

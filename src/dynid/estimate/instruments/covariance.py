@@ -30,7 +30,7 @@ _LEAST_FREE = 0.1  # share of the noise that any fit is taken to leave near a fr
 
 
 def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
-    """Covariance (base, base) of the solution of a projected problem with these joint weights (dof,)."""
+    """Return the covariance (base, base) of the solution of a projected problem with joint weights (dof,)."""
     kept = projected.kept
     middle = low.scale ** 2 * _score_covariance(projected, low, weights)[np.ix_(kept, kept)]
     inverse = np.linalg.inv(projected.cross)
@@ -40,9 +40,10 @@ def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> A
 
 
 def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> float:
-    """Return the degrees of freedom of the covariance: the smallest of the residuals' spectrum of any joint.
+    """Return the degrees of freedom of the covariance: the smallest over the joints of the residuals' spectrum.
 
-    Every frequency of a periodogram has two, and a fit leaves a share of them where the instruments are.
+    Every frequency of a periodogram has two degrees of freedom, of which the fit uses a part at the frequencies of the
+    instruments.
     """
     spectra = _instrument_spectra(low, residual_amplitude(low))
     count = len(_multiplicity(low))
@@ -52,12 +53,14 @@ def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> floa
 
 
 def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
-    """Spectra (columns, frequencies) of the instruments of each joint, times the amplitude of its residuals."""
+    """Return the spectra (columns, frequencies) of each joint's instruments, multiplied by its residual amplitude."""
     return [np.fft.rfft(z * a, axis=1) for z, a in zip(low.z, amplitude, strict=True)]
 
 
 def _multiplicity(low: LowRate) -> Array:
-    """Return the number of frequencies that each of a real series represents (frequencies,): two, except at the ends.
+    """Return how many frequencies of the full spectrum each frequency of a one-sided one represents (frequencies,).
+
+    It is two, except at the ends, where it is one.
     """
     rows = len(low.residual)
     found = np.full(rows // 2 + 1, 2.0)
@@ -68,7 +71,7 @@ def _multiplicity(low: LowRate) -> Array:
 
 
 def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
-    """S, the covariance of the weighted Z'residual at the low rate (base, base)."""
+    """Return S (base, base), the covariance of the weighted Z'residual at the low rate."""
     rows, dof = low.residual.shape
     amplitude, kept = residual_amplitude(low), low.kept.T
     instruments, multiplicity = _instrument_spectra(low, amplitude), _multiplicity(low)
@@ -91,8 +94,8 @@ def residual_amplitude(low: LowRate) -> Array:
     """Return the local amplitude of the residuals of each joint (dof, rows), at least a fifth of their standard
     deviation.
 
-    It is averaged over many correlation times of the scaled residuals, since slower parts would be divided out. Both
-    are determined iteratively from short windows on.
+    It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
+    components. Amplitude and correlation time are determined iteratively, starting from short windows.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.deviation, 1e-300)):

@@ -80,5 +80,5 @@ class Instrumented:
         return piece_entries(self.logs[piece.log], piece, lambda rows: self.measured.layout.entries(motion, rows))
 
     def taper(self, piece: Piece) -> Array:
-        """Share of its instruments that each row of a piece keeps (m, dof)."""
+        """Return the factor on the instruments of each row of a piece (m, dof), between 0 and 1."""
         return self.tapers[piece.log][piece.rows.start:piece.rows.stop:piece.rows.step]

@@ -18,10 +18,10 @@ _DEFLECTION_ITERATIONS = 2
 
 
 def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[Samples]) -> list[Samples]:
-    """The motions with the positions of links that bend as parameters theta (parameters,) have them, q = th - tau_l / K
-    with tau_l the torque of the links; smoothed, since dry friction makes it jump.
+    """Return motions with link positions q = th - tau_l / K, predicted with parameters theta (parameters,).
 
-    As instruments they are free of the noise of both encoders, and they bend, as references of the motors do not.
+    tau_l is the torque of the links. The positions are smoothed, since dry friction makes them jump. As instruments
+    they are free of the noise of both encoders, and unlike references of the motors they include the joint deflection.
     """
     values = dict(zip(model.parameters.names, model.parameters.vector(theta), strict=True))
     stiffness = np.array([values[f"K{j + 1}"] for j in model.bending])

@@ -1,4 +1,4 @@
-"""Measured: the equations of logs as measured, dry columns from the smoothed velocity."""
+"""Equations of logs as measured, with the regressor columns of dry friction at the smoothed velocity."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ _MAX_CACHED_BYTES = 400_000_000  # bytes of measured entries kept between iterat
 
 
 class Measured:
-    """Torque equations with dry columns at the smoothed velocity, cached if memory allows because every iteration
-    uses them.
+    """Torque equations whose dry friction columns use the smoothed velocity.
 
-    steady: the logs with that velocity. dry_rows: rows of the dry columns in the layout.
+    They are cached if memory allows, because every iteration uses them.
+
+    Attributes:
+        steady: the logs with the smoothed velocity.
+        dry_rows: rows of the dry friction columns in the layout.
     """
 
     def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:
@@ -68,5 +71,8 @@ class Measured:
         return found
 
     def dry_entries(self, piece: Piece, motion: Samples) -> Array:
-        """(dry rows, m) of a piece at the velocities of a motion, at the rows of the log's samples."""
+        """Return the dry friction columns (dry rows, m) of a piece at the velocities of a motion.
+
+        The motion is at the rows of the log's samples.
+        """
         return piece_entries(motion, piece, lambda rows: self._only_dry.entries(motion, rows)[self.dry_rows])

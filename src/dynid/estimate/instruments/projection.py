@@ -19,9 +19,14 @@ _LOST_RANK = 1e-12  # smallest singular value of Q_Z'Y, as a share of the larges
 class Projected:
     """Equations of all joints projected on the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
 
-    r (kept, kept), rho (kept,): Q_Z'Y and Q_Z'tau. z (kept, kept): triangular factor of Z. kept: excited base
-    columns, of `base` in all. rest: weighted squared torque outside the span of the instruments. rows: number of
-    equations.
+    Attributes:
+        r: (kept, kept), Q_Z'Y.
+        rho: (kept,), Q_Z'tau.
+        z: (kept, kept), triangular factor of Z.
+        kept: indices of the excited base columns.
+        base: number of all base columns.
+        rest: weighted squared torque outside the span of the instruments.
+        rows: number of equations.
     """
 
     r: Array
@@ -34,7 +39,7 @@ class Projected:
 
     @property
     def cross(self) -> Array:
-        """Z'Y, weighted (kept, kept)."""
+        """The weighted product Z'Y (kept, kept) of instruments and regressor."""
         return self.z.T @ self.r
 
     @property
@@ -56,7 +61,7 @@ class Projected:
         return Stacked(wide, rho, self.rest, self.rows)
 
     def change(self, new: Array, old: Array) -> float:
-        """Share of the torques along the instruments that changed from old to new base values (base,)."""
+        """Return the relative change, from old to new base values (base,), of the torques along the instruments."""
         step, size = self.z @ (new - old)[self.kept], self.z @ new[self.kept]
         return float(np.linalg.norm(step)) / max(float(np.linalg.norm(size)), 1e-300)
 

@@ -1,4 +1,7 @@
-"""Residuals of instrumented equations at a low rate: above the motion, below the noise of second differences."""
+"""Residuals of instrumented equations at a low sampling rate.
+
+The rate is above the frequencies of the motion and below those of the noise of second differences.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +57,15 @@ class LowRate:
 
 
 def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
-    """The same samples, to be decimated to the low rate."""
+    """Return the same samples with the decimation to the low rate set."""
     return tuple(replace(log, decimation=low_decimation(log)) for log in logs)
 
 
 def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
-    """Residuals of equations of logs at the low rate (`at_low_rate`) with base values beta (base,); scale: as `LowRate`
-    has it."""
+    """Return the equations of logs at the low rate (`at_low_rate`) with their residuals for base values beta (base,).
+
+    scale: rows of the regression per row at the low rate.
+    """
     layout, pieces = equations.measured.layout, equations.pieces()
     columns, joints = layout.columns, range(len(layout.columns))
     z: list[list[Array]] = [[] for _ in joints]

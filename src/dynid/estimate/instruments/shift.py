@@ -1,8 +1,8 @@
-"""Bias of an instrumental estimate by motion that its dry columns do not contain.
+"""Bias of an instrumental estimate by motion that its dry friction columns do not contain.
 
-Noise of the measured positions is independent of the instruments and causes no bias. But dry columns use a smoothed
-velocity, and the machine may vibrate around a reversal: with Y_w the columns of the whole motion the bias is
--(Z'Y)^-1 Z'(Y - Y_w) b, see `dynid.estimate.motion_errors`.
+Noise of the measured positions is independent of the instruments and causes no bias. The dry friction columns, however,
+use a smoothed velocity, and the machine may vibrate around a reversal. With Y_w the columns of the whole motion, the
+bias is -(Z'Y)^-1 Z'(Y - Y_w) b, see `dynid.estimate.motion_errors`.
 """
 
 from __future__ import annotations

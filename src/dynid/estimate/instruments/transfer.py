@@ -22,8 +22,11 @@ def plain_references(logs: Sequence[Log]) -> list[Samples]:
 
 
 def filtered_references(logs: Sequence[Log]) -> list[Samples]:
-    """References through H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1), fitted to reference and position of each joint
-    (Ardiani, eq. 3.5-3.8, with a continuous-time transfer function found by output error)."""
+    """Return the references filtered by H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of each joint.
+
+    H_j is fitted to reference and position of the joint (Ardiani, eq. 3.5-3.8), as a continuous-time transfer function
+    by the output-error method.
+    """
     positions = [at_times(log.reference.t, log.samples.t, log.samples.q) for log in logs]
     fitted = [closed_loop_transfer([(log.reference.q[:, j], q[:, j]) for log, q in zip(logs, positions, strict=True)],
                                    logs[0].reference.rate) for j in range(logs[0].samples.dof)]
@@ -77,7 +80,8 @@ def response(parameters: Array, x: Array, rate: float) -> Array:
 
 
 def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
-    """The fitted loop's answer (ticks,) to a reference, from the state in which it meets positions y (ticks,) best."""
+    """Return the response (ticks,) of the fitted loop to a reference, from the initial state that fits positions y
+    (ticks,) best."""
     from scipy.signal import lfilter
 
     a2, a1, b1 = parameters

@@ -11,7 +11,7 @@ WINDOW = 0.04  # s, over which instruments are tapered and their dry columns smo
 
 
 def hann(rate: float, length: float = WINDOW) -> Array:
-    """Weights of a window of this length (s) at `rate` Hz, odd in number, sum 1."""
+    """Return the weights of a Hann window of this length (s) at `rate` Hz; their number is odd and their sum is 1."""
     half = max(2, round(0.5 * length * rate))
     weights = np.hanning(2 * half + 3)[1:-1]
     return weights / weights.sum()
@@ -25,7 +25,7 @@ def smooth(x: Array, window: Array) -> Array:
 
 
 def smoothed_velocity(samples: Samples) -> Array:
-    """Measured velocities (samples, dof) smoothed over the window."""
+    """Return the measured velocities (samples, dof), smoothed by a short Hann window."""
     window, out = hann(samples.rate), samples.dq.copy()
     for start, stop in samples.segments:
         if stop - start > len(window):
@@ -50,7 +50,8 @@ def taper(samples: Samples, dropped: float) -> Array:
 
 
 def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
-    """A mask (samples, dof) with its ones falling to zero inside them, over a window (s)."""
+    """Return a mask (samples, dof) whose ones decrease smoothly to zero at the ends of each interval, over a window
+    (s)."""
     from scipy.ndimage import binary_erosion
 
     window, out = hann(samples.rate, length), np.zeros(mask.shape)

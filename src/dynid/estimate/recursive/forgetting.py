@@ -34,7 +34,7 @@ class Forgetting(Protocol):
     def steady(self) -> bool: ...
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        """The kernel's mode and factors for samples number `done` to done + samples."""
+        """Return the kernel's mode and factors for samples `done` to done + samples."""
         ...
 
 
@@ -68,7 +68,10 @@ class NoForgetting:
 
 @dataclass(frozen=True)
 class Exponential:
-    """P divided by `factor` at each sample (Ardiani, eq. 4.10). Without excitation P grows without bound."""
+    """Exponential forgetting: P is divided by `factor` at each sample (Ardiani, eq. 4.10).
+
+    Without excitation P grows without bound.
+    """
 
     factor: float = 0.999
     name: ClassVar[str] = "exponential"
@@ -84,8 +87,10 @@ class Exponential:
 
 @dataclass(frozen=True)
 class StartUp:
-    """lambda(k) = rate lambda(k - 1) + (1 - rate) factor from lambda(0) = start (Ardiani, eq. 4.11): the first samples,
-    which the start of the filter spoils, are forgotten sooner."""
+    """Exponential forgetting with lambda(k) = rate lambda(k - 1) + (1 - rate) factor and lambda(0) = start.
+
+    See Ardiani, eq. 4.11. The first samples, which contain the transient of the filter, are forgotten sooner.
+    """
 
     factor: float = 0.999
     start: float = 0.95
@@ -105,9 +110,13 @@ class StartUp:
 
 @dataclass(frozen=True)
 class VectorForgetting:
-    """A factor for each base parameter, P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12): `factors` by the name
-    of a base parameter or number of a joint, `others` for the rest. The factor acts on both sides: equal factors are
-    Exponential(factor ** 2). As text: "vector:0.9995,1=0.999,Fc2=0.99"."""
+    """Forgetting with one factor per base parameter: P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12).
+
+    `factors` are given by the name of a base parameter or number of a joint, `others` applies to all other parameters.
+    The factor acts on both sides: equal factors are Exponential(factor ** 2). A stream without a prior starts at zero
+    with a standard deviation of 10 for each base parameter, as printed there.
+    As text: "vector:0.9995,1=0.999,Fc2=0.99".
+    """
 
     factors: Mapping[str, float] | None = None
     others: float = 0.9995
@@ -152,8 +161,10 @@ class Directional:
 
 @dataclass(frozen=True)
 class Variable:
-    """lambda = 1 - e^2 / ((1 + x P x') memory noise^2), at least `least` (Fortescue and others 1981). A well
-    predicted sample causes no forgetting. memory: samples."""
+    """Variable forgetting: lambda = 1 - e^2 / ((1 + x P x') memory noise^2), at least `least`.
+
+    See Fortescue and others 1981. A well predicted sample causes no forgetting. memory: samples.
+    """
 
     memory: float = 1000.0
     least: float = 0.98
@@ -171,8 +182,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Exponential forgetting that is suspended while a standard error is above `limit` times its initial scale: that
-    of the prior, or the value that alone would explain the torques."""
+    """Exponential forgetting that is suspended while a standard error is above `limit` times its initial scale.
+
+    The scale is the standard deviation of the prior, or the value that alone would explain the torques.
+    """
 
     factor: float = 0.999
     limit: float = 1.0
@@ -190,12 +203,11 @@ class Bounded:
 
 @dataclass(frozen=True)
 class TowardsPrior:
-    """No forgetting while the innovations are stationary; after a change, a restart from a prior around the present
-    estimate, with a covariance increased by a change of the size of the innovations, but never weaker than a given
-    prior.
+    """No forgetting while the innovations are stationary, and a restart after they change.
 
-    The test: the mean squared normalised innovation over `window` samples relative to its long-term mean is above
-    `threshold` and above its own variation.
+    The restart uses a prior around the present estimate. Its covariance is increased by a change of the size of the
+    innovations, but it is never weaker than a given prior. A change is detected if the mean squared normalised
+    innovation over `window` samples, relative to its long-term mean, is above `threshold` and above its own variation.
     """
 
     window: int = 25
@@ -214,10 +226,10 @@ class TowardsPrior:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
+    """Choice of the memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
 
-    A factor is updated for each; after every block its evidence under each is summed, with older blocks fading over
-    `recent` blocks. The longest memory that is not clearly worse than the best is used.
+    One factor is updated for each memory length. After every block its log likelihood under each is added, and earlier
+    blocks are forgotten over `recent` blocks. The longest memory that is not clearly worse than the best is used.
     """
 
     memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
@@ -273,7 +285,7 @@ def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
 
 
 def to_table(way: Forgetting) -> dict[str, Any]:
-    """Plain data from which `from_table` makes the same."""
+    """Return plain data from which `from_table` makes the same form of forgetting."""
     options = {one.name: getattr(way, one.name) for one in fields(_WAYS[way.name])}
     return {"name": way.name, **options}
 

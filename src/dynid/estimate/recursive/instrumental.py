@@ -1,7 +1,7 @@
 """Recursive instrumental variables: rows [Z Y tau] in the same recursion, solved on demand.
 
-riv (Ardiani, eq. 3.1) and civ (eq. 4.7-4.9) are the same sums Z'Y and Z'tau; P of their equations is not the
-covariance of the estimate, which is G Z' C Z G' with G = (Z'Y)^-1 and C the covariance of the noise.
+riv (Ardiani, eq. 3.1) and civ (eq. 4.7-4.9) use the same sums Z'Y and Z'tau. P of their equations is not the covariance
+of the estimate; that is G Z' C Z G' with G = (Z'Y)^-1 and the covariance C of the noise.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LEAST_CORRELATION = 0.1  # between instruments and regressor, in the direction 
 
 
 def instrumented_layout(plain: Layout) -> Layout:
-    """The layout of rows [Z_j Y_j tau_j]."""
+    """Return the layout of rows [Z_j Y_j tau_j] of each joint j."""
     b = len(plain.base)
     return plain.with_columns([np.concatenate([own, b + own]) for own in plain.columns])
 
 
 def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> Array:
-    """Rows (layout.rows, m) of `instrumented_layout` from those of the plain layout along both motions."""
+    """Return rows (layout.rows, m) of `instrumented_layout` from the rows of the plain layout along both motions."""
     return np.vstack([part for j in range(len(plain.columns))
                       for part in (instruments[plain.joint(j)][:-1], measured[plain.joint(j)])])
 
@@ -62,7 +62,7 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
 
 
 def least_correlation(r: Array, b: int, excited: Any) -> float:
-    """The smallest canonical correlation between instruments and regressor in the excited columns."""
+    """Return the smallest canonical correlation between instruments and regressor in the excited columns."""
     y = r[:2 * b, b:2 * b][:, excited]
     size = np.linalg.norm(y, axis=0)
     if not np.all(size > 0.0):
@@ -77,7 +77,7 @@ def _doubled(base: BaseParameters) -> BaseParameters:
 
 
 def _without_instruments(factor: Factor, b: int) -> Factor:
-    """The same rows without their instruments."""
+    """Return the factor of the same rows without the columns of the instruments."""
     kept = np.flatnonzero(factor.columns >= b)
     return Factor(factor.columns[kept] - b, factor.r[:, np.append(kept, len(factor.columns))], factor.rows,
                   factor.power)

@@ -21,7 +21,7 @@ START = 200.0  # rows of a joint before any of them counts less
 
 @njit(**INNER_BORROWING)
 def fade(r: Array, norms: Array, factor: float) -> None:
-    """R'R times factor."""
+    """Multiply R'R by a forgetting factor."""
     root = math.sqrt(factor)
     for i in range(r.shape[0]):
         for k in range(i, r.shape[1]):
@@ -42,7 +42,7 @@ def fade_by_innovation(r: Array, norms: Array, factors: Array, power: float) -> 
 
 @njit(**INNER_BORROWING)
 def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
-    """R := R diag(vector) with the estimate unchanged: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
+    """Scale the columns, R := R diag(vector), with the estimate unchanged: P := V^-1 P V^-1 (Ardiani, eq. 4.12)."""
     b, last, mean = len(beta), len(r) - 1, 0.0
     for i in range(b):
         rho = 0.0
@@ -57,7 +57,7 @@ def fade_columns(r: Array, norms: Array, vector: Array, beta: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def turn(r: Array, i: int, c: float, s: float, first: int) -> None:
-    """Rows i and i + 1 rotated, from column `first` on."""
+    """Rotate rows i and i + 1 by cosine c and sine s, from column `first` on."""
     for k in range(first, r.shape[1]):
         p, q = r[i, k], r[i + 1, k]
         r[i, k] = c * p + s * q
@@ -66,10 +66,10 @@ def turn(r: Array, i: int, c: float, s: float, first: int) -> None:
 
 @njit(**INNER_BORROWING)
 def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
-    """Forget only along the row x: R'R minus (1 - factor) H x x'H / x'H x, H = R'R.
+    """Forget only along the row x: subtract (1 - factor) H x x'H / x'H x from R'R, with H = R'R.
 
-    With u = R x / |R x| that is R := (I - (1 - sqrt(factor)) u u') R. Rotations from below turn u into the first
-    axis, its row is scaled, and rotations from above make R triangular again.
+    With u = R x / |R x| this is R := (I - (1 - sqrt(factor)) u u') R. Rotations from the last row up turn u into the
+    first axis, its row is scaled, and rotations in the reverse order make R triangular again.
     """
     b = len(u)
     size = 0.0
@@ -149,8 +149,10 @@ def load(x: Array, entries: Array, t: int, columns: Ints, start: int, stop: int,
 @njit(**INNER_BORROWING)
 def eliminate(r: Array, x: Array, owners: Ints, count: int, first: int, space: Array, which: Ints, ring: Array,
               tally: Array) -> float:
-    """Rows x[:count] of joints `owners` into r; their squared normalised innovations summed, noted in ring (dof,) and
-    tally (3, dof)."""
+    """Eliminate rows x[:count] of joints `owners` into r, and return the sum of their squared normalised innovations.
+
+    The innovations are stored in ring (dof,) and added to tally (3, dof).
+    """
     width, power = len(r), 0.0
     rotate(r, x, count, first, width, space, which)
     for k in range(count):
@@ -265,7 +267,7 @@ def update_in_turn(r: Array, norms: Array, beta: Array, x: Array, space: Array, 
                    ) -> None:
     """Add all samples of the last joint, then of the one before it, and so on, to the factor r (Ardiani, eq. 3.15).
 
-    stages (dof, b): receives the estimate after the samples of each joint. Others as in `update`.
+    stages (dof, b): receives the estimate after the samples of each joint. Other arguments are those of `update`.
     """
     width, b = len(r), len(beta)
     for j in range(len(starts) - 2, -1, -1):

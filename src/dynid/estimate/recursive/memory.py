@@ -26,13 +26,16 @@ _EQUAL_SHARES = np.zeros(0)  # shares of samples that all count alike
 
 
 def factor_width(layout: Layout) -> int:
-    """Columns of a factor of all joints' rows: those of the layout, every base parameter, and the torque."""
+    """Return the number of columns of a factor: those of the layout, every base parameter, and the torque."""
     return 1 + max(int(own.max(initial=len(layout.base) - 1)) + 1 for own in layout.columns)
 
 
 class _Stored(NamedTuple):
-    """A block: the sum of log factors at its end, its first sample and the end of its range, its factors, and the
-    squared norm of every column."""
+    """One stored block of a stream.
+
+    It has the sum of log forgetting factors at its end, its range of samples, its triangular factors, and the squared
+    norm of every column.
+    """
 
     log: float
     start: int
@@ -42,10 +45,14 @@ class _Stored(NamedTuple):
 
 
 class Memory:
-    """Blocks of a stream. layout: of the rows. chunk: samples per chunk; grows with the data unless given. last:
-    factors of the last chunk. weight: effective number of samples.
+    """Blocks of a stream, compressed with forgetting.
 
-    factor, squares, counts: those of the current chunk, as in `fold_rows`, in units of its first sample's time.
+    Attributes:
+        layout: of the rows.
+        chunk: samples per chunk; grows with the data unless given.
+        last: factors of the last chunk.
+        weight: effective number of samples.
+        factor, squares, counts: of the current chunk, as in `fold_rows`, weighted as at its first sample.
     """
 
     def __init__(self, layout: Layout, chunk: int | None = None) -> None:
@@ -68,11 +75,12 @@ class Memory:
 
     @property
     def room(self) -> int:
-        """Samples until the chunk is full."""
+        """Return the number of samples until the chunk is full."""
         return self.size - self.filled
 
     def shares(self, factors: Array) -> Array:
-        """Return the factors on the next samples of this chunk if each makes all earlier ones fade by factors (m,)."""
+        """Return the weights of the next samples of this chunk, if each sample reduces all earlier ones by factors
+        (m,)."""
         return np.asarray(np.exp(0.5 * (self.begun - self.log - np.cumsum(np.log(factors)))))
 
     def took(self, count: int, factors: Array | None) -> None:
@@ -107,7 +115,7 @@ class Memory:
         self.size = SMALLEST if self.chunk is None else self.chunk
 
     def _begin(self) -> None:
-        """A new chunk in an empty factor."""
+        """Begin a new chunk with an empty factor."""
         self.squares, self.counts = np.zeros_like(self.squares), np.zeros_like(self.counts)
         self.filled, self.begun = 0, self.log
 
@@ -211,7 +219,7 @@ class Memory:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Plain arrays from which `restore` makes the same."""
+        """Return plain arrays from which `restore` makes the same memory."""
         self.settle()
         found: dict[str, Any] = {
             "memory_factor": self.factor, "memory_squares": self.squares, "memory_counts": self.counts,
@@ -225,7 +233,7 @@ class Memory:
         return found
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """The state that `arrays` gave."""
+        """Restore the state from the arrays of `arrays`."""
         self.factor[:], self.squares[:] = arrays["memory_factor"], arrays["memory_squares"]
         self.counts[:] = arrays["memory_counts"]
         self.log, self.begun, self.weight = map(float, arrays["memory_state"][:3])

@@ -29,12 +29,18 @@ References = Literal["reference", "transfer"]
 @method("rls", "recursive least squares", needs={"data"})
 def rls(problem: Problem, *, forgetting: float | str | None = None, deviation: float | None = None,
         start: Start = "zero", noise: float | str = "learn", robust: float = 0.0) -> Estimate:
-    """Recursive least squares, all joints' rows of a sample at once (Ardiani, eq. 1.55, 4.10).
+    """Return the recursive least-squares estimate; all joints' rows of a sample are added at once.
 
-    forgetting: a factor, or a name with numbers ("start-up:0.999"). deviation: initial standard deviation, the root
-    of P's diagonal; without it there is no prior. start: initial values. noise: of the torques, the weights of the
-    joints; by default estimated as in `wls`; 1 is the document's form. robust: standard deviations beyond which a row
-    is down-weighted, 0 for never.
+    See Ardiani, eq. 1.55 and 4.10.
+
+    Args:
+        problem: the identification problem.
+        forgetting: a factor, or a name with numbers ("start-up:0.999").
+        deviation: initial standard deviation, the root of P's diagonal; without it there is no prior.
+        start: initial values.
+        noise: standard deviation of the torques, which sets the weights of the joints; by default estimated as in
+            `wls`; 1 gives the form of the cited work.
+        robust: standard deviations beyond which a row is down-weighted, 0 for never.
     """
     return _over_logs(problem, "rls", _options(problem, forgetting, deviation, start, noise, robust))
 
@@ -67,20 +73,27 @@ def s_rls_b(problem: Problem, *, deviation: float | None = None, start: Start = 
 @method("line-by-line", "least squares of each joint's own parameters, from the last joint to the first",
         needs={"data", "exact", "joints", "rigid"}, depends_on={"order"})
 def by_lines(problem: Problem) -> Estimate:
-    """Each joint's own parameters from its own rows, with those of later joints taken as known (de Wit and Aubin
-    1990), for comparison. The standard errors are those of least squares."""
+    """Return each joint's own parameters from its own rows, with those of later joints taken as known.
+
+    This method of de Wit and Aubin (1990) is for comparison. The standard errors are those of least squares.
+    """
     return _over_logs(problem, "line-by-line", StreamOptions(forgetting=None, noise=1.0))
 
 
 @method("mrls", "block-recursive least squares with a verdict for each parameter", needs={"data", "exact"},
         depends_on={"order"})
 def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero", limits: Any = None) -> Estimate:
-    """Least squares in the parameters that the data distinguish, the others at their start (Lomakin and Deutscher,
-    fig. 1).
+    """Return least squares in the parameters that the data distinguish, with the others at their start.
 
-    wanted: required standard error of a parameter, in its unit; by default the value that alone would explain the
-    torque. start: values of the others. limits: of standard parameters by name, converted to base parameters by
-    interval arithmetic (s. VI); or "loose", "normal" or "tight" for those of the robot file; or a bounds file.
+    See Lomakin and Deutscher, fig. 1.
+
+    Args:
+        problem: the identification problem.
+        wanted: required standard error of a parameter, in its unit; by default the value that alone would explain the
+            torque.
+        start: values of the other parameters.
+        limits: of standard parameters by name, converted to base parameters by interval arithmetic (s. VI); or "loose",
+            "normal" or "tight" for those of the robot file; or a bounds file.
     """
     chosen = _options(problem, None, None if start == "zero" else 1.0, start, "learn", 0.0)
     return _over_logs(problem, "mrls", replace(chosen, wanted=wanted,
@@ -154,7 +167,7 @@ def _from_data(problem: Problem, stream: Stream) -> Estimate:
 
 
 def _with_references(problem: Problem, name: str, options: StreamOptions, references: References) -> Estimate:
-    """Instrumental variables over the rows of all logs, instruments along their references."""
+    """Return the instrumental-variable estimate from the rows of all logs, with instruments along their references."""
     logs = [_log(problem, k) for k in range(len(problem.data))]
     motions = plain_references(logs) if references == "reference" else filtered_references(logs)
     equations, along = problem.equations, TorqueEquations.of(problem.model, tuple(motions), problem.base)

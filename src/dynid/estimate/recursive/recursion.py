@@ -45,11 +45,16 @@ class RestartSegment:
 class Recursion:
     """Compressed stream and its current estimate beta (base,).
 
-    layout: of the rows; joints: their names. prior: prior rows, after a restart the earlier information. outside:
-    prior information from other sources, always valid. scale (dof,): 1 / noise of each joint's torque; learn: whether
-    it is estimated, and the live factor recomputed, whenever the number of samples doubles. adds: smallest
-    information gain x P x' of a valid row. robust: normalised innovation beyond which a row is down-weighted, 0 for
-    never. restarts: samples after which the past was discarded.
+    Attributes:
+        layout: of the rows.
+        joints: their names.
+        prior: prior rows; after a restart, the earlier information.
+        outside: prior information from other sources, which is never discarded.
+        scale: (dof,), 1 / noise of each joint's torque.
+        learn: whether `scale` is estimated, and the live factor recomputed, whenever the number of samples doubles.
+        adds: smallest information gain x P x' of a valid row.
+        robust: normalised innovation beyond which a row is down-weighted, 0 for never.
+        restarts: samples after which the past was discarded.
     """
 
     def __init__(self, layout: Layout, joints: tuple[str, ...], forgetting: Forgetting, *, prior: Prior | None = None,
@@ -83,7 +88,7 @@ class Recursion:
 
     @property
     def r(self) -> Array:
-        """The live factor (width, width), to be read and written."""
+        """The live factor (width, width), a view that can be written to."""
         return self.padded[:, :self.width]
 
     @property
@@ -93,8 +98,10 @@ class Recursion:
 
     # -- data ------------------------------------------------------------------------------------
     def add(self, entries: Array, keep: Bools, history: Array | None = None) -> None:
-        """Samples (layout.rows, m) and which of their rows count (m, dof). history (m, base): gets the estimate after
-        each."""
+        """Add samples (layout.rows, m) with their mask of valid rows (m, dof).
+
+        history (m, base): receives the estimate after each sample.
+        """
         at, m = 0, entries.shape[1]
         keep = keep.copy() if self.adds > 0.0 else keep  # where the kernel marks what it leaves out
         memory = self.memory
@@ -125,10 +132,10 @@ class Recursion:
             memory.settle()
 
     def _fade_instrumented(self, vector: Array) -> None:
-        """Z'Y := V Z'Y V with the estimate unchanged: P := V^-1 P V^-1 of eq. 4.12, where P is (Z'Y)^-1.
+        """Apply forgetting per parameter to rows with instruments: Z'Y := V Z'Y V, with the estimate unchanged.
 
-        vector (base,): the factors. Columns of Z and Y are multiplied by them, and tau becomes tau - Y beta + Y V beta,
-        so that its residual stays as it is.
+        This is P := V^-1 P V^-1 of eq. 4.12, where P is (Z'Y)^-1. vector (base,): the factors. Columns of Z and Y are
+        multiplied by them, and tau becomes tau - Y beta + Y V beta, so that its residual does not change.
         """
         self.solve()
         b, r = len(self.beta), self.r
@@ -149,7 +156,7 @@ class Recursion:
         return times >= 1.0 and math.log2(times).is_integer()
 
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
-        """Mode and factors for samples at..at + count of m."""
+        """Return mode and forgetting factors for samples at..at + count of m."""
         mode, one = self._plan
         if mode == kernels.VECTOR and self.instrumented:  # which fades between samples
             return kernels.NONE, np.ones(m)
@@ -199,7 +206,7 @@ class Recursion:
         self.solve()
 
     def solve(self) -> None:
-        """The estimate from the live factor."""
+        """Solve for the estimate from the live factor."""
         b = len(self.beta)
         if not self.instrumented:
             solve(self.padded, self.norms, self.beta, b)
@@ -231,8 +238,10 @@ class Recursion:
         self.take(self.stacked(found))
 
     def stacked(self, found: Regression) -> Array:
-        """The live factor (base + 1, base + 1) that memory gives with the present weights, with the prior as it has
-        faded."""
+        """Return the live factor (base + 1, base + 1) that follows from the stored blocks with the present weights.
+
+        The prior is included with its forgetting.
+        """
         stacked = found.stack(self.scale, prior=False)
         b = len(self.beta)
         tall = np.zeros((b + 1, b + 1))
@@ -252,7 +261,7 @@ class Recursion:
         return replace(found, prior=Prior(share * self.prior.matrix, share * self.prior.values, self.prior.known))
 
     def since_restarts(self) -> list[RestartSegment]:
-        """The data after each of the last restarts."""
+        """Return the data after each of the last restarts."""
         if not self.restarts:
             return []
         fold = self.memory.regression(self.layout.base, self.joints).joined(1)
@@ -276,7 +285,7 @@ class Recursion:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Plain arrays from which `restore` makes the same."""
+        """Return plain arrays from which `restore` makes the same recursion."""
         found = {"live": self.r, "norms": self.norms, "beta": self.beta, "scale": self.scale, "tally": self.tally,
                  "ring": self.ring[:min(self.done, RING)], "spread": self.spread, "plan": self._plan[1],
                  "before": self.before, "restarts": np.array(self.restarts, dtype=np.int64),
@@ -288,7 +297,7 @@ class Recursion:
         return {**found, **self.memory.arrays()}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """The state that `arrays` gave."""
+        """Restore the state from the arrays of `arrays`."""
         self.memory.restore(arrays)
         if self.prior is not None or "now_matrix" in arrays:
             self.prior = Prior(arrays["now_matrix"], arrays["now_values"], {} if self.prior is None

@@ -73,17 +73,18 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
 
 
 def moderated(naive: Array, variances: Array, freedom: float, identified: Bools) -> tuple[Array, float]:
-    """Return variances (base,) between their own and those of all parameters together, and their degrees of freedom.
+    """Return moderated variances (base,) and their degrees of freedom.
 
     Few blocks of time determine a single variance poorly, but the factor by which autocorrelation enlarges the naive
-    variances is similar for all. Ratios to the naive variances have a common scaled inverse chi-square distribution,
-    whose mean and degrees of freedom are estimated from their spread (Smyth 2004, "moderated t").
+    variances is similar for all. A moderated variance is a weighted mean of a parameter's own variance and this common
+    factor. Ratios to the naive variances have a common scaled inverse chi-square distribution, whose mean and degrees
+    of freedom are estimated from their spread (Smyth 2004, "moderated t").
 
     Args:
         naive: (base,), variances of independent rows.
         variances: (base,), from blocks of time.
         freedom: degrees of freedom of `variances`.
-        identified: (base,), parameters that count.
+        identified: (base,), parameters that are used.
     """
     from scipy.special import digamma, polygamma
 

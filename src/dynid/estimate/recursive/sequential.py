@@ -26,13 +26,13 @@ def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
     """Add a block of samples by S-IDIM-RLS: all of them of the last joint, then of the one before it, and so on.
 
     Args:
-        recursion: Without forgetting. Weights that are to be learnt are those of the first block, if it is long enough:
-            a joint's rows need their weight before those of the next joint come.
+        recursion: Without forgetting. Weights that are to be estimated are those of the first block, if it is long
+            enough, because a joint's rows need their weight before the rows of the next joint.
         entries: Rows (layout.rows, m).
-        keep: Which of them count (m, dof).
+        keep: Mask of valid rows (m, dof).
 
     Returns:
-        Estimates (dof, base) after the samples of each joint and of those behind it.
+        Estimates (dof, base), one after the samples of each joint.
     """
     memory, first, place = recursion.memory, recursion.done == 0, recursion.done % RING
     memory.add(entries, keep)

@@ -50,7 +50,8 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
 
 
 def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
-    """Rows of values (base,) with a covariance (base, base); those that are not identified have none."""
+    """Return prior rows of values (base,) with a covariance (base, base); parameters that are not
+    identified have none."""
     places = np.flatnonzero(identified & (np.diag(covariance) > 0.0))
     part = covariance[np.ix_(places, places)]
     scale = np.sqrt(np.diag(part))

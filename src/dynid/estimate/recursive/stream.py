@@ -1,4 +1,4 @@
-"""Stream: a recursive method by its name on the one core, from rows to an estimate."""
+"""A recursive method, by its name, that turns a stream of rows into an estimate."""
 
 from __future__ import annotations
 
@@ -33,10 +33,13 @@ _FIRST_DEVIATION = 10.0  # of a start that nothing is known of (Ardiani, s. 3.3.
 class StreamOptions:
     """Options of a stream.
 
-    prior: see `PriorLike`. forgetting: a form, its name or a factor. noise: standard deviation of the torque noise,
-    one number or one per joint, or "learn". robust: standard deviations beyond which a row is down-weighted, 0 for
-    never. wanted: for mrls, required standard error of a parameter, in its unit. limits: for mrls, of standard
-    parameters by name.
+    Attributes:
+        prior: see `PriorLike`.
+        forgetting: a form, its name or a factor.
+        noise: standard deviation of the torque noise, one number or one per joint, or "learn".
+        robust: standard deviations beyond which a row is down-weighted, 0 for never.
+        wanted: for mrls, required standard error of a parameter, in its unit.
+        limits: for mrls, limits of standard parameters by name.
     """
 
     prior: PriorLike | None = None
@@ -70,7 +73,8 @@ class Stream:
                              f"robust weights and row selection; got forgetting '{forgetting.name}'")
         self.initial = self._initial()
         rows = None if method in ("mrls", "line-by-line") else self.prior
-        if method == "s-rls-b" and rows is None:
+        # Factors of single parameters move information between directions, so every direction needs some at the start.
+        if rows is None and (method == "s-rls-b" or forgetting.name == "vector"):
             rows = Prior(np.eye(len(self.base)) / _FIRST_DEVIATION, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
@@ -125,7 +129,7 @@ class Stream:
         return self.recursion.beta.copy()
 
     def estimate(self) -> Estimate:
-        """The estimate with its covariance and diagnostics."""
+        """Return the estimate with its covariance and diagnostics."""
         if self.method in INSTRUMENTAL:
             self._need_samples()
             return instrumental_estimate(self.recursion, self.method)
@@ -164,7 +168,7 @@ class Stream:
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:
-        """Plain arrays from which `restore` makes the same in a stream of the same options."""
+        """Return plain arrays from which `restore` makes the same state, in a stream with the same options."""
         b = len(self.base)
         prior = Prior(np.zeros((0, b)), np.zeros(0), {}) if self.prior is None else self.prior
         return {**self.recursion.arrays(), "own": self._own, "initial": self.initial, "prior_matrix": prior.matrix,
@@ -172,6 +176,6 @@ class Stream:
                 "prior_known": np.array([(one.value, one.std) for one in prior.known.values()]).reshape(-1, 2)}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """The state that `arrays` gave."""
+        """Restore the state from the arrays of `arrays`."""
         self._own, self.initial = np.array(arrays["own"]), np.array(arrays["initial"])
         self.recursion.restore(arrays)

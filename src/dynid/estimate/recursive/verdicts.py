@@ -23,8 +23,14 @@ IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of the document
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """values (base,); status (base,): 1 identified, 0 not excited, -1 dependent. added, norms (base,): squared norm
-    of the independent part of each column, and its squared norm."""
+    """Parameter status of the modified recursive least squares.
+
+    Attributes:
+        values: (base,).
+        status: (base,), 1 identified, 0 not excited, -1 dependent.
+        added: (base,), squared norm of the independent part of each column.
+        norms: (base,), squared norm of each column.
+    """
 
     values: Array
     status: Ints

@@ -53,10 +53,15 @@ def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
 class InnovationTest:
     """Restarts a recursion whose innovations have changed.
 
-    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes, with a
-    variation that depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM),
-    and a sum of twelve, with the mean above the threshold, is a change. usual (dof,): long-term mean of each joint.
-    seen (dof,): number of windows. spread: mean square of the ratio minus one. total: the sum.
+    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes. Its variation
+    depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM), and a sum of
+    twelve, with the mean above the threshold, is a change.
+
+    Attributes:
+        usual: (dof,), long-term mean of each joint.
+        seen: (dof,), number of windows.
+        spread: mean square of the ratio minus one.
+        total: the sum.
     """
 
     def __init__(self, forgetting: TowardsPrior, dof: int, base: int) -> None:
@@ -106,7 +111,7 @@ class InnovationTest:
         self.total = 0.0
 
     def rescale(self, factor: Array) -> None:
-        """Innovations are in other units from now on: times factor (dof,)."""
+        """Multiply the stored innovations by factor (dof,), after a change of the rows' weights."""
         self.usual *= factor ** 2
 
     def arrays(self) -> dict[str, Any]:
@@ -172,7 +177,7 @@ class BoundCheck:
         return torque / np.sqrt(np.where(recursion.norms > 0, recursion.norms, np.inf))
 
     def rescale(self, factor: Array) -> None:
-        """Deviations are in units of the noise: those allowed are found anew."""
+        """Recompute the limits, which are in units of the noise, after a change of the rows' weights."""
         self.allowed = np.zeros(0)
 
     def arrays(self) -> dict[str, Any]:
@@ -185,9 +190,13 @@ class BoundCheck:
 class MemoryChoice:
     """Chooses among memory lengths by the predictive evidence of each block of samples.
 
-    factors: one live factor per memory. score: log evidence of recent blocks under each. chosen: the best. before:
-    the last block. power: noise power at the rate of blocks, from the increase of the residual when neighbours share
-    parameters, per parameter. The power of single rows would mistake slow noise for a change.
+    Attributes:
+        factors: one live factor per memory length.
+        score: log evidence of recent blocks under each.
+        chosen: index of the best memory length.
+        before: the last block.
+        power: noise power at the rate of blocks, per parameter, from the increase of the residual when neighbouring
+            blocks share parameters. The power of single rows would mistake slow noise for a change.
     """
 
     every = _SAMPLES_BETWEEN_LOOKS
@@ -216,7 +225,10 @@ class MemoryChoice:
         recursion.take(self.factors[self.chosen].copy())
 
     def _follow(self, block: Array) -> None:
-        """Update the power by one more pair of neighbours: the mean logarithm, which is robust to few changes."""
+        """Update the noise power with one more pair of neighbouring blocks.
+
+        The mean logarithm is used, because it is robust to a few changes.
+        """
         if len(self.before):
             both = triangular(np.vstack([self.before, block]))
             lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
@@ -225,7 +237,7 @@ class MemoryChoice:
         self.before = block
 
     def rescale(self, factor: Array) -> None:
-        """Rows are in other units from now on: all is forgotten but the choice."""
+        """Discard all data except the choice, after a change of the rows' weights."""
         self.factors, self.before, self.pairs = [], np.zeros((0, 0)), 0
 
     def _share(self, memory: float) -> float:
@@ -234,7 +246,7 @@ class MemoryChoice:
 
     @staticmethod
     def _block(recursion: Recursion) -> Array:
-        """The last block's rows (rows, base + 1), weighted."""
+        """Return the last block's weighted rows (rows, base + 1)."""
         recursion.memory.settle()
         last = recursion.memory.last
         found, at = np.zeros((sum(len(one.r) for one in last), recursion.width)), 0
@@ -254,11 +266,10 @@ class MemoryChoice:
 
 
 def forget_what_comes(r: Array, block: Array, share: float) -> Array:
-    """Return a live factor (base + 1, base + 1) multiplied by `share`, but in no direction by more than a block of
-    rows adds.
+    """Return a live factor (base + 1, base + 1) with forgetting only in directions that the new block excites.
 
-    With R_block R^-1 = U S V', the factor is V'R with row i times sqrt(max(share, 1 - S_i^2)): exponential forgetting
-    where the motion excites, none where it does not.
+    The factor is multiplied by `share`, but in no direction is more information removed than the block adds. With
+    R_block R^-1 = U S V', the factor is V'R with row i times sqrt(max(share, 1 - S_i^2)).
     """
     b = len(r) - 1
     diagonal = np.diag(r)[:b]

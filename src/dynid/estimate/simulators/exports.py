@@ -1,4 +1,4 @@
-"""An estimate as files for simulators, one function a target."""
+"""Export of an estimate as files for simulators, with one function per target."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Exported:
     @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
                    loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; values that are not known are None."""
+        """Return plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
         return {"target": self.target, "files": [str(path) for path in self.paths],
                 "joints": {joint.name: {key: _finite(getattr(joint, key)) for key in names} for joint in self.joints},
@@ -68,7 +68,7 @@ class Exported:
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """What a target's function gets: robot, inertias (bodies, 10), joints, and how to write."""
+    """Arguments of a target's function: robot, inertias (bodies, 10), joints, and options of writing."""
 
     robot: Robot
     inertias: Array
@@ -184,7 +184,7 @@ def _mjcf(request: _Request) -> tuple[Path, ...]:
 
 
 def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
-    """MJCF: the user's own file with values in place, or a new one where the robot does not come from MJCF."""
+    """Return MJCF text: the user's own file with new values, or a new file if the robot does not come from MJCF."""
     free = request.robot.free_coordinates  # a free joint has no values and no actuator
     made = {joint.name: mujoco_actuator(joint) for joint in request.joints[free:]} if with_actuators else {}
     actuators = {name: element for name, element in made.items() if element is not None}
@@ -209,7 +209,7 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
 
 
 def _mjcf_file(robot: Robot) -> Path | None:
-    """The MJCF that a robot was read from, where it still exists."""
+    """Return the path of the MJCF that a robot was read from; None if there is none or it no longer exists."""
     path = Path(robot.source) if robot.source.endswith((".xml", ".mjcf")) else None
     return path if path is not None and path.is_file() else None
 
@@ -243,7 +243,7 @@ def _isaaclab(request: _Request) -> tuple[Path, ...]:
 
 
 def _drake(request: _Request) -> tuple[Path, ...]:
-    """URDF with Drake's tags; SDFormat with Drake's tags for a robot that a URDF cannot describe."""
+    """Write a URDF with Drake's tags, or SDFormat for a robot that a URDF cannot describe; return the paths."""
     armature = dict(zip(request.robot.joint_names, map(float, request.column("armature")), strict=True))
     still = replace(request, joints=tuple(replace(joint, frictionloss=0.0) for joint in request.joints))
     try:

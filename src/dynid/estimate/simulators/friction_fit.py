@@ -1,9 +1,9 @@
-"""Friction and rotor inertia as a simulator can represent them: exactly where it can, else the best fit.
+"""Approximation of friction and rotor inertia by the parameters that a simulator has.
 
-A target knows armature, damping and frictionloss of a joint, or some of these. A joint whose model has other terms
-(load-dependent or Stribeck friction, presliding, offset, a coupling) gets the values, none negative, that predict the
-torque of all its terms best along the motion: non-negative least squares. A rotor inertia stays
-as it is where only friction is approximated, and friction where only a rotor inertia is.
+A target has armature, damping and frictionloss of a joint, or some of these. A joint whose model has other terms
+(load-dependent or Stribeck friction, presliding, offset, a coupling) gets the non-negative values that predict the
+torque of all its terms best along the motion, by least squares. The rotor inertia is unchanged if only friction is
+approximated, and friction is unchanged if only a rotor inertia is.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ class JointMotion:
 
 def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Collection[str]
                      ) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
-    """Return the passive values of every joint in a target, and the torque that each loses there.
+    """Return the passive values of every joint in a target, and the torque that the target cannot represent.
 
     Args:
         model: of the estimate.
         theta: (parameters,).
-        motion: over which the best fit is meant.
+        motion: along which the torques are fitted.
         holds: which of "armature", "damping" and "frictionloss" the target represents.
     """
     parts = _NonRigid(model, theta, motion)
@@ -111,14 +111,14 @@ def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Col
 
 def _approximated(torque: Array, columns: Mapping[str, Array], values: Mapping[str, float],
                   keep: Collection[str]) -> dict[str, float]:
-    """Values of a joint's attributes that predict a torque (samples,) best, some of them as they are."""
+    """Return the values of a joint's attributes that predict a torque (samples,) best, with those in `keep` fixed."""
     kept = {one: value for one, value in values.items() if one in keep}
     fitted = {one: columns[one] for one in values if one not in kept}
     return {**kept, **best_fit(torque - _combined(columns, kept), fitted)}
 
 
 def _combined(columns: Mapping[str, Array], values: Mapping[str, float]) -> Array:
-    """Sum of columns (samples,) times their values."""
+    """Return the sum of columns (samples,) times their values."""
     start = np.zeros(len(next(iter(columns.values()))))
     return sum((value * columns[one] for one, value in values.items()), start)
 
@@ -128,13 +128,13 @@ def _rms(signal: Array) -> float:
 
 
 def _kept(model: Model, names: Sequence[str]) -> tuple[str, ...]:
-    """Attributes of a joint that stay as they are where some parameters are approximated."""
+    """Return the attributes of a joint that are unchanged when some parameters are approximated."""
     rotors = {model.parameters.items[model.parameters.index(one)].kind.group == "rotor" for one in names}
     return ("damping", "frictionloss") if rotors == {True} else ("armature",) if rotors == {False} else ()
 
 
 class _NonRigid:
-    """Torques along a motion: of all terms but the rigid bodies, and of the whole model (samples, dof)."""
+    """Torques along a motion (samples, dof): of all terms except the rigid bodies, and of the whole model."""
 
     def __init__(self, model: Model, theta: Array, motion: JointMotion) -> None:
         whole = model.with_bodies_if_unset(theta)
@@ -151,7 +151,8 @@ class _NonRigid:
 
 
 def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Values of a joint's attributes that a target holds, and names of the parameters that it does not hold."""
+    """Return the attributes of a joint that a target represents exactly, and names of the parameters that it does not
+    represent."""
     values = dict.fromkeys((name for name in PASSIVE if name in holds), 0.0)
     rest = []
     for place in np.flatnonzero(model.structure[joint]):
@@ -188,8 +189,8 @@ def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
 def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str, Array]:
     """Return armature, damping and frictionloss (draws, dof) by name, for many parameter vectors (draws, parameters).
 
-    They are as `simulated_joints` has them for each vector, for a target that holds all three. The motion is compressed
-    to a triangular factor once for all vectors, which leaves every least-squares fit as it is.
+    The values equal those of `simulated_joints` for each vector, for a target that has all three. The motion is
+    compressed to a triangular factor once for all vectors, which does not change any least-squares fit.
     """
     found = {name: np.zeros((len(thetas), model.dof)) for name in PASSIVE}
     regressor: Array | None = None

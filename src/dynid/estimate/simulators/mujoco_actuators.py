@@ -1,4 +1,4 @@
-"""Actuators of MuJoCo for identified drives, one element a joint."""
+"""MJCF actuator elements for identified drives, one element per joint."""
 
 from __future__ import annotations
 

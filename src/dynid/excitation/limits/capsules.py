@@ -1,6 +1,6 @@
 """Capsules around the bodies of a robot and around obstacles, and the distances between them.
 
-A capsule is all within `radius` of a segment; a sphere is a capsule whose segment is a point.
+A capsule contains all points within `radius` of a segment; a sphere is a capsule whose segment is a point.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynid.robot.pose import inverse
 
 @dataclass(frozen=True, eq=False)
 class Capsule:
-    """On body `body` (BASE: fixed to the base), from a to b in the body's frame (3,), metres."""
+    """A capsule on body `body` (BASE: fixed to the base), from a to b in the body's frame (3,), m."""
 
     body: int
     a: Array
@@ -39,12 +39,12 @@ class Capsule:
 
 
 def sphere(body: int, centre: ArrayLike, radius: float, name: str) -> Capsule:
-    """A ball on a body (BASE: fixed to the base)."""
+    """Return a sphere on a body (BASE: fixed to the base)."""
     return Capsule(body, np.asarray(centre, dtype=float), np.asarray(centre, dtype=float), radius, name)
 
 
 def box(lower: ArrayLike, upper: ArrayLike, name: str) -> Capsule:
-    """The capsule around a box, fixed to the base, that must not be touched; a table or a wall is a `HalfSpace`."""
+    """Return the capsule around a box obstacle that is fixed to the base; a table or a wall is a `HalfSpace`."""
     low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     pose = np.eye(4)
     pose[:3, 3] = 0.5 * (low + high)
@@ -52,7 +52,7 @@ def box(lower: ArrayLike, upper: ArrayLike, name: str) -> Capsule:
 
 
 def capsule_around(shape: Shape, body: int) -> Capsule:
-    """The capsule around a primitive: along a cylinder's axis or a box's longest edge."""
+    """Return the capsule around a primitive shape: along a cylinder's axis or a box's longest edge."""
     half, radius, axis = 0.0, float(shape.size[0]), 2
     if shape.kind in ("cylinder", "capsule"):
         half = 0.5 * float(shape.size[1])
@@ -65,7 +65,8 @@ def capsule_around(shape: Shape, body: int) -> Capsule:
 
 
 def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
-    """Capsules from joint to joint (and to every frame of the last bodies) for a robot without collision geometry."""
+    """Return capsules from joint to joint (and to every frame of the last bodies) for a robot without collision
+    geometry."""
     found = []
     for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
         here = inverse(np.asarray(joint.after))[:3, 3]  # the joint's own origin, in the body frame
@@ -80,9 +81,10 @@ def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
 
 @njit(**OPTIONS)
 def distances_kernel(ends: Array, pairs: Ints, radii: Array, gap: Array, where: Array) -> None:
-    """gap (m, P): distance between the capsules of each pair; where (m, P, 2): place on either segment, 0 at a, 1 at b.
+    """Compute the distance between the capsules of each pair, gap (m, P), and the closest points.
 
-    ends (m, C, 2, 3). Closest points of two segments (Ericson, Real-Time Collision Detection, s. 5.1.9).
+    where (m, P, 2): position on either segment, 0 at a, 1 at b. ends (m, C, 2, 3). Closest points of two segments are
+    computed as in Ericson, Real-Time Collision Detection, s. 5.1.9.
     """
     for i in range(len(ends)):
         for p in range(len(pairs)):

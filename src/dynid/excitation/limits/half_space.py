@@ -29,7 +29,7 @@ class HalfSpace:
 
 
 def inside_box(lower: ArrayLike, upper: ArrayLike, name: str = "workspace") -> tuple[HalfSpace, ...]:
-    """The sides of a box to stay in; infinite sides are left out."""
+    """Return the sides of a box that bodies must stay in, without infinite sides."""
     low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     if low.shape != (3,) or high.shape != (3,) or not (low < high).all():
         raise DynidError(f"box '{name}' needs three lower bounds below its three upper bounds, got {low} and {high}")

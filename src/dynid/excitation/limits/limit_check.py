@@ -65,7 +65,7 @@ class LimitReport:
 
     @property
     def excess(self) -> float:
-        """The largest excess; zero or less when all limits hold."""
+        """The largest excess; zero or less if all limits hold."""
         return max((usage.excess for usage in self.usages), default=-1.0)
 
     @property
@@ -75,7 +75,7 @@ class LimitReport:
 
 
 def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
-    """The intervals of time in which all derivatives are continuous."""
+    """Return the intervals of time in which all derivatives are continuous."""
     if isinstance(trajectory, Piecewise):
         return list(zip(trajectory.breaks[:-1], trajectory.breaks[1:], strict=True))
     if isinstance(trajectory, Slowed):
@@ -123,7 +123,7 @@ def _joined(times: list[Array]) -> tuple[Array, Bools]:
 
 def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
                  unchecked: tuple[str, ...] = ()) -> LimitReport:
-    """The worst use of every limit over a whole motion; torque: the nominal model, if there is one."""
+    """Return the largest use of every limit over a whole motion; torque: the nominal model, if there is one."""
     worst: dict[tuple[str, str, float], Usage] = {}
     for t, begins in _grids(trajectory, points):
         for usage in _usages(trajectory, t, begins, limits, torque):
@@ -189,7 +189,10 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
 
 
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
-    """Smallest slack of every contact; between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2."""
+    """Yield the smallest slack of every contact.
+
+    Between grid points t_k and t_k+1 it is at least (s_k + s_k+1 - way) / 2, where `way` is the motion of the bodies.
+    """
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))
     for lo in range(0, len(t), _CHECKED_AT_ONCE):

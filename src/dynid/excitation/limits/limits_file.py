@@ -1,6 +1,6 @@
-"""A TOML file with what a motion must stay inside, laid over the robot's own limits.
+"""TOML file with the limits of a motion, which override the robot's own limits.
 
-Everything may be left out. Lengths in m, angles in rad (m for prismatic joints); `inf` takes a limit of the robot away.
+All entries are optional. Lengths are in m, angles in rad (m for prismatic joints); `inf` removes a limit of the robot.
 
     first = [0.0, 0.5, 0.0]        # first and last posture, one number per joint
     last = [0.0, 0.5, 0.0]
@@ -66,7 +66,7 @@ class _Table(BaseModel):
 
 
 class JointTable(_Table):
-    """Limits of one joint or of all; what is None stays the robot's own."""
+    """Limits of one joint or of all joints; None for the robot's own limit."""
 
     position: tuple[float, float] | None = None
     velocity: float | None = None
@@ -138,7 +138,7 @@ class SpaceTable(_Table):
 
 
 class LimitsTable(_Table):
-    """The whole file."""
+    """Content of a limits file."""
 
     first: tuple[float, ...] | None = None
     last: tuple[float, ...] | None = None
@@ -150,8 +150,10 @@ class LimitsTable(_Table):
 
 
 def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """The robot's limits with those of a file over them; errors name the file and what is wrong in it. margin: instead
-    of the file's; usual: where nobody says one."""
+    """Return the robot's limits overridden by those of a file; errors name the file and the entry.
+
+    margin: instead of the file's; usual: default margin.
+    """
     path = Path(path)
     try:
         values = toml_table(read_small(path).decode("utf-8"))
@@ -172,7 +174,8 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
 
 
 def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """The robot's limits with those of a table over them. margin: instead of the table's; usual: where it has none."""
+    """Return the robot's limits overridden by those of a table; margin: instead of the table's; usual:
+    default margin."""
     postures = {name: posture for name, posture in (("start", table.first), ("end", table.last))
                 if posture is not None and len(posture) == robot.dof}
     chosen = next(share for share in (margin, table.margin, usual) if share is not None)
@@ -222,7 +225,7 @@ def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
 
 
 def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:
-    """What about space was not looked at, in sentences."""
+    """Return sentences on the workspace limits that are not checked."""
     space = limits.space
     if space is None:
         return ("self-collision was not checked: the robot file has no usable collision shapes; give a [space] with "

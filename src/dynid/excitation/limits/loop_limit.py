@@ -17,8 +17,11 @@ _NOT_CLOSED = 1e6  # times the largest condition number, where there is none
 
 @dataclass(frozen=True, eq=False)
 class LoopLimit:
-    """Limit on the condition number of the closures' derivatives, as log10 of its ratio to the largest allowed: an
-    excess of 1 is a factor of ten. condition: the largest allowed; margin: kept free, in the same units."""
+    """Limit on the condition number of the closures' derivatives.
+
+    The value is log10 of its ratio to the largest allowed one: an excess of 1 is a factor of ten. condition: the
+    largest allowed; margin: kept free, in the same units.
+    """
 
     robot: Robot
     condition: float
@@ -27,7 +30,8 @@ class LoopLimit:
 
     @staticmethod
     def of(robot: Robot, condition: float | None = None) -> LoopLimit | None:
-        """That of a robot, by default FACTOR times the number in the posture of its loops; None without loops."""
+        """Return the limit of a robot, by default FACTOR times the condition number in its reference posture; None
+        without loops."""
         followers = robot.followers
         if followers is None or followers.loops is None:
             return None
@@ -53,7 +57,7 @@ class LoopLimit:
 
     @property
     def names(self) -> str:
-        """Of the loops, for sentences."""
+        """Names of the loops, for sentences."""
         followers = self.robot.followers
         assert followers is not None and followers.loops is not None
         return followers.loops.names

@@ -78,8 +78,10 @@ class Limits:
 
     @staticmethod
     def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
-        """The robot's own limits, or others by name. margin: share of the range kept free at each end, and of the
-        robot's own velocities and torques."""
+        """Return the robot's own limits, or others by name.
+
+        margin: share of the range kept free at each end, and of the robot's own velocities and torques.
+        """
         if not 0.0 <= margin < 0.5:
             raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}")
         lower, upper = robot.limit("lower"), robot.limit("upper")

@@ -1,4 +1,4 @@
-"""Limits that are not linear in a motion's coefficients: torques and space, as numbers that must not be above zero."""
+"""Limits that are nonlinear in a motion's coefficients: torques and workspace, as numbers that must not be positive."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ OVERLAP = 0.2  # m; an overlap of that much counts as an excess of 1
 
 
 class NonlinearLimit(Protocol):
-    """values (m, K) at a motion, and the derivative (rows, 3, dof) by q, dq, ddq of chosen columns, one in each row.
+    """Protocol of a nonlinear limit.
 
-    refinement: how many times more samples than the criterion it needs. tightened(excess): the same, stricter.
+    It has values (m, K) along a motion, and the derivative (rows, 3, dof) by q, dq, ddq of one chosen column in each
+    row. refinement: ratio of its number of samples to that of the criterion. tightened(excess): returns a stricter
+    limit.
     """
 
     @property
@@ -35,7 +37,7 @@ class NonlinearLimit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimit:
-    """|tau_j| / limit_j - 1, both directions, of a model with base values beta.
+    """Torque limits |tau_j| / limit_j - 1 <= 0 in both directions, for a model with base values beta.
 
     margin: share of each limit kept free.
     """
@@ -55,7 +57,7 @@ class TorqueLimit:
         return np.hstack([share, -share]) - 1.0 + self.margin
 
     def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """(m, dof), N m."""
+        """Return torques (m, dof), N m or N."""
         layout = self.information.layout
         entries = self.information.entries(q, dq, ddq)
         return np.stack([self.beta[columns] @ entries[layout.joint(j)][:-1]
@@ -83,7 +85,7 @@ class TorqueLimit:
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceLimit:
-    """Minus the metres left of every contact, in units of OVERLAP. margin: in the same units, kept free."""
+    """Negative clearance of every contact, in units of OVERLAP; margin: kept free, in the same units."""
 
     space: Workspace
     margin: float = 0.02

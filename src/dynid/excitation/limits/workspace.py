@@ -24,8 +24,11 @@ _PROBED_POSTURES = 200  # random postures that tell which contacts are always th
 class Workspace:
     """Capsules of a robot, pairs that must not collide, and half-spaces.
 
-    pairs (P, 2): capsules that must not touch. sides: (half-space, capsule) pairs. margin: m, kept free. skipped:
-    permanent contacts that are ignored, in words.
+    Attributes:
+        pairs: (P, 2), capsules that must not touch.
+        sides: (half-space, capsule) pairs.
+        margin: distance kept free, m.
+        skipped: permanent contacts that are ignored, as text.
     """
 
     robot: Robot
@@ -42,8 +45,8 @@ class Workspace:
            margin: float = 0.0) -> Workspace:
         """Return the workspace of the robot's collision geometry, or of `spheres` (capsules on its bodies).
 
-        A robot with neither is a skeleton of capsules of `radius`. obstacles: capsules on the base. Contacts between
-        neighbours, and those in each of 200 random postures, are ignored and named in `skipped`.
+        Without either, capsules of `radius` along the links are used. obstacles: capsules on the base. Contacts between
+        neighbours, and those that exist in all of 200 random postures, are ignored and named in `skipped`.
         """
         shapes = ((i, shape) for i, body in enumerate(robot.bodies) for shape in body.shapes)
         own = tuple(spheres) or tuple(capsule_around(shape, i) for i, shape in shapes) or skeleton(robot, radius)
@@ -76,7 +79,7 @@ class Workspace:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each column of `slack` says, in words."""
+        """Return a description of each column of `slack`."""
         return (*(f"{self.capsules[p].name} against {self.capsules[q].name}" for p, q in self.pairs),
                 *(f"{self.capsules[p].name} in half-space '{self.planes[w].name}'" for w, p in self.sides))
 
@@ -87,7 +90,7 @@ class Workspace:
                 np.array([c.radius for c in self.capsules], dtype=float))
 
     def ends(self, q: Array) -> tuple[Array, Array]:
-        """Ends of all capsules (m, C, 2, 3) and joint axes (m, dof, 6) in the base frame at q (m, dof)."""
+        """Return ends of all capsules (m, C, 2, 3) and joint axes (m, dof, 6) in the base frame at q (m, dof)."""
         q = np.ascontiguousarray(q)
         local, body, _ = self._arrays
         poses, axes = np.empty((len(q), self.robot.dof, 3, 4)), np.empty((len(q), self.robot.dof, 6))
@@ -104,7 +107,8 @@ class Workspace:
         return self.slack_of_ends(self.ends(q)[0])[0]
 
     def slack_of_ends(self, ends: Array) -> tuple[Array, Array]:
-        """Metres left (m, pairs + sides) at ends (m, C, 2, 3), and the closest place on both segments (m, pairs, 2)."""
+        """Return clearances (m, pairs + sides), m, for ends (m, C, 2, 3), and the closest points on both segments (m,
+        pairs, 2)."""
         radii = self._arrays[2]
         gap, where = np.empty((len(ends), len(self.pairs))), np.empty((len(ends), len(self.pairs), 2))
         distances_kernel(ends, self.pairs, radii, gap, where)
@@ -117,7 +121,7 @@ class Workspace:
         return np.hstack([gap, height]) - self.margin, where
 
     def gradient(self, q: Array, columns: Ints) -> Array:
-        """Derivative (m, dof) by q (m, dof) of one column of `slack` in each row."""
+        """Return the derivative (m, dof) by q (m, dof) of one column of `slack` in each row."""
         ends, axes = self.ends(q)
         _, where = self.slack_of_ends(ends)
         _, body, _ = self._arrays
@@ -149,7 +153,8 @@ class Workspace:
         return out
 
     def _speeds(self, axes: Array, points: Array, normals: Array, bodies: Ints) -> Array:
-        """Speed (m, dof) along a normal of a point on a body, a row each, for unit speed of each joint."""
+        """Return the velocity (m, dof) along a normal of one point per row on a body, for unit velocity of
+        each joint."""
         speed = axes[:, :, 3:] + np.cross(axes[:, :, :3], points[:, None])
         carried = self.robot.supports[:, bodies].T & (bodies != BASE)[:, None]
         return np.where(carried, np.einsum("mjx,mx->mj", speed, normals), 0.0)

@@ -23,7 +23,7 @@ MIN_EIGENVALUE_RATIO = 1e-15  # eigenvalues below this share of the largest are 
 
 @dataclass(frozen=True)
 class Eigenvalues:
-    """Of A = vectors diag(values) vectors': values rising and kept above rounding, and their vectors."""
+    """Eigenvalues (ascending, bounded away from zero) and eigenvectors of A = vectors diag(values) vectors'."""
 
     values: Array
     vectors: Array
@@ -34,12 +34,12 @@ class Eigenvalues:
         return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * MIN_EIGENVALUE_RATIO), vectors)
 
     def function(self, values: Array) -> Array:
-        """The matrix with the same vectors and other values."""
+        """Return the matrix with the same eigenvectors and other eigenvalues."""
         return (self.vectors * values) @ self.vectors.T
 
 
 def _condition(s: Eigenvalues) -> Value:
-    """sigma_max / sigma_min (Ardiani, eq. 1.36)."""
+    """Return the condition number sigma_max / sigma_min (Ardiani, eq. 1.36) and its derivative."""
     low, high = s.values[0], s.values[-1]
     value = float(np.sqrt(high / low))
     u, v = s.vectors[:, 0], s.vectors[:, -1]
@@ -47,38 +47,40 @@ def _condition(s: Eigenvalues) -> Value:
 
 
 def _smooth_condition(s: Eigenvalues, p: float) -> Value:
-    """(tr A^p tr A^-p)^(1/2p): Frobenius for p = 1 (Ardiani, eq. 1.38), the condition number for p -> infinity."""
+    """Return (tr A^p tr A^-p)^(1/2p): Frobenius for p = 1 (Ardiani, eq. 1.38), the condition number for p
+    -> infinity."""
     up, down = (s.values / s.values[-1]) ** p, (s.values[0] / s.values) ** p
     value = float(np.sqrt(s.values[-1] / s.values[0]) * (up.sum() * down.sum()) ** (0.5 / p))
     return value, s.function(0.5 * value * (up / up.sum() - down / down.sum()) / s.values)
 
 
 def _inverse_smallest(s: Eigenvalues) -> Value:
-    """1 / sigma_min."""
+    """Return 1 / sigma_min and its derivative."""
     low, u = s.values[0], s.vectors[:, 0]
     return float(low ** -0.5), -0.5 * low ** -1.5 * np.outer(u, u)
 
 
 def _smooth_inverse_smallest(s: Eigenvalues, p: float) -> Value:
-    """(tr A^-p)^(1/2p)."""
+    """Return (tr A^-p)^(1/2p), a smooth approximation of 1 / sigma_min."""
     down = (s.values[0] / s.values) ** p
     value = float(s.values[0] ** -0.5 * down.sum() ** (0.5 / p))
     return value, s.function(-0.5 * value * down / down.sum() / s.values)
 
 
 def _determinant(s: Eigenvalues) -> Value:
-    """D-optimality: -log det A / base, twice the mean log of the ellipsoid's axes."""
+    """Return the D-optimality criterion -log det A / base, twice the mean log of the ellipsoid's axes."""
     return -float(np.log(s.values).mean()), s.function(-1.0 / s.values / len(s.values))
 
 
 def _variances(s: Eigenvalues) -> Value:
-    """A-optimality: root of the mean variance of the scaled parameters, sqrt(tr A^-1 / base)."""
+    """Return the A-optimality criterion sqrt(tr A^-1 / base), the root of the mean variance of the scaled
+    parameters."""
     value = float(np.sqrt((1.0 / s.values).mean()))
     return value, s.function(-0.5 / value * s.values ** -2 / len(s.values))
 
 
 def _largest(s: Eigenvalues) -> Value:
-    """The largest standard deviation among the scaled parameters, sqrt(max diag A^-1)."""
+    """Return the largest standard deviation of the scaled parameters, sqrt(max diag A^-1)."""
     inverse = s.function(1.0 / s.values)
     worst = int(np.argmax(np.diag(inverse)))
     value = float(np.sqrt(inverse[worst, worst]))
@@ -86,7 +88,7 @@ def _largest(s: Eigenvalues) -> Value:
 
 
 def _smooth_largest(s: Eigenvalues, p: float) -> Value:
-    """(sum variance^p)^(1/2p)."""
+    """Return (sum variance^p)^(1/2p), a smooth approximation of the largest standard deviation."""
     inverse = s.function(1.0 / s.values)
     variance = np.diag(inverse)
     share = (variance / variance.max()) ** p
@@ -95,7 +97,8 @@ def _smooth_largest(s: Eigenvalues, p: float) -> Value:
 
 
 def _hadamard(matrix: Array, s: Eigenvalues) -> Value:
-    """Mean of log(A_ii) minus D-optimality: zero exactly when all columns are orthogonal (Jin and Gans, 2015)."""
+    """Return the mean of log(A_ii) minus D-optimality: zero exactly if all columns are orthogonal (Jin and
+    Gans, 2015)."""
     diagonal = np.maximum(np.diag(matrix), 1e-300)
     value = float(np.log(diagonal).mean() - np.log(s.values).mean())
     return value, (np.diag(1.0 / diagonal) - s.function(1.0 / s.values)) / len(diagonal)
@@ -115,16 +118,18 @@ class Criterion:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether it is a logarithm already, so that a search may add to it rather than multiply it."""
+        """Whether the criterion is already a logarithm."""
         return self.name in ("d", "hadamard")
 
     @property
     def nonsmooth(self) -> bool:
-        """Whether it looks at the worst direction alone, so that a smooth approximation helps the search."""
+        """Whether the criterion depends on the worst direction only, so that a smooth approximation helps the
+        search."""
         return self.name in ("condition", "condition+", "largest")
 
     def __call__(self, matrix: Array, order: float | None = None) -> Value:
-        """Value and slope at A (base, base); order: of the smooth approximation, None for the criterion itself."""
+        """Return value and derivative at A (base, base); order: of the smooth approximation, None for the criterion
+        itself."""
         s = Eigenvalues.of(matrix)
         if self.name == "hadamard":
             return _hadamard(matrix, s)

@@ -33,10 +33,15 @@ _SIGN_WIDTH = 0.015  # of a smooth sign, as a share of the top speed
 
 @dataclass(frozen=True, eq=False)
 class ExperimentDesign:
-    """problem: the optimisation problem, with smooth signs. information: of the actual model.
+    """All inputs of a motion search.
 
-    torque: the nominal model with the torque limits, if known; unchecked: limits that could not be checked. rate: of
-    the future log, Hz. noise (dof,): of its torques, for the expected standard errors.
+    Attributes:
+        problem: the optimisation problem, with smooth signs.
+        information: of the actual model.
+        torque: the nominal model with the torque limits, if known.
+        unchecked: limits that could not be checked.
+        rate: of the future log, Hz.
+        noise: (dof,), of its torques, for the expected standard errors.
     """
 
     problem: MotionProblem
@@ -59,29 +64,29 @@ class ExperimentDesign:
         return self.problem.limits
 
     def samples(self, trajectory: Trajectory) -> tuple[Array, Array, Array]:
-        """q, dq, ddq of the log to come; the last instant is left out because it may be the first again."""
+        """Return q, dq, ddq of the future log, without the last instant, which may equal the first one."""
         check_samples(trajectory.duration, self.rate)
         count = max(2, round(trajectory.duration * self.rate))
         motion = trajectory.at(np.linspace(0.0, trajectory.duration, count, endpoint=False))
         return motion.q, motion.dq, motion.ddq
 
     def value(self, trajectory: Trajectory) -> float:
-        """The criterion itself, with hard signs and the samples of the log to come."""
+        """Return the criterion with discontinuous signs at the samples of the future log."""
         matrix = self.information.matrix(self.information.entries(*self.samples(trajectory)))
         return self.problem.criterion(matrix)[0]
 
     def deviations(self, trajectory: Trajectory) -> Array:
-        """Expected standard deviation of every base parameter (base,)."""
+        """Return the expected standard error of every base parameter (base,)."""
         return replace(self.information, weights=1.0 / self.noise).deviations(*self.samples(trajectory))
 
     def condition(self, trajectory: Trajectory) -> float:
-        """Condition number of the unscaled, unweighted base regressor."""
+        """Return the condition number of the unscaled, unweighted base regressor."""
         plain = Information.of(self.model, self.base)
         s = np.linalg.svd(plain.factor(*self.samples(trajectory)), compute_uv=False)
         return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
 
     def check(self, trajectory: Trajectory) -> LimitReport:
-        """Every limit on a grid at least ten times finer than the search's."""
+        """Check every limit on a grid at least ten times finer than that of the search."""
         points = max(10 * len(self.problem.t), 5000)
         return check_limits(trajectory, self.limits, self.torque, points=points, unchecked=self.unchecked)
 
@@ -109,7 +114,7 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
 
 
 def _nominal(model: LinearModel, given: ArrayLike | None) -> Array | None:
-    """Nominal parameters (parameters,), zero where friction is not known; None without inertias."""
+    """Return nominal parameters (parameters,), zero for unknown friction; None without inertias."""
     if given is not None:
         return model.parameters.vector(given)
     if any(p.nominal is None for p in model.parameters if p.body is not None):
@@ -137,7 +142,7 @@ def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
 
 def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
                   nominal: ArrayLike | None) -> tuple[TorqueLimit | None, tuple[str, ...]]:
-    """The nominal model against the torque limits, and what about it cannot be checked."""
+    """Return the torque limits of the nominal model, and notes on torques that cannot be checked."""
     if not np.isfinite(limits.torque).any():
         return None, ()
     notes: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ _MOST_ROWS = 150  # of each nonlinear limit in one step; the worst ones decide
 
 @dataclass(frozen=True, eq=False)
 class MotionProblem:
-    """Which motion of a family is best. t (m,): the samples the criterion and the limits look at."""
+    """Search problem for the best motion of a family; t (m,): times at which criterion and limits are evaluated."""
 
     family: ConstrainedFamily
     information: Information
@@ -37,17 +37,17 @@ class MotionProblem:
     # -- the motion and its linear limits --------------------------------------------------------
     @cached_property
     def functions(self) -> Array:
-        """(4, m, k): what the free coefficients of a joint add to q, dq, ddq and jerk."""
+        """Contributions (4, m, k) of a joint's free coefficients to q, dq, ddq and jerk."""
         return np.ascontiguousarray(self.family.family.functions(self.t) @ self.family.null)
 
     @cached_property
     def fixed_signals(self) -> Array:
-        """(4, m, dof): q, dq, ddq and jerk of the fixed coefficients."""
+        """Contributions (4, m, dof) of the fixed coefficients to q, dq, ddq and jerk."""
         return self.family.family.functions(self.t) @ self.family.fixed.T
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Lower and upper limits (4, dof) of q, dq, ddq, jerk, a little inside the real ones."""
+        """Lower and upper limits (4, dof) of q, dq, ddq, jerk, slightly inside the actual ones."""
         limits = self.limits
         span = limits.upper - limits.lower
         margin = np.where(np.isfinite(span), 0.5 * _LIMIT_MARGIN * span, 0.0)
@@ -58,7 +58,7 @@ class MotionProblem:
 
     @cached_property
     def limit_sizes(self) -> Array:
-        """(4, dof): half the span of each linear limit, 1 where there is none."""
+        """Half the range of each linear limit (4, dof); 1 without a limit."""
         low, high = self.bounds
         with np.errstate(invalid="ignore"):
             half = 0.5 * (high - low)
@@ -66,7 +66,8 @@ class MotionProblem:
 
     @cached_property
     def unit(self) -> Array:
-        """(dof, k): how far each free coefficient may go by itself before it meets a limit; steps count in these."""
+        """Scale (dof, k) of each free coefficient: its largest value within the linear limits if all others
+        are zero."""
         size = np.abs(self.functions).max(axis=1)  # (4, k)
         low, high = self.bounds
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -75,16 +76,16 @@ class MotionProblem:
         return np.where(np.isfinite(reach.min(axis=0)), reach.min(axis=0), 1.0)
 
     def signals(self, z: Array) -> Array:
-        """q, dq, ddq, jerk (4, m, dof) at free coefficients z (dof, k)."""
+        """Return q, dq, ddq, jerk (4, m, dof) for free coefficients z (dof, k)."""
         return np.ascontiguousarray(self.fixed_signals + self.functions @ z.T)
 
     def slack(self, signals: Array) -> tuple[Array, Array]:
-        """What is left (4, m, dof) up to the upper and down to the lower linear limits."""
+        """Return the distance (4, m, dof) to the upper and to the lower linear limits."""
         low, high = self.bounds
         return high[:, None] - signals, signals - low[:, None]
 
     def excess(self, signals: Array) -> float:
-        """Largest overstepping of the linear limits as a share of them; zero or less is inside."""
+        """Return the largest relative violation of the linear limits; zero or less is inside."""
         low, high = self.bounds
         over = np.maximum(signals - high[:, None], low[:, None] - signals) / self.limit_sizes[:, None]
         return float(over.max())
@@ -104,13 +105,13 @@ class MotionProblem:
         return value if self.criterion.logarithmic else float(np.log(value))
 
     def value(self, z: Array, order: float | None = None) -> float:
-        """The logarithm of the criterion (the criterion itself where it is one already)."""
+        """Return the logarithm of the criterion, or the criterion itself if it is already a logarithm."""
         q, dq, ddq, _ = self.signals(z)
         matrix = self.information.matrix(self.information.entries(q, dq, ddq))
         return self._objective(self.criterion(matrix, order)[0])
 
     def value_and_gradient(self, z: Array, order: float | None = None) -> tuple[float, Array]:
-        """The same, and its gradient (dof, k)."""
+        """Return the value as in `value`, and its gradient (dof, k)."""
         q, dq, ddq, _ = self.signals(z)
         entries = self.information.entries(q, dq, ddq)
         value, by_matrix = self.criterion(self.information.matrix(entries), order)
@@ -121,7 +122,7 @@ class MotionProblem:
     # -- torques and workspace -------------------------------------------------------------------
     @cached_property
     def _refined(self) -> dict[int, tuple[Array, Array]]:
-        """For each refinement that a nonlinear limit asks for: functions (4, m', k) and fixed signals (4, m', dof)."""
+        """Functions (4, m', k) and fixed signals (4, m', dof) for each refinement that a nonlinear limit needs."""
         found = {}
         for count in {limit.refinement for limit in self.nonlinear}:
             grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)
@@ -130,29 +131,31 @@ class MotionProblem:
         return found
 
     def _refined_signals(self, z: Array) -> list[Array]:
-        """q, dq, ddq (3, m', dof) on the grid of each nonlinear limit."""
+        """Return q, dq, ddq (3, m', dof) on the grid of each nonlinear limit."""
         grids = {count: np.ascontiguousarray(fixed[:3] + functions[:3] @ z.T)
                  for count, (functions, fixed) in self._refined.items()}
         return [grids[limit.refinement] for limit in self.nonlinear]
 
     def nonlinear_values(self, z: Array) -> list[Array]:
-        """Values (m', K) of each nonlinear limit, above zero where it is overstepped."""
+        """Return the values (m', K) of each nonlinear limit, positive if it is violated."""
         return [limit.values(q, dq, ddq)
                 for limit, (q, dq, ddq) in zip(self.nonlinear, self._refined_signals(z), strict=True)]
 
     def nonlinear_excess(self, z: Array) -> float:
-        """Largest value of the nonlinear limits over a motion; zero or less is inside."""
+        """Return the largest value of the nonlinear limits over a motion; zero or less is inside."""
         return max((float(values.max(initial=-np.inf)) for values in self.nonlinear_values(z)), default=-np.inf)
 
     def nonlinear_excess_at_rest(self, q: Array) -> Array:
-        """Largest value of the nonlinear limits (m,) in postures q (m, dof) without motion."""
+        """Return the largest value of the nonlinear limits (m,) in postures q (m, dof) at rest."""
         zero = np.zeros_like(q)
         values = [limit.values(q, zero, zero).max(axis=1, initial=-np.inf) for limit in self.nonlinear]
         return np.max(values, axis=0) if values else np.full(len(q), -np.inf)
 
     def nonlinear_rows(self, z: Array, values: list[Array]) -> tuple[Array, Array]:
-        """Rows (r, dof k) and present values (r,) of the nonlinear limits that are near or beyond; values: of
-        `nonlinear_values` at z."""
+        """Return rows (r, dof k) and present values (r,) of the nonlinear limits that are nearly or actually violated.
+
+        values: those of `nonlinear_values` at z.
+        """
         rows, now = [np.empty((0, self.unit.size))], [np.empty(0)]
         for limit, signals, value in zip(self.nonlinear, self._refined_signals(z), values, strict=True):
             i, column = np.nonzero(local_maxima(value[None])[0] & (value > -ACTIVE_LIMIT_SHARE))
@@ -170,7 +173,7 @@ class MotionProblem:
 
 
 def local_maxima(x: Array) -> Bools:
-    """Where (s, m, n) has a local maximum along its second axis."""
+    """Return where an array (s, m, n) has a local maximum along its second axis."""
     peak = np.ones(x.shape, dtype=bool)
     rise = x[:, 1:] >= x[:, :-1]
     peak[:, 1:] &= rise

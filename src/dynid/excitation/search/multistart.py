@@ -45,7 +45,7 @@ _LAST_ORDER = (64.0,)
 
 @dataclass(frozen=True, eq=False)
 class FeasibleMotion:
-    """A motion that respects everything: its free coefficients, trajectory, value and report, and its anchor."""
+    """A motion that respects every limit: its free coefficients, trajectory, value, report and anchor."""
 
     z: Array
     trajectory: Trajectory
@@ -90,7 +90,7 @@ class MultiStart:
 
     @property
     def best(self) -> FeasibleMotion | None:
-        """The best motion so far; the earliest start where two are equal, whichever thread was first."""
+        """Return the best motion so far; for equal values the earliest start, independent of the threads."""
         with self.lock:
             return self.found[min(self.found, key=lambda key: (self.found[key].value, key))] if self.found else None
 
@@ -107,7 +107,7 @@ class MultiStart:
         side_by_side(one, range(_AT_ONCE), thread_count(self.options.threads))
 
     def _follow(self, number: int, k: int, near: FeasibleMotion | None, anchor: Anchor) -> None:
-        """Start k of a round, followed to its end; near: a motion to begin beside."""
+        """Run start k of a round to its end; near: a motion to start close to."""
         if self.stop() and (number, k) != (0, 0):
             return
         rng = np.random.default_rng([self.options.seed, number, k])
@@ -130,7 +130,7 @@ class MultiStart:
                 self._tell(result)
 
     def _tell(self, found: FeasibleMotion) -> None:
-        """Say that a better motion was found."""
+        """Report that a better motion was found."""
         design, options = self.design, self.options
         if options.progress is not None:
             options.progress(*self.history[-1])
@@ -140,7 +140,8 @@ class MultiStart:
 
     def _start(self, first: bool, near: FeasibleMotion | None, anchor: Anchor,
                rng: np.random.Generator) -> tuple[Anchor, Array]:
-        """Free coefficients (dof, k) to begin with, and their anchor; first: the very first start of the search."""
+        """Return an anchor and initial free coefficients (dof, k); first: whether it is the first start of the
+        search."""
         given = self.options.start if first else None
         family = self.design.problem.family.family
         if isinstance(family, Splines) and family.free_knots and not first:
@@ -166,8 +167,10 @@ class MultiStart:
             return anchor
 
     def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """As `_shrunk`, but violations of torque or workspace between samples are optimised again with stricter
-        limits."""
+        """Return the motion as `_shrunk` does, but correct violations between samples by a further optimisation.
+
+        Limits of torque or workspace that are violated between samples are made stricter for it.
+        """
         problem = anchor.problem
         best = self._shrunk(z, anchor)
         for _ in range(3):
@@ -215,7 +218,8 @@ class MultiStart:
 
 
 def _projected(given: Trajectory, anchor: Anchor) -> Array:
-    """Free coefficients (dof, k) of a given motion, drawn towards a gentle one until it respects the linear limits."""
+    """Return free coefficients (dof, k) of a given motion, shrunk towards a slow one until it respects the linear
+    limits."""
     problem, gentlest = anchor.problem, anchor.gentlest
     functions = problem.family.family.functions(problem.t)[0]
     z = problem.family.free(np.linalg.lstsq(functions, given.at(problem.t).q, rcond=None)[0].T)

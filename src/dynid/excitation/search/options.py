@@ -19,8 +19,11 @@ Progress = Callable[[float, float], None]  # seconds so far, best value so far
 
 @dataclass(frozen=True, eq=False)
 class BestSoFar:
-    """The best motion of a search that goes on: seconds since its beginning, value of the criterion, condition number
-    of the base regressor, and expected standard deviations (base,) of the base parameters."""
+    """The best motion of a running search.
+
+    It has the time since the start, s, the value of the criterion, the condition number of the base regressor, and the
+    expected standard errors (base,) of the base parameters.
+    """
 
     seconds: float
     value: float

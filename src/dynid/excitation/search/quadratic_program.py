@@ -1,12 +1,12 @@
 """Small dense quadratic programmes, in threads: minimise g.x + x.H x / 2 with C x <= b.
 
-The dual method of Goldfarb and Idnani (1983): start at the unconstrained minimum, take in the most violated row, drop
-rows whose multiplier would turn negative. Sequential programmes need it thousands of times, so it must not hold the
-interpreter lock, and with few active rows it is several times faster than an interior point.
+The dual method of Goldfarb and Idnani (1983) starts at the unconstrained minimum, adds the most violated row, and drops
+rows whose multiplier would become negative. Sequential programmes need it thousands of times, so it must not hold the
+interpreter lock. With few active rows it is several times faster than an interior-point method.
 
 With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
-triangular. Rows come and go by Givens rotations of K and R. Entries are assigned one by one: for a slice numba also
-compiles the message about shapes that do not fit, which takes two seconds.
+triangular. Rows are added and dropped by Givens rotations of K and R. Entries are assigned one by one, because numba
+would compile an error message for slices, which takes two seconds.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dynid.kernel_store import njit
 @njit(**OPTIONS)
 def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolerance: float,
              limit: int) -> tuple[Array, bool]:
-    """x (n,) and whether it is the solution; hessian (n, n) positive definite, rows (m, n), bounds (m,).
+    """Return x (n,) and whether it is the solution; hessian (n, n) positive definite, rows (m, n), bounds (m,).
 
-    tolerance: how far rows of length one may be overstepped. limit: steps at most.
+    tolerance: allowed violation of rows of length one. limit: largest number of steps.
     """
     n, m = len(gradient), len(bounds)
     K = _inverse_factor(hessian)
@@ -73,7 +73,7 @@ def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolera
 
 @njit(**INNER)
 def _inverse_factor(hessian: Array) -> Array:
-    """L^-1 (n, n) of H = L L'."""
+    """Return L^-1 (n, n) of H = L L'."""
     lower = np.linalg.cholesky(hessian)
     K = np.zeros(hessian.shape)
     for i in range(len(K)):
@@ -88,7 +88,7 @@ def _inverse_factor(hessian: Array) -> Array:
 
 @njit(**INNER)
 def _most_violated(over: Array, lengths: Array, inside: Bools, tolerance: float) -> int:
-    """The row that is overstepped most, by its length; -1 where none is beyond the tolerance."""
+    """Return the row with the largest violation relative to its length; -1 if none exceeds the tolerance."""
     worst, p = tolerance, -1
     for i in range(len(over)):
         if not inside[i] and over[i] / lengths[i] > worst:
@@ -98,7 +98,7 @@ def _most_violated(over: Array, lengths: Array, inside: Bools, tolerance: float)
 
 @njit(**INNER)
 def _back_substituted(R: Array, d: Array, q: int) -> Array:
-    """r (q,) with R r = d[:q]."""
+    """Return r (q,) with R r = d[:q]."""
     r = np.zeros(q)
     for i in range(q - 1, -1, -1):
         value = d[i]
@@ -110,7 +110,8 @@ def _back_substituted(R: Array, d: Array, q: int) -> Array:
 
 @njit(**INNER)
 def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
-    """How far the multipliers may go along -r before one is zero, and which; infinite and -1 where none ever is."""
+    """Return the largest step along -r that keeps the multipliers non-negative, and the blocking one; infinite and -1
+    if none."""
     step, leaving = np.inf, -1
     for i in range(q):
         if r[i] > 1e-14 and multipliers[i] / r[i] < step:
@@ -120,7 +121,7 @@ def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
 
 @njit(**INNER)
 def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
-    """Make d = -K n' of a new row n zero below place q, and put it into R as column q."""
+    """Add a new row n to the active set: make d = -K n' zero below index q, and store it in R as column q."""
     n = len(d)
     for k in range(n - 1, q, -1):
         c, s, size = _givens(d[k - 1], d[k])
@@ -132,7 +133,7 @@ def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
 
 @njit(**INNER)
 def _drop(K: Array, R: Array, active: Ints, multipliers: Array, leaving: int, q: int) -> None:
-    """Take column `leaving` of q out of R, and make R triangular again."""
+    """Remove column `leaving` of q columns from R, and make R triangular again."""
     for k in range(leaving, q - 1):
         active[k], multipliers[k] = active[k + 1], multipliers[k + 1]
         for i in range(q):
@@ -145,7 +146,7 @@ def _drop(K: Array, R: Array, active: Ints, multipliers: Array, leaving: int, q:
 
 @njit(**INNER)
 def _givens(a: float, b: float) -> tuple[float, float, float]:
-    """Cosine and sine of the rotation that turns (a, b) into (size, 0), and size."""
+    """Return cosine and sine of the rotation that turns (a, b) into (size, 0), and size."""
     size = np.hypot(a, b)
     if size == 0.0:
         return 1.0, 0.0, 0.0
@@ -154,7 +155,7 @@ def _givens(a: float, b: float) -> tuple[float, float, float]:
 
 @njit(**INNER)
 def _rotate(matrix: Array, row: int, c: float, s: float, first: int, last: int) -> None:
-    """Turn rows `row` and `row` + 1 of a matrix in columns first..last - 1."""
+    """Rotate rows `row` and `row` + 1 of a matrix in columns first..last - 1."""
     for i in range(first, last):
         upper, lower = matrix[row, i], matrix[row + 1, i]
         matrix[row, i] = c * upper + s * lower

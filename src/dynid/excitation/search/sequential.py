@@ -1,8 +1,8 @@
 """Sequential quadratic programming on the free coefficients of a family of motions, with exact gradients.
 
-Every step keeps the linear limits exactly on the grid: rows near their limit go into the quadratic programme, and rows
-that its step would overstep are added until none is. Torques and workspace are linearised, with one elastic variable
-that costs more than it can gain.
+Every step satisfies the linear limits exactly on the grid: rows near their limit enter the quadratic programme, and
+rows that its step would violate are added until none remains. Torque and workspace limits are linearised, with one
+elastic variable whose penalty exceeds any possible gain.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Iterate:
 
     @staticmethod
     def at(problem: MotionProblem, z: Array, values: list[Array], order: float | None) -> Iterate:
-        """values: of the nonlinear limits at z, which a line search has already."""
+        """Return the iterate at z; values: of the nonlinear limits at z, if known from a line search."""
         objective, gradient = problem.value_and_gradient(z, order)
         return Iterate(z, objective, (gradient * problem.unit).ravel(), problem.signals(z), values)
 
@@ -64,7 +64,7 @@ class QuadraticModel:
     penalty: float = 1.0
 
     def scaled(self, at: Iterate) -> QuadraticModel:
-        """With a sensible size of a fresh hessian, and a penalty that outweighs what overstepping can gain."""
+        """Return the model with a scaled initial hessian, and a penalty larger than any gain from a violation."""
         hessian, penalty = self.hessian, self.penalty
         if self.fresh:
             hessian = np.eye(len(at.gradient)) * max(float(np.abs(at.gradient).max()), 1e-6) / self.radius
@@ -74,12 +74,13 @@ class QuadraticModel:
         return replace(self, hessian=hessian, penalty=penalty)
 
     def updated(self, step: Array, change: Array, whole: bool) -> QuadraticModel:
-        """With how the gradient changed over a step; whole: whether the full step was taken."""
+        """Return the model updated with the change of the gradient over a step; whole: whether the full step
+        was taken."""
         radius = min(2.0 * self.radius, _LARGEST_RADIUS) if whole else max(0.5 * self.radius, _SMALLEST_RADIUS)
         return replace(self, hessian=_bfgs(self.hessian, step, change, self.fresh), fresh=False, radius=radius)
 
     def restarted(self) -> QuadraticModel:
-        """Without the curvature learnt so far, on a smaller trust region."""
+        """Return the model with the initial hessian and a smaller trust region."""
         return replace(self, fresh=True, radius=max(0.5 * self.radius, _SMALLEST_RADIUS))
 
     def merit(self, objective: float, violation: float) -> float:
@@ -131,8 +132,10 @@ def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
 
 def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | None, slope: float,
                  model: QuadraticModel) -> tuple[float, list[Array]]:
-    """The first share of a step d (dof, k), halved again and again, that lowers the merit enough (Armijo), below
-    _SHORTEST where none does; and the values of the nonlinear limits there."""
+    """Return the first share of a step d (dof, k), by halving, that reduces the merit function enough (Armijo).
+
+    It is below _SHORTEST if there is none. The values of the nonlinear limits there are also returned.
+    """
     share, values, merit = 1.0, at.values, model.merit(at.objective, at.violation)
     while share >= MIN_STEP_SHARE:
         new = at.z + share * d * problem.unit
@@ -144,7 +147,7 @@ def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | N
 
 
 def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> Array:
-    """The step (dof, k), in units of `unit`, of the quadratic programme; all linear limits hold after it."""
+    """Return the step (dof, k), in units of `unit`, of the quadratic programme; all linear limits hold after it."""
     n, shape, unit = at.gradient.size, problem.unit.shape, problem.unit.ravel()
     up, down = problem.slack(at.signals)
     size = problem.limit_sizes[:, None]
@@ -174,8 +177,10 @@ def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -
 
 def _elastic_programme(problem: MotionProblem, at: Iterate,
                        model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
-    """Hessian, gradient, rows and bounds of the programme without the linear limits: the trust region, and the
-    linearised nonlinear limits with one elastic variable where there are any."""
+    """Return hessian, gradient, rows and bounds of the programme without the linear limits.
+
+    It contains the trust region, and the linearised nonlinear limits with one elastic variable, if there are any.
+    """
     n = at.gradient.size
     nonlinear, values = problem.nonlinear_rows(at.z, at.values)
     elastic = int(len(values) > 0)
@@ -192,7 +197,8 @@ def _elastic_programme(problem: MotionProblem, at: Iterate,
 
 
 def _bfgs(hessian: Array, s: Array, y: Array, first: bool) -> Array:
-    """BFGS with Powell's damping, so that it stays positive definite; the first step also sets its size."""
+    """Return the hessian updated by BFGS with Powell's damping, which keeps it positive definite; the first update sets
+    its scale."""
     if first:
         size = abs(float(s @ y)) / float(s @ s)
         hessian = np.eye(len(s)) * max(size, 1e-6)

@@ -32,13 +32,17 @@ class Anchor:
 
     @staticmethod
     def of(problem: MotionProblem, posture: Array) -> Anchor:
-        """Raises NotPossibleError where no motion takes the joints from one given posture to the other."""
+        """Return the anchor of a problem.
+
+        Raises:
+            NotPossibleError: no motion connects the given postures within the limits.
+        """
         given = problem.limits.start is not None or problem.limits.end is not None
         return Anchor(problem, posture, feasible_motion(problem) if given else None)
 
     @property
     def gentlest(self) -> Array:
-        """Free coefficients (dof, k) of a motion that hardly moves."""
+        """Return free coefficients (dof, k) of a motion that hardly moves."""
         return self.problem.family.constant_motion(self.posture) if self.motion is None else self.motion
 
 
@@ -81,13 +85,13 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
 
 
 def _drawing_range(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Ranges to draw postures from: half a turn either way where there is no limit."""
+    """Return the ranges for random postures: half a turn to either side without a limit."""
     low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * np.pi, -np.pi))
     return low, np.where(np.isfinite(upper), upper, low + 2 * np.pi)
 
 
 def _worst_limit(problem: MotionProblem, posture: Array) -> str:
-    """Which of the nonlinear limits is overstepped most in a posture (dof,), in words."""
+    """Return the name of the nonlinear limit with the largest violation in a posture (dof,)."""
     value, text, zero = -np.inf, "", np.zeros((1, len(posture)))
     for limit in problem.nonlinear:
         values = limit.values(posture[None], zero, zero)[0]
@@ -98,7 +102,7 @@ def _worst_limit(problem: MotionProblem, posture: Array) -> str:
 
 # -- motions between given postures ------------------------------------------------------------------
 def feasible_motion(problem: MotionProblem) -> Array:
-    """Free coefficients z (dof, k) of a motion that respects the linear limits, for a family with given postures."""
+    """Return free coefficients z (dof, k) of a motion within the linear limits, for a family with given postures."""
     z = np.zeros((problem.family.dof, problem.family.size))
     for j in range(problem.family.dof):
         found = _feasible_joint(problem, j, range(4))
@@ -109,7 +113,7 @@ def feasible_motion(problem: MotionProblem) -> Array:
 
 
 def _feasible_joint(problem: MotionProblem, j: int, signals: Iterable[int]) -> Array | None:
-    """Free coefficients (k,) of one joint inside the limits of some of its signals; None where there are none."""
+    """Return free coefficients (k,) of one joint within the limits of some of its signals; None if there are none."""
     (low, high), k = problem.bounds, problem.family.size
     rows, left = [np.zeros((1, k))], [np.zeros(1)]
     for s in signals:
@@ -129,7 +133,7 @@ def _feasible_joint(problem: MotionProblem, j: int, signals: Iterable[int]) -> A
 
 
 def _conflict(problem: MotionProblem, j: int) -> str:
-    """Which limits of a joint exclude each other: the smallest set that does."""
+    """Return the smallest set of limits of a joint that contradict each other, as text."""
     limits, family = problem.limits, problem.family.family
     sets = [one for size in range(1, 5) for one in combinations(range(4), size)]
     excluding = next((one for one in sets if _feasible_joint(problem, j, one) is None), sets[-1])
@@ -144,8 +148,8 @@ def _conflict(problem: MotionProblem, j: int) -> str:
 
 # -- random motions ----------------------------------------------------------------------------------
 def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
-    """Free coefficients z (dof, k) of a random motion inside the linear limits, and inside the others where that was
-    easy."""
+    """Return free coefficients z (dof, k) of a random motion within the linear limits, if possible also within the
+    others."""
     problem, family = anchor.problem, anchor.problem.family
     z = rng.normal(size=(family.dof, family.size)) * problem.unit
     # Some draws prefer slow and wide motions, which uniform ones hardly ever are.
@@ -168,8 +172,7 @@ def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
 
 
 def _scaled_into_limits(problem: MotionProblem, z: Array, rng: np.random.Generator) -> Array:
-    """z (dof, k) scaled joint by joint to 70 to 99 % of what the linear limits allow, and moved anywhere in the
-    range."""
+    """Return z (dof, k) scaled joint by joint to 70 to 99 % of the linear limits, and shifted within the range."""
     family, (low, high) = problem.family, problem.bounds
     one = family.constant_motion(np.ones(family.dof))
     moved = problem.functions @ z.T
@@ -186,7 +189,7 @@ def _scaled_into_limits(problem: MotionProblem, z: Array, rng: np.random.Generat
 
 
 def _reach(problem: MotionProblem, z: Array, d: Array) -> Array:
-    """How far (dof,) each joint may go from z along d inside its linear limits."""
+    """Return the largest step (dof,) of each joint from z along d within its linear limits."""
     up, down = problem.slack(problem.signals(z))
     move = problem.functions @ d.T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,7 +199,7 @@ def _reach(problem: MotionProblem, z: Array, d: Array) -> Array:
 
 
 def best_random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
-    """Free coefficients (dof, k) of the best of several random motions."""
+    """Return free coefficients (dof, k) of the best of several random motions."""
     problem = anchor.problem
     found: list[tuple[float, int, Array]] = []
     for _ in range(_START_DRAWS if not problem.nonlinear else _START_DRAWS // 3):

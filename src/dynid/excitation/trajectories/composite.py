@@ -15,7 +15,7 @@ from dynid.excitation.trajectories.trajectory import Motion, Trajectory
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Trajectories one after the other; whether they meet is the maker's affair."""
+    """Trajectories one after the other; continuity between them is not checked."""
 
     parts: tuple[Trajectory, ...]
 
@@ -30,7 +30,7 @@ class Joined:
 
     @cached_property
     def starts(self) -> Array:
-        """When each part begins (parts,), s."""
+        """Start time of each part (parts,), s."""
         return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
 
     @property
@@ -54,7 +54,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Slowed:
-    """The same way in `stretch` times the time."""
+    """The same path in `stretch` times the duration."""
 
     inner: Trajectory
     stretch: float

@@ -20,7 +20,10 @@ _REST_TO_REST = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])  # powers of t / dur
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedFamily:
-    """fixed (dof, K): coefficients of one member. null (K, k): what may be added to each joint's."""
+    """Members of a family with end conditions.
+
+    fixed (dof, K): coefficients of one member. null (K, k): basis of the free coefficients of each joint.
+    """
 
     family: Family
     fixed: Array
@@ -28,7 +31,7 @@ class ConstrainedFamily:
 
     @staticmethod
     def of(family: Family, dof: int, start: Array | None = None, end: Array | None = None) -> ConstrainedFamily:
-        """The members that rest at both ends where the family does, and begin at start, end at end (dof,)."""
+        """Return the members that rest at both ends if the family does, begin at `start` and end at `end` (dof,)."""
         conditions, targets = _end_conditions(family, dof, start, end)
         count = len(family.constant)
         if not len(conditions):
@@ -54,27 +57,27 @@ class ConstrainedFamily:
 
     @property
     def size(self) -> int:
-        """Free coefficients a joint, k."""
+        """Number k of free coefficients per joint."""
         return self.null.shape[1]
 
     def coefficients(self, z: Array) -> Array:
-        """c (dof, K) of the free coefficients z (dof, k)."""
+        """Return the coefficients c (dof, K) for free coefficients z (dof, k)."""
         return self.fixed + z @ self.null.T
 
     def trajectory(self, z: Array) -> Trajectory:
         return self.family.trajectory(self.coefficients(z))
 
     def free(self, c: Array) -> Array:
-        """The free coefficients z (dof, k) nearest to coefficients c (dof, K)."""
+        """Return the free coefficients z (dof, k) nearest to coefficients c (dof, K)."""
         return np.asarray(np.linalg.lstsq(self.null, (c - self.fixed).T, rcond=None)[0].T, dtype=float)
 
     def constant_motion(self, posture: Array) -> Array:
-        """Free coefficients (dof, k) of the member that is nearest to standing still in a posture (dof,)."""
+        """Return free coefficients (dof, k) of the member nearest to standing still in a posture (dof,)."""
         return self.free(np.outer(posture, self.family.constant))
 
 
 def _end_conditions(family: Family, dof: int, start: Array | None, end: Array | None) -> tuple[Array, Array]:
-    """Conditions (r, K) on the coefficients of each joint, of length one, and their targets (r, dof)."""
+    """Return conditions (r, K) of unit length on the coefficients of each joint, and their targets (r, dof)."""
     ends = family.functions(np.array([0.0, family.duration]))
     rows, targets = [], []
     if family.rest:
@@ -91,7 +94,7 @@ def _end_conditions(family: Family, dof: int, start: Array | None, end: Array | 
 
 
 def _nearest_to_quintic(family: Family, fixed: Array, null: Array, start: Array | None, end: Array | None) -> Array:
-    """Of all members between the postures, the coefficients (dof, K) of the one nearest to a rest-to-rest quintic."""
+    """Return the coefficients (dof, K) of the member between the postures that is nearest to a rest-to-rest quintic."""
     grid = np.linspace(0.0, family.duration, 8 * len(family.constant))
     first = np.asarray(end if start is None else start, dtype=float)
     last = np.asarray(first if end is None else end, dtype=float)

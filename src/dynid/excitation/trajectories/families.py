@@ -18,19 +18,19 @@ from dynid.excitation.trajectories.spline import BSpline, spline_functions
 from dynid.excitation.trajectories.trajectory import Trajectory
 from dynid.quantities import DURATION, check_quantity
 
-_DEGREE = 5  # of the B-splines: the jerk is smooth
+_SPLINE_DEGREE = 5  # of the B-splines: the jerk is smooth
 
 
 class Family(Protocol):
-    """What a search needs of a family; its options are the fields of the class."""
+    """Protocol of a family of motions for a search; its options are the fields of the class."""
 
     @property
     def kind(self) -> str:
-        """The name by which files and commands know it."""
+        """Name of the family in files and commands."""
 
     @property
     def duration(self) -> float:
-        """Seconds."""
+        """Duration, s."""
 
     @property
     def rest(self) -> bool:
@@ -42,20 +42,20 @@ class Family(Protocol):
 
     @property
     def frequencies(self) -> Array:
-        """How fast each function swings (K,), 1 for the slowest."""
+        """Relative frequency of each function (K,), 1 for the slowest."""
 
     @property
     def waves(self) -> float:
-        """How many waves of the highest frequency fit into the duration; the samples of a search follow it."""
+        """Number of periods of the highest frequency within the duration, which sets the samples of a search."""
 
     def functions(self, t: ArrayLike) -> Array:
-        """The functions (4, m, K) at times t (m,), with three derivatives."""
+        """Return the functions (4, m, K) at times t (m,), with three derivatives."""
 
     def trajectory(self, coefficients: Array) -> Trajectory:
-        """The member with coefficients (dof, K)."""
+        """Return the member with coefficients (dof, K)."""
 
     def below(self, bandwidth: float) -> Family:
-        """The members without frequencies above `bandwidth` (Hz)."""
+        """Return the members without frequencies above `bandwidth` (Hz)."""
 
 
 def _check_duration(duration: float) -> None:
@@ -63,7 +63,8 @@ def _check_duration(duration: float) -> None:
 
 
 def _unlimited(family: Family, bandwidth: float) -> Family:
-    """The family itself where the bandwidth is infinite; a family with all frequencies cannot keep another."""
+    """Return the family itself if the bandwidth is infinite; raise an error for a family that cannot limit its
+    frequencies."""
     if np.isfinite(bandwidth):
         raise DynidError(f"a bandwidth of {bandwidth:g} Hz is supported only by the family 'fourier', got "
                          f"'{family.kind}'", code="bandwidth-not-supported")
@@ -170,9 +171,13 @@ class FourierPlusQuintic:
 
 @dataclass(frozen=True, eq=False)
 class Splines:
-    """B-splines of degree 5. duration: s. rest: velocity and acceleration zero at both ends.
+    """B-splines of degree 5.
 
-    knots: inner ones (s, rising), 'free' to search for them too, or None for `pieces` of one length.
+    Attributes:
+        duration: s.
+        pieces: number of intervals of equal length, if no knots are given.
+        knots: inner knots (s, ascending), 'free' to search for them too, or None.
+        rest: whether velocity and acceleration are zero at both ends.
     """
 
     duration: float = 20.0
@@ -197,39 +202,40 @@ class Splines:
 
     @cached_property
     def inner_knots(self) -> Array:
-        """(K - 6,), s; evenly spaced where none are given."""
+        """Inner knots (K - 6,), s; evenly spaced if none are given."""
         if self.knots is None or isinstance(self.knots, str):
             return np.linspace(0.0, self.duration, self.pieces + 1)[1:-1]
         return np.asarray(self.knots, dtype=float)
 
     @cached_property
     def all_knots(self) -> Array:
-        ends = np.zeros(_DEGREE + 1), np.full(_DEGREE + 1, self.duration)
+        ends = np.zeros(_SPLINE_DEGREE + 1), np.full(_SPLINE_DEGREE + 1, self.duration)
         return np.concatenate([ends[0], self.inner_knots, ends[1]])
 
     @property
     def constant(self) -> Array:
-        return np.ones(len(self.inner_knots) + _DEGREE + 1)
+        return np.ones(len(self.inner_knots) + _SPLINE_DEGREE + 1)
 
     @property
     def frequencies(self) -> Array:
-        return np.ones(len(self.inner_knots) + _DEGREE + 1)
+        return np.ones(len(self.inner_knots) + _SPLINE_DEGREE + 1)
 
     @property
     def waves(self) -> float:
-        return (len(self.inner_knots) + _DEGREE + 1) / 2
+        return (len(self.inner_knots) + _SPLINE_DEGREE + 1) / 2
 
     def functions(self, t: ArrayLike) -> Array:
-        return spline_functions(t, self.all_knots, _DEGREE)
+        return spline_functions(t, self.all_knots, _SPLINE_DEGREE)
 
     def trajectory(self, coefficients: Array) -> BSpline:
-        return BSpline(self.all_knots, coefficients, _DEGREE)
+        return BSpline(self.all_knots, coefficients, _SPLINE_DEGREE)
 
     def below(self, bandwidth: float) -> Family:
         return _unlimited(self, bandwidth)
 
     def with_random_knots(self, rng: np.random.Generator, share: float) -> Splines:
-        """The same splines on other knots: each step between two changes by up to `share` of itself, in logarithm."""
+        """Return the same splines on other knots: each interval is changed by up to `share` of its length, in
+        logarithm."""
         steps = np.diff(np.concatenate([[0.0], self.inner_knots, [self.duration]]))
         steps = steps * (1.0 + share) ** rng.uniform(-1.0, 1.0, len(steps))
         return replace(self, knots=self.duration * np.cumsum(steps)[:-1] / steps.sum())
@@ -243,7 +249,7 @@ FAMILIES: dict[str, Callable[[float, int], Family]] = {
 
 
 def family_named(kind: str, duration: float, harmonics: int) -> Family:
-    """A family by the name that commands use. harmonics: of a Fourier series; splines have none."""
+    """Return a family by its name in commands; harmonics: of a Fourier series; splines have none."""
     if kind not in FAMILIES:
         raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}",
                          code="unknown-motion-family")

@@ -14,7 +14,8 @@ from dynid.excitation.trajectories.trajectory import Motion, joint_rows
 
 
 def fourier_functions(t: ArrayLike, harmonics: int, period: float) -> Array:
-    """(4, m, 2 harmonics + 1): sin(lwt)/lw, -cos(lwt)/lw and 1 with their three derivatives (Ardiani, eq. 1.39)."""
+    """Return sin(lwt)/lw, -cos(lwt)/lw and 1 with their three derivatives (4, m, 2 harmonics + 1)
+    (Ardiani, eq. 1.39)."""
     w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
     angle = np.multiply.outer(np.atleast_1d(np.asarray(t, dtype=float)), w)
     s, c = np.sin(angle), np.cos(angle)
@@ -26,9 +27,14 @@ def fourier_functions(t: ArrayLike, harmonics: int, period: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FourierSeries:
-    """q_j(t) = q0_j + sum_l a_jl / (w l) sin(w l t) - b_jl / (w l) cos(w l t), w = 2 pi / period (Ardiani, eq. 1.39).
+    """Fourier series q_j(t) = q0_j + sum_l a_jl / (w l) sin(w l t) - b_jl / (w l) cos(w l t), w = 2 pi / period.
 
-    a, b (dof, harmonics): rad/s; q0 (dof,): rad. periods: how often it runs.
+    See Ardiani, eq. 1.39.
+
+    Attributes:
+        a, b: (dof, harmonics), rad/s or m/s.
+        q0: (dof,), rad or m.
+        periods: number of repetitions.
     """
 
     a: Array
@@ -62,7 +68,7 @@ class FourierSeries:
 
 @dataclass(frozen=True, eq=False)
 class FourierQuintic:
-    """A Fourier series plus a quintic over the whole duration, which can meet any state at both ends (Park, 2006).
+    """A Fourier series plus a quintic over the whole duration, which can have any state at both ends (Park, 2006).
 
     quintic (dof, 6): coefficients of the powers of t / duration.
     """

@@ -15,7 +15,7 @@ from dynid.excitation.trajectories.trajectory import Motion
 
 
 def power_functions(t: ArrayLike, duration: float, degree: int = 5) -> Array:
-    """(4, m, degree + 1): powers of t / duration with their three derivatives by t."""
+    """Return powers of t / duration with their three derivatives by t (4, m, degree + 1)."""
     u = np.atleast_1d(np.asarray(t, dtype=float)) / duration
     rows = np.zeros((4, len(u), degree + 1))
     for k in range(degree + 1):
@@ -29,7 +29,7 @@ def power_functions(t: ArrayLike, duration: float, degree: int = 5) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """Polynomials one after the other: q(t) = sum_k coefficients[p, j, k] (t - breaks[p])^k in piece p.
+    """Piecewise polynomials: q(t) = sum_k coefficients[p, j, k] (t - breaks[p])^k in piece p.
 
     breaks (pieces + 1,) from 0 to the duration; coefficients (pieces, dof, 6).
     """
@@ -73,7 +73,7 @@ class Piecewise:
 
 
 def quintic_between(first: Sequence[Array], last: Sequence[Array], duration: float) -> Piecewise:
-    """One quintic from state (q, dq, ddq) to another, (dof,) each, in `duration` (s)."""
+    """Return one quintic from state (q, dq, ddq) to another, (dof,) each, in `duration` (s)."""
     q0, v0, a0 = (np.asarray(x, dtype=float) for x in first)
     q1, v1, a1 = (np.asarray(x, dtype=float) for x in last)
     T = float(duration)

@@ -13,7 +13,7 @@ from dynid.excitation.trajectories.trajectory import Motion, joint_rows
 
 
 def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
-    """(4, m, len(knots) - degree - 1): B-splines on any knots, with their three derivatives."""
+    """Return B-splines on any knots, with their three derivatives (4, m, len(knots) - degree - 1)."""
     from scipy.interpolate import BSpline as Spline
 
     u = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), knots[degree], knots[-degree - 1])
@@ -23,9 +23,9 @@ def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BSpline:
-    """q_j(t) = sum_k coefficients_jk B_k(t) on any knots, the first 0 and the last the duration.
+    """B-spline trajectory q_j(t) = sum_k coefficients_jk B_k(t); the first knot is 0 and the last is the duration.
 
-    knots (K + degree + 1,) not falling, coefficients (dof, K) in rad.
+    knots (K + degree + 1,) not decreasing; coefficients (dof, K) in rad or m.
     """
 
     knots: Array

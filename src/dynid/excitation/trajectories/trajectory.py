@@ -36,7 +36,7 @@ class Trajectory(Protocol):
 
 
 def times(trajectory: Trajectory, rate: float) -> Array:
-    """Sample times (m,) at about `rate` (Hz), both ends included, evenly spaced."""
+    """Return evenly spaced sample times (m,) at about `rate` (Hz), including both ends."""
     if not rate > 0:
         raise DynidError(f"the sampling rate must be above zero, got {rate}")
     return np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration * rate) + 1))

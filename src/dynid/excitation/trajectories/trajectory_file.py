@@ -21,13 +21,16 @@ _UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
 
 
 def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
-    """From .csv (t, q_NAME .., and dq_NAME .., ddq_NAME .. where given) or .npz (t, q, dq, ddq, joints), in the order
-    of `joints`, at its own rate."""
+    """Read a trajectory, with the joints in the order of `joints`, at its own rate.
+
+    The file is .csv (columns t, q_NAME, and optionally dq_NAME, ddq_NAME) or .npz (t, q, dq, ddq, joints).
+    """
     path = Path(path)
     readers = {".csv": _read_csv, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise DynidError(f"{path} should end in {' or '.join(readers)}, the formats that `dynid excite` writes")
+        raise DynidError(f"{path} should end in {' or '.join(readers)}, the formats that `dynid excite` writes",
+                         code="unknown-extension")
     try:
         t, parts = reader(path, tuple(joints))
     except OSError as problem:
@@ -90,15 +93,17 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
 
 def write_trajectory(trajectory: Trajectory, path: str | Path, *, rate: float = 100.0,
                      joints: Sequence[str] | None = None) -> None:
-    """By the ending: .csv (t, q_NAME .., dq_NAME .., ddq_NAME ..), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
+    """Write a trajectory as .csv (t, q_NAME, dq_NAME, ddq_NAME), .npz (t, q, dq, ddq, joints) or .yaml (ROS 2)."""
     target = Path(path)
     names = tuple(joints) if joints is not None else numbered_joints(trajectory.dof)
     if len(names) != trajectory.dof:
-        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names")
+        raise DynidError(f"the motion has {trajectory.dof} joints, got {len(names)} names",
+                         code="wrong-number-of-names")
     writers = {".csv": _write_csv, ".npz": _write_npz, ".yaml": _write_yaml, ".yml": _write_yaml}
     writer = writers.get(target.suffix.lower())
     if writer is None:
-        raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory")
+        raise DynidError(f"{target} should end in {', '.join(writers)}: CSV, NumPy or ROS 2 JointTrajectory",
+                         code="unknown-extension")
     writer(trajectory, target, rate, names)
 
 
@@ -120,7 +125,8 @@ def _write_npz(trajectory: Trajectory, path: Path, rate: float, names: tuple[str
 
 
 def _write_yaml(trajectory: Trajectory, path: Path, rate: float, names: tuple[str, ...]) -> None:
-    """What `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with time_from_start."""
+    """Write the YAML that `ros2 topic pub` and rosidl_runtime_py read: header, joint_names, points with
+    time_from_start."""
     t = times(trajectory, rate)
     motion = trajectory.at(t)
 

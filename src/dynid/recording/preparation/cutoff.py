@@ -1,17 +1,19 @@
-"""Cut-off frequency from the spectrum of the positions: where motion falls into the noise.
+"""Choice of a cut-off frequency from the spectrum of the positions.
 
-Positions of a machine fall steeply with frequency (12 dB an octave or more, as accelerations are finite), sensor
-noise and the error of time stamps do not. So the noise floor begins where the spectrum stops falling.
+The spectrum of a motion decreases steeply with frequency (12 dB per octave or more, as accelerations are finite).
+Sensor noise and errors of time stamps do not decrease. The noise floor therefore begins where the spectrum stops
+decreasing.
 
-What spoils least squares is noise in the acceleration, where a floor N (rad^2 / Hz) in the position grows with
-the fourth power of frequency: a low-pass at f lets through N (2 pi)^4 f^5 / 5. A joint's cut-off is where that
-reaches a thousandth of the motion's own acceleration power (a share that biases inertias by about as much), but
-not more than twice the frequency where motion and noise are equal, beyond which nothing is left to keep. The common
-one is the median over the joints that move, and at most a tenth of the rate, where three-point differences are 3 %
-off, unless the motion itself reaches higher.
+Least squares is biased by noise of the acceleration. A position noise of density N (rad^2 / Hz) grows there with the
+fourth power of the frequency, so a low-pass at f passes N (2 pi)^4 f^5 / 5. The cut-off of a joint is the frequency at
+which this reaches a thousandth of the motion's acceleration power, which biases inertias by about the same share. It is
+at most twice the frequency at which motion and noise are equal. The common cut-off is the median over the moving
+joints. It is at most a tenth of the rate, where three-point differences have an error of 3 %, unless the motion itself
+has higher frequencies.
 
-Noise that falls with frequency shows no floor. There the floor is that of the encoder's own steps, step^2 / (6 rate),
-and without steps the cut-off stays within five octaves of the motion's band: what lies beyond is not motion.
+Noise that decreases with frequency has no floor. The floor is then that of the encoder's steps, step^2 / (6 rate).
+Without steps the cut-off is at most five octaves above the motion's band.
+
 This uses positions alone; `dynid.choose_cutoff` finds the cut-off that predicts torques best.
 """
 
@@ -45,11 +47,15 @@ _MIN_ENCODER_STEP_SHARE = 0.95  # of a position's changes are whole numbers of i
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Power spectral densities of the positions, and noise floor and cut-off of each joint.
+    """Power spectral densities of the positions, with noise floor and cut-off of each joint.
 
-    f (bins,) Hz; psd (bins, joints) rad^2 / Hz. floor (joints,): noise density, nan if none is reached. cutoff
-    (joints,): Hz, nan if undetermined. common: the one to use, Hz. band: of the motion, Hz, median over the moving
-    joints.
+    Attributes:
+        f: (bins,), Hz.
+        psd: (bins, joints), rad^2 / Hz or m^2 / Hz.
+        floor: (joints,), noise density, nan if no floor is found.
+        cutoff: (joints,), Hz, nan if undetermined.
+        common: cut-off to use for all joints, Hz.
+        band: bandwidth of the motion, Hz, median over the moving joints.
     """
 
     f: Array
@@ -60,7 +66,7 @@ class Spectrum:
     band: float
 
     def by_joint(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """{joint: {f, psd, noise_floor, cutoff}} in plain numbers, None for what is not known."""
+        """Return {joint: {f, psd, noise_floor, cutoff}} in plain numbers, None for unknown values."""
 
         return {name: {"f": [float(f"{x:.6g}") for x in self.f], "psd": [float(f"{x:.4g}") for x in self.psd[:, j]],
                        "noise_floor": finite(self.floor[j]), "cutoff": finite(self.cutoff[j])}
@@ -68,7 +74,7 @@ class Spectrum:
 
 
 def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:
-    """Spectrum of q (samples, joints) on a uniform grid, from its longest segment. moving: (joints,)."""
+    """Return the spectrum of q (samples, joints) on a uniform grid, from its longest segment; moving: (joints,)."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     if stop - start < MIN_SPECTRUM_SAMPLES:
         raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, but choosing a "
@@ -129,8 +135,10 @@ def encoder_step(q: Array) -> float:
 
 
 def _density(q: Array, rate: float) -> tuple[Array, Array]:
-    """Frequencies (bins,) and densities (bins, joints) of q (samples, joints) by Welch's method on its second
-    difference, which keeps the large slow motion from leaking."""
+    """Return frequencies (bins,) and densities (bins, joints) of q (samples, joints) by Welch's method.
+
+    The method is applied to the second difference of q, to avoid leakage of the large slow motion.
+    """
     seconds = min(max(len(q) / rate / 8.0, 1.0), 4.0)
     window = min(len(q) - 2, max(int(seconds * rate), MIN_SPECTRUM_SAMPLES // 2))
     f, density = power_density(q, rate, window, differences=2)
@@ -142,9 +150,13 @@ def _density(q: Array, rate: float) -> tuple[Array, Array]:
 
 
 def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[float, float, float]:
-    """Noise density, cut-off (Hz), nan each if no floor is reached; and the frequency up to which 99.9 % of the
-    acceleration's power lies, doubled so that a filter there leaves it whole. smooth (bins,): psd in dB, its median
-    over half an octave. counted: noise density of the encoder's steps, which is the floor where none is seen."""
+    """Return noise density and cut-off (Hz) of a joint, nan if there is no floor, and the bandwidth of its
+    acceleration.
+
+    The bandwidth is twice the frequency below which 99.9 % of the acceleration's power lies, so that a filter there
+    does not change it. smooth (bins,): psd in dB, its median over half an octave. counted: noise density of the
+    encoder's steps, used if no floor is found.
+    """
     octave, width = np.log2(f), np.gradient(f)
     power = (2.0 * np.pi * f) ** 4 * psd * width
     top = int(np.argmax(smooth + 20.0 * np.log10(f)))  # where the velocity is strongest, the motion is
@@ -171,6 +183,6 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
 
 
 def _reach(f: Array, power: Array, share: float) -> float:
-    """The frequency (Hz) up to which that share of the power (bins,) lies."""
+    """Return the frequency (Hz) below which this share of the power (bins,) lies."""
     total = np.cumsum(power)
     return float(f[int(np.argmax(total >= share * total[-1]))])

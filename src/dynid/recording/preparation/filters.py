@@ -19,10 +19,10 @@ _PERIODS_OF_PADDING = 3.0  # the filter's memory, in periods of the cut-off; sci
 
 
 def low_pass(x: Array, cutoff: float, rate: float, order: int, segments: Segments) -> Array:
-    """Butterworth low-pass, forward and backward in time: no delay, gain 1/2 at the cut-off (Hz).
+    """Return x after a Butterworth low-pass forward and backward in time: no delay, gain 1/2 at the cut-off (Hz).
 
-    Janot, Vandanjon, Gautier, s. 2; Sousa, s. 4.3.3. The signal is continued beyond its borders by its own
-    image through the end point (`filtfilt`), which leaves positions and velocities without a jump.
+    See Janot, Vandanjon, Gautier, s. 2, and Sousa, s. 4.3.3. The signal is extended beyond its ends by a point
+    reflection (`filtfilt`), so that positions and velocities have no jump there.
     """
     sections = butterworth(order, 2.0 * cutoff / rate)
     memory = int(np.ceil(_PERIODS_OF_PADDING * rate / cutoff))
@@ -30,13 +30,14 @@ def low_pass(x: Array, cutoff: float, rate: float, order: int, segments: Segment
 
 
 def differentiate(x: Array, rate: float, segments: Segments) -> Array:
-    """First derivative by central differences of second order (Ardiani, eq. 1.40); one-sided at the borders."""
+    """Return the first derivative by central differences (Ardiani, eq. 1.40), one-sided at the borders."""
     return _by_column(x, segments, lambda column: np.gradient(column, 1.0 / rate,
                                                               edge_order=2 if len(column) > 2 else 1))
 
 
 def differentiate_twice(x: Array, rate: float, segments: Segments) -> Array:
-    """Second derivative by the three-point difference (Ardiani, eq. 1.40); the border rows repeat their neighbours."""
+    """Return the second derivative by three-point differences (Ardiani, eq. 1.40); border rows repeat
+    their neighbours."""
 
     def curvature(column: Array) -> Array:
         out = np.zeros_like(column)
@@ -49,10 +50,12 @@ def differentiate_twice(x: Array, rate: float, segments: Segments) -> Array:
 
 
 def savitzky_golay(x: Array, window: int, degree: int, rate: float, segments: Segments, derivative: int = 0) -> Array:
-    """The `derivative`-th derivative of the polynomial of `degree` fitted to the `window` rows (odd) about each row.
+    """Return the `derivative`-th derivative of the polynomial of `degree` fitted to the `window` rows (odd) about each
+    row.
 
-    Exact for polynomials up to that degree. Within half a window of a border the border's polynomial is used.
-    Written in Legendre polynomials: scipy's powers of the row number lose the higher ones in windows of 1000 rows.
+    It is exact for polynomials up to that degree. Within half a window of a border, the polynomial at the border is
+    used. Legendre polynomials are used, because powers of the row number (as in scipy) are inaccurate for windows of
+    1000 rows.
     """
     from scipy.signal import oaconvolve  # loading it takes longer than most runs, which do without
 
@@ -72,7 +75,7 @@ def savitzky_golay(x: Array, window: int, degree: int, rate: float, segments: Se
 
 
 def savitzky_golay_window(cutoff: float, rate: float, degree: int) -> int:
-    """Rows (odd) of the longest window that has gain 1/2 or more at `cutoff` Hz, where the other filters have 1/2."""
+    """Return the number of rows (odd) of the longest window with gain 1/2 or more at `cutoff` Hz."""
     low, high = degree // 2 + 1, degree // 2 + 2
     while _gain(2 * high + 1, degree, cutoff / rate) > 0.5:
         low, high = high, 2 * high
@@ -83,7 +86,7 @@ def savitzky_golay_window(cutoff: float, rate: float, degree: int) -> int:
 
 
 def savitzky_golay_cutoff(window: int, rate: float, degree: int) -> float:
-    """Hz at which the gain of a window of that many rows first falls to 1/2; at most 0.45 of the rate."""
+    """Return the frequency, Hz, at which the gain of a window first falls to 1/2; at most 0.45 of the rate."""
     from scipy.optimize import brentq
 
     high = 0.25 / window
@@ -95,8 +98,11 @@ def savitzky_golay_cutoff(window: int, rate: float, degree: int) -> float:
 
 
 def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Array]:
-    """Coefficients from window values (degree + 1, window), and values of the derivative from coefficients
-    (window, degree + 1); rows run from -1 to 1."""
+    """Return two matrices: coefficients from window values (degree + 1, window), and derivative values from
+    coefficients.
+
+    The second is (window, degree + 1); the rows of a window are mapped to -1 .. 1.
+    """
     x = np.linspace(-1.0, 1.0, window)
     fit = np.asarray(np.linalg.pinv(legendre.legvander(x, degree)), dtype=float)
     value = np.column_stack([legendre.legval(x, legendre.legder(unit, derivative)) for unit in np.eye(degree + 1)])
@@ -104,7 +110,7 @@ def _legendre_fit(window: int, degree: int, derivative: int) -> tuple[Array, Arr
 
 
 def _gain(window: int, degree: int, f: float) -> float:
-    """Of the smoother at f cycles a sample."""
+    """Return the gain of the smoothing filter at f cycles per sample."""
     fit, value = _legendre_fit(window, degree, 0)
     return float(value[window // 2] @ fit @ np.cos(2.0 * np.pi * f * (np.arange(window) - window // 2)))
 

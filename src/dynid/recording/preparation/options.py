@@ -111,14 +111,14 @@ class Preparation(BaseModel):
 
     @staticmethod
     def of(values: Mapping[str, Any], source: str = "preparation") -> Preparation:
-        """From a mapping (a TOML table), with errors in one sentence that names the option and `source`."""
+        """Return options from a mapping (a TOML table); errors name the option and `source`."""
         try:
             return Preparation.model_validate(dict(values))
         except ValidationError as problem:
             raise RecordingError(f"{source}: {_sentence(problem)}") from None
 
     def with_changes(self, **changes: Any) -> Preparation:
-        """A copy with some options changed, checked again."""
+        """Return a copy with some options changed and checked again."""
         return Preparation.of({**self.model_dump(), **changes})
 
     @property
@@ -128,18 +128,18 @@ class Preparation(BaseModel):
 
     @property
     def kernel_options(self) -> KernelOptions:
-        """Those of the kernel, but for its window."""
+        """Return the options of the kernel, without its window."""
         suppress = (self.suppress,) if isinstance(self.suppress, float) else self.suppress
         return KernelOptions(self.kernel_order, self.kernel_alpha, self.kernel_beta, self.kernel_delay, suppress,
                              self.product_order)
 
     @property
     def filtered(self) -> FilteredKind | None:
-        """The kind of filtered rows, None for torques."""
+        """Kind of the filtered rows, None for torque equations."""
         return None if self.equations == "torque" else self.equations
 
     def with_kernel_cutoff(self) -> Preparation:
-        """The same with the cut-off of a kernel whose window is given, where no cut-off is."""
+        """Return the same options with the cut-off that belongs to a given kernel window, if no cut-off is given."""
         if self.filtered is None or self.kernel_window is None or self.cutoff is not None or self.window is not None:
             return self
         return self.with_changes(cutoff=float(f"{self.kernel_options.cutoff(self.filtered, self.kernel_window):.6g}"))
@@ -162,7 +162,7 @@ class Preparation(BaseModel):
         return self.with_changes(slow=tuple(0.0 if j in joints else None for j in range(dof)))
 
     def as_table(self) -> dict[str, Any]:
-        """Plain values for a TOML table, without the options that are None."""
+        """Return plain values for a TOML table, without the options that are None."""
         return self.model_dump(mode="json", exclude_none=True)
 
 

@@ -1,4 +1,4 @@
-"""Plan: the filters of one log with every number decided."""
+"""The filters of one log with all parameters resolved."""
 
 from __future__ import annotations
 
@@ -22,9 +22,16 @@ _COMPARISON_CUTOFF_OF_RATE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Filters of one log. cutoff: Hz, of position and velocity; with method "none" only for testing the velocity.
-    torque: its cut-off in Hz, "same" or "none". order: of the filter in one direction, or degree. window, border:
-    rows. decimate, share: decimation factor of one stage, and its cut-off relative to the new Nyquist frequency."""
+    """Filters of one log.
+
+    Attributes:
+        cutoff: of position and velocity, Hz; with method "none" only for testing the velocity.
+        torque: cut-off of the torques in Hz, "same" or "none".
+        order: of the filter in one direction, or degree of the polynomial.
+        window, border: rows.
+        decimate: decimation factor of one stage.
+        share: cut-off of decimation relative to the new Nyquist frequency.
+    """
 
     method: Method
     cutoff: float
@@ -51,7 +58,7 @@ class Plan:
 
     @property
     def fewest(self) -> int:
-        """Rows a segment needs to leave one after its borders are dropped."""
+        """Number of rows that a segment needs so that one remains after its borders are dropped."""
         return max(2 * self.border + 1, self.window, 5)
 
 

@@ -1,16 +1,16 @@
 """Polynomial kernels: smoothing and derivatives of a signal as one short filter (Lomakin and Deutscher, eq. 12-27).
 
-Over the last T seconds a signal is approximated by a polynomial of order N, best in Jacobi's weight (1 - x)^alpha
-(1 + x)^beta, and the polynomial is read off at a delay. That is an integral of the signal with a fixed kernel,
+Over the last T seconds a signal is approximated by a polynomial of order N, optimal in Jacobi's weight (1 - x)^alpha (1
++ x)^beta. The polynomial is evaluated at a delay. That is an integral of the signal with a fixed kernel,
 
-    x = 1 - 2 s / T,  g(s) = 2/T w(x) R(x),  R(x) = sum over i of P_i(x) P_i(x_d),
+    x = 1 - 2 s / T,  g(s) = 2/T w(x) R(x),  R(x) = sum over i of P_i(x) P_i(x_d).
 
-and since g and its first derivatives vanish at both ends, the approximation of a derivative is the integral of the
-signal itself with the kernel's derivative: no signal is ever differentiated.
+As g and its first derivatives vanish at both ends, the derivative of the approximation is the integral of the signal
+with the derivative of the kernel. No signal is differentiated.
 
-Sampling a kernel is not enough: a sum is no integral. The least correction of the taps makes their moments exact up to
-degree N + 2 + k, for the k-th derivative, and lets the delay be a whole number of samples. Two more conditions each
-keep a frequency out altogether: a resonance, or the hum of the mains.
+A sum over samples of the kernel is not exactly the integral. The smallest correction of the weights makes their moments
+exact up to degree N + 2 + k for the k-th derivative, and makes the delay a whole number of samples. Two further
+conditions per frequency suppress it completely, such as a resonance or the mains frequency.
 """
 
 from __future__ import annotations
@@ -31,9 +31,16 @@ MOST_ORDER = 8
 
 @dataclass(frozen=True)
 class PolynomialKernel:
-    """order N, window T (s), exponents alpha and beta, and delay (s) of the approximation; by default the nearest
-    zero of the next polynomial, where the approximation is one order better. suppress: frequencies (Hz) with zero
-    gain."""
+    """A polynomial kernel.
+
+    Attributes:
+        order: N.
+        window: T, s.
+        alpha, beta: exponents of the weight.
+        delay: of the approximation, s; by default the nearest zero of the next polynomial, where the approximation is
+            one order better.
+        suppress: frequencies with zero gain, Hz.
+    """
 
     window: float
     order: int = 1
@@ -61,7 +68,7 @@ class PolynomialKernel:
                                        code="window-too-short")
 
     def polynomials(self, highest: int) -> tuple[Polynomial, ...]:
-        """Polynomials of x, orthonormal in the weight, of degree 0 to `highest`."""
+        """Return the orthonormal polynomials of x in the weight, of degree 0 to `highest`."""
         x, w = _gauss_jacobi(highest + 2, self.alpha, self.beta)
         powers = np.vander(x, highest + 1, increasing=True)
         _, r = np.linalg.qr(np.sqrt(w)[:, None] * powers)
@@ -74,23 +81,23 @@ class PolynomialKernel:
 
     @cached_property
     def delay_s(self) -> float:
-        """The delay, s."""
+        """Delay of the approximation, s."""
         if self.delay is not None:
             return self.delay
         return 0.5 * self.window * (1.0 - float(np.max(self._polynomials[-1].roots().real)))
 
     def on_samples(self, rate: float) -> PolynomialKernel:
-        """The same with a delay of a whole number of samples."""
+        """Return the same kernel with a delay of a whole number of samples."""
         return replace(self, delay=min(round(self.delay_s * rate) / rate, self.window))
 
     @property
     def cutoff(self) -> float:
-        """Hz at which the gain first falls to one half."""
+        """Frequency, Hz, at which the gain first falls to one half."""
         return _half_gain(self.order, self.alpha, self.beta, self.delay_s / self.window) / self.window
 
     @cached_property
     def shape(self) -> Polynomial:
-        """R, a polynomial of x, by the delay."""
+        """The polynomial R of x, which depends on the delay."""
         at = 1.0 - 2.0 * self.delay_s / self.window
         total = Polynomial([0.0])
         for one in self._polynomials[:-1]:
@@ -98,10 +105,10 @@ class PolynomialKernel:
         return total
 
     def values(self, s: Array, derivative: int = 0, shape: Polynomial | None = None) -> Array:
-        """The kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
+        """Return the kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
 
-        (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R'], again and again. shape: another
-        polynomial of x in the place of R.
+        It repeats (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R']. shape: another
+        polynomial of x in place of R.
         """
         a, b, shape = self.alpha, self.beta, self.shape if shape is None else shape
         for _ in range(derivative):
@@ -112,10 +119,10 @@ class PolynomialKernel:
                           * (1.0 - x) ** a * (1.0 + x) ** b * shape(x))
 
     def taps(self, rate: float, derivative: int = 0, shape: Polynomial | None = None) -> Array:
-        """Weights (lags,) of the samples now, one before, .., that give the approximation at the delay.
+        """Return the weights (lags,) of the samples, newest first, that give the approximation at the delay.
 
-        rate: Hz. Moments are exact up to degree N + 2 + k: the sum of taps times s^m is (-1)^k m!/(m - k)! times the
-        kernel's moment of degree m - k. shape: as of `values`; nothing is suppressed by such taps.
+        rate: Hz. Moments are exact up to degree N + 2 + k: the sum of weights times s^m is (-1)^k m!/(m - k)! times the
+        kernel's moment of degree m - k. shape: as in `values`; no frequency is suppressed then.
         """
         suppress, polynomial = (self.suppress, self.shape) if shape is None else ((), shape)
         count = math.floor(self.window * rate + 1e-9)
@@ -138,8 +145,11 @@ class PolynomialKernel:
         return taps
 
     def _exact(self, degree: int, derivative: int, shape: Polynomial) -> Array:
-        """What the taps must give of Legendre's polynomials of x (degree + 1,): integrals of their derivatives by the
-        lag, with changed sign, times the kernel; x falls by 2/T a second of lag."""
+        """Return the required response of the weights to Legendre polynomials of x (degree + 1,).
+
+        It is the integral of the kernel times their derivative by the lag, with changed sign; x decreases by 2/T per
+        second of lag.
+        """
         x, w = _gauss_jacobi(shape.degree() + degree + 2, self.alpha, self.beta)
         legendre, found = np.polynomial.legendre, np.zeros(degree + 1)
         for m, unit in enumerate(np.eye(degree + 1)):
@@ -149,15 +159,18 @@ class PolynomialKernel:
         return found
 
     def response(self, f: Array, rate: float, derivative: int = 0) -> Array:
-        """Complex gain at frequencies f (Hz), relative to the delayed signal or its derivative."""
+        """Return the complex gain at frequencies f (Hz), relative to the delayed signal or its derivative."""
         taps = self.taps(rate, derivative)
         phase = np.exp(-2j * np.pi * np.outer(np.asarray(f, dtype=float), np.arange(len(taps)) / rate - self.delay_s))
         whole = (2j * np.pi * np.asarray(f, dtype=float)) ** derivative
         return np.asarray((phase @ taps) / np.where(whole == 0, 1.0, whole))
 
     def applied(self, x: Array, rate: float, segments: Ints, derivative: int = 0) -> Array:
-        """Approximation (samples, columns) of x or its derivative, at the same times as x: moved back by the delay,
-        which must be a whole number of samples. Zero within a window of a segment's border."""
+        """Return the approximation (samples, columns) of x or its derivative at the times of x.
+
+        The delay, which must be a whole number of samples, is compensated. Values within a window of a segment's border
+        are zero.
+        """
         from scipy.signal import oaconvolve
 
         taps, late = self.taps(rate, derivative), round(self.delay_s * rate)
@@ -172,14 +185,17 @@ class PolynomialKernel:
         return out
 
     def border(self, rate: float) -> int:
-        """Rows at either end of a segment that have no approximation."""
+        """Return the number of rows at either end of a segment without an approximation."""
         reach, late = len(self.taps(rate)) - 1, round(self.delay_s * rate)
         return max(late, reach - late)
 
 
 @lru_cache(maxsize=256)
 def _half_gain(order: int, alpha: float, beta: float, delay: float) -> float:
-    """Frequency, in periods a window, at which a kernel first has gain one half; delay: as a share of the window."""
+    """Return the frequency, in periods per window, at which a kernel first has gain one half.
+
+    delay: as a fraction of the window.
+    """
     from scipy.optimize import brentq
 
     kernel, s = PolynomialKernel(1.0, order, alpha, beta, delay), np.linspace(0.0, 1.0, 2001)
@@ -195,8 +211,10 @@ def _half_gain(order: int, alpha: float, beta: float, delay: float) -> float:
 
 
 def _gauss_jacobi(count: int, alpha: float, beta: float) -> tuple[Array, Array]:
-    """Nodes and weights (count,) of Gauss's rule for the weight (1 - x)^alpha (1 + x)^beta, by its Jacobi matrix
-    (Golub and Welsch)."""
+    """Return nodes and weights (count,) of the Gauss rule for the weight (1 - x)^alpha (1 + x)^beta.
+
+    They follow from the eigenvalues of the Jacobi matrix (Golub and Welsch).
+    """
     k = np.arange(count, dtype=float)
     total = 2.0 * k + alpha + beta
     with np.errstate(divide="ignore", invalid="ignore"):

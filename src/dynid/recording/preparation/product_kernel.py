@@ -1,11 +1,11 @@
-"""Kernels of products: one factor as a polynomial over the window, the other under the integral.
+"""Kernels for products of signals: one factor is approximated by a polynomial, the other is integrated.
 
 With x1 = sum over i <= N* of c_i P_i on the window (Lomakin and Deutscher, eq. 22-27),
 
     approximation of x1 x2 = sum over i of c_i(x1) int g_i x2,   c_i(x1) = int g_ci x1,
-    g_i(s) = 2/T w(x) P_i(x) R(x),   g_ci(s) = 2/T w(x) P_i(x),
+    g_i(s) = 2/T w(x) P_i(x) R(x),   g_ci(s) = 2/T w(x) P_i(x).
 
-and a derivative of x2 is one of g_i, by parts. A product of three has P_i P_m in the place of P_i.
+A derivative of x2 is moved to g_i by partial integration. A product of three signals has P_i P_m in place of P_i.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynid.recording.preparation.polynomial import PolynomialKernel
 
 @dataclass(frozen=True, eq=False)
 class ProductTaps:
-    """Weights of samples, the oldest first, with k = N* + 1 polynomials.
+    """Weights of samples for products, the oldest sample first, with k = N* + 1 polynomials.
 
     Attributes:
         smooth: (lags,), g.
@@ -41,7 +41,7 @@ class ProductTaps:
 
     @staticmethod
     def of(kernel: PolynomialKernel, product_order: int, rate: float) -> ProductTaps:
-        """The taps of a kernel at `rate` Hz, with products of order N* = product_order."""
+        """Return the weights of a kernel at `rate` Hz, with products of order N* = product_order."""
         basis = kernel.polynomials(product_order)
 
         def taps(derivative: int, *shapes: Polynomial) -> Array:

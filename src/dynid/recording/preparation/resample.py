@@ -35,8 +35,11 @@ _MAX_REFINEMENT = 20  # a grid so many times finer than the log holds nothing mo
 class Uniform:
     """Signals of a recording on a uniform grid: t (samples,), q, tau, dq (samples, joints).
 
-    measured: (samples,) rows on or close to a measurement. segments (k, 2): row ranges without gaps. gap: longest
-    interpolated interval, s. steps: processing steps.
+    Attributes:
+        measured: (samples,), rows on or close to a measurement.
+        segments: (k, 2), row ranges without gaps.
+        gap: longest interpolated interval, s.
+        steps: processing steps, one sentence each.
     """
 
     t: Array
@@ -133,7 +136,7 @@ def means(x: Array | Rows, times: int, segments: Segments) -> Array:
 
 
 def timing_sentence(intervals: Array, widest: float) -> str:
-    """A sentence on how regular the stamps are."""
+    """Return a sentence on the regularity of the time stamps."""
     typical = float(np.median(intervals))
     inside = intervals[intervals <= widest]
     jitter = 100.0 * float(np.std(inside)) / typical if len(inside) else 0.0
@@ -235,7 +238,7 @@ def repeated_sentences(recording: Recording, fresh: dict[str, Rows], frozen: Row
 
 
 def split(t: Array, good: Rows, widest: float) -> Segments:
-    """Row ranges (k, 2) between gaps longer than `widest` s; a range begins and ends with a good row."""
+    """Return row ranges (k, 2) between gaps longer than `widest` s; a range begins and ends with a good row."""
     rows = np.flatnonzero(good)
     cuts = np.flatnonzero(np.diff(t[rows]) > widest)
     starts = rows[np.concatenate([[0], cuts + 1])]
@@ -244,7 +247,7 @@ def split(t: Array, good: Rows, widest: float) -> Segments:
 
 
 def regular_rate(t: Array, segments: Segments) -> float | None:
-    """The rate (Hz) when every segment is uniform at the same one, else None."""
+    """Return the rate (Hz) if all segments are uniform with the same rate, otherwise None."""
     spans = np.array([t[stop - 1] - t[start] for start, stop in segments])
     counts = segments[:, 1] - segments[:, 0] - 1
     if not np.sum(counts):
@@ -261,7 +264,7 @@ def regular_rate(t: Array, segments: Segments) -> float | None:
 
 
 def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]:
-    """Stamps of the uniform grid (samples,) and its row ranges (k, 2); segments of one row are left out."""
+    """Return the times of the uniform grid (samples,) and its row ranges (k, 2), without segments of one row."""
     pieces, rows, done = [], [], 0
     for start, stop in segments:
         count = int(np.floor((t[stop - 1] - t[start]) * rate + _UNIFORM_TOLERANCE)) + 1
@@ -275,7 +278,8 @@ def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]
 
 
 def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments, rows: Segments) -> Array:
-    """x (samples, joints) at the good rows, by a cubic spline a segment and joint, at the grid's stamps."""
+    """Return x (samples, joints) of the good rows interpolated to the grid's times, by one cubic spline per segment and
+    joint."""
     out = like(x, (len(grid), x.shape[1]))
     filled = 0
     for start, stop in segments:
@@ -293,7 +297,7 @@ def interpolate(t: Array, x: Array, good: Rows, grid: Array, segments: Segments,
 
 
 def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
-    """(grid,) whether the measurements left and right of a grid point are at most `distance` s apart."""
+    """Return whether the measurements before and after each grid point (grid,) are at most `distance` s apart."""
     right = np.clip(np.searchsorted(stamps, grid), 1, len(stamps) - 1)
     left = right - 1
     on_one = np.minimum(np.abs(grid - stamps[left]), np.abs(stamps[right] - grid)) < 1e-3 * distance
@@ -301,6 +305,6 @@ def near_measurement(stamps: Array, grid: Array, distance: float) -> Rows:
 
 
 def _count(steps: Array) -> float:
-    """Upper bound on one count of the encoder: the tenth percentile of the steps that are not zero."""
+    """Return an upper bound on one encoder count: the tenth percentile of the steps that are not zero."""
     some = steps[steps > 0.0]
     return float(np.percentile(some, 10)) if len(some) else 0.0

@@ -1,15 +1,15 @@
-"""RowFilter: what rows without accelerations are filtered by, every number decided.
+"""Filter of equations without accelerations, with all parameters resolved.
 
-The rate of a momentum or energy, and the force or power beside it, go through a filter and its derivative:
+The rate of a momentum or energy is filtered by the derivative of a kernel, and the force or power by the kernel:
 
     kernel   sum g' P + sum g F = sum g tau              one row per joint (Lomakin and Deutscher, eq. 28-37)
     products functions of the posture times accelerations and velocities by eq. 21-27 of the same, one row per joint
     power    sum g' T + sum g G.dq = sum g tau.dq        one row per robot (Gautier 1997)
     energy   T(b) - T(a) + int G.dq = int tau.dq         one row per robot (Gautier and Khalil 1988): g = 1 on a window
 
-P and T are momentum and kinetic energy, F and G as in `dynid.model.momentum`. Velocities come from a kernel of their
-own of order `product_order`. It lets three times the frequencies through, so that it takes nothing away that the rows
-still have. Rows of products need it for friction alone; there `product_order` is the N* of the document besides.
+P and T are momentum and kinetic energy, F and G as in `dynid.model.momentum`. Velocities come from a separate kernel of
+order `product_order`. Its bandwidth is three times that of the rows, so that it removes nothing that the rows contain.
+Rows of products use it for friction only; there `product_order` is also the order N*.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ CUTOFF_SHARE_OF_NYQUIST = 0.8  # of the Nyquist frequency of the rows that the c
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Order N, exponents, delay (s; None for a zero of the next polynomial) and suppressed frequencies (Hz) of the
-    kernel, and the order of products N*."""
+    """Options of the kernel.
+
+    They are the order N, the exponents, the delay (s; None for a zero of the next polynomial), the suppressed
+    frequencies (Hz), and the order N* of products.
+    """
 
     order: int = 1
     alpha: float = 3.0
@@ -46,12 +49,14 @@ class KernelOptions:
     product_order: int = 2
 
     def kernel(self, window: float) -> PolynomialKernel:
-        """The kernel over a window (s)."""
+        """Return the kernel over a window (s)."""
         return PolynomialKernel(window, self.order, self.alpha, self.beta, self.delay, self.suppress)
 
     def cutoff(self, kind: FilteredKind, window: float) -> float:
-        """Hz at which the gain of rows over a window (s) falls to one half; the product of both is the same for all
-        windows."""
+        """Return the frequency, Hz, at which the gain of rows over a window (s) falls to one half.
+
+        The product of frequency and window is the same for all windows.
+        """
         return (_BOX_HALF_GAIN if kind == "energy" else self._plain.cutoff) / window
 
     def window(self, kind: FilteredKind, cutoff: float) -> float:
@@ -65,8 +70,14 @@ class KernelOptions:
 
 @dataclass(frozen=True, eq=False)
 class RowFilter:
-    """Filter of one log's rows. window: s. kernel: None for energies, whose filter is one on the window. motion:
-    kernel of positions and velocities. step: decimation."""
+    """Filter of one log's rows.
+
+    Attributes:
+        window: s.
+        kernel: kernel of the rows; None for energies, whose weight is one on the window.
+        motion: kernel of positions and velocities.
+        step: decimation factor.
+    """
 
     kind: FilteredKind
     window: float
@@ -98,18 +109,18 @@ class RowFilter:
 
     @property
     def is_of_joints(self) -> bool:
-        """Whether there is a row for each joint, not one for the whole robot."""
+        """Whether there is one row per joint, rather than one for the whole robot."""
         return self.kind in ("kernel", "products")
 
     @cached_property
     def products(self) -> ProductTaps:
-        """Taps of products, of a filter that has a kernel."""
+        """Weights for products of signals."""
         assert self.kernel is not None
         return ProductTaps.of(self.kernel, self.motion.order, self.rate)
 
     @cached_property
     def taps(self) -> Array:
-        """g (lags,), the newest sample first, times the period."""
+        """Weights g (lags,), newest sample first, times the sample period."""
         if self.kernel is not None:
             return self.kernel.taps(self.rate)
         weights = np.full(round(self.window * self.rate) + 1, 1.0 / self.rate)
@@ -118,7 +129,7 @@ class RowFilter:
 
     @cached_property
     def rates(self) -> Array:
-        """g' (lags,), the newest sample first, times the period."""
+        """Weights g' (lags,), newest sample first, times the sample period."""
         if self.kernel is not None:
             return self.kernel.taps(self.rate, 1)
         ends = np.zeros(len(self.taps))
@@ -137,25 +148,25 @@ class RowFilter:
 
     @property
     def delay(self) -> float:
-        """Delay of a row in a stream, s: of both kernels."""
+        """Delay of a row in a stream, s, by both kernels."""
         return self.late / self.rate + self.motion.delay_s
 
     @property
     def cutoff(self) -> float:
-        """Hz at which the gain falls to one half."""
+        """Frequency, Hz, at which the gain falls to one half."""
         return _BOX_HALF_GAIN / self.window if self.kernel is None else self.kernel.cutoff
 
     def gain(self, f: Array) -> Array:
-        """Gain (bins,) of the rows at frequencies f (Hz); that of a window is relative to its length."""
+        """Return the gain (bins,) of the rows at frequencies f (Hz); for a window relative to its length."""
         phase = np.exp(-2j * np.pi * np.outer(f, np.arange(len(self.taps)) / self.rate))
         return np.asarray(np.abs(phase @ self.taps) / abs(self.taps.sum()))
 
     def motion_gain(self, f: Array) -> Array:
-        """Gain (bins,) of positions and velocities before they enter the rows, at frequencies f (Hz)."""
+        """Return the gain (bins,) of the filter of positions and velocities at frequencies f (Hz)."""
         return np.asarray(np.abs(self.motion.response(f, self.rate)))
 
     def sentence(self) -> str:
-        """What was filtered and how."""
+        """Return a sentence that describes the filter."""
         what = {"kernel": "momentum, force and torque of each joint",
                 "products": "products of motion and posture, and torque of each joint",
                 "power": "energy and power of the whole robot",
@@ -177,11 +188,12 @@ class RowFilter:
 
 @dataclass(frozen=True, eq=False)
 class FilteredSignals:
-    """A log's signals for filtered rows, at the rows of its samples.
+    """Signals of a log for filtered rows, at the rows of its samples.
 
-    q, dq (samples, joints): through the motion's kernel, but q as measured for products; tau (samples, joints): as
-    measured. whole (samples, joints):
-    where all of these are there and the torque is not at its limit.
+    Attributes:
+        q, dq: (samples, joints), filtered by the kernel of the motion; for products q is as measured.
+        tau: (samples, joints), as measured.
+        whole: (samples, joints), rows in which all signals exist and the torque is not at its limit.
     """
 
     filter: RowFilter

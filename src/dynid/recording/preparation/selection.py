@@ -17,7 +17,8 @@ _MIN_SAMPLES_AT_LIMIT = 10  # samples at the very extreme value, at least, to ca
 
 
 def moving_joints(q: Array) -> Mask:
-    """(joints,) whether the joint's range is well above its noise, its encoder step and 1 mrad (or 1 mm)."""
+    """Return whether each joint moves (joints,): its range is well above its noise, its encoder step and 1 mrad (or 1
+    mm)."""
     return np.ptp(q, axis=0) > least_ranges(q) if len(q) > 2 else np.zeros(q.shape[1], dtype=bool)
 
 
@@ -65,7 +66,7 @@ def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Ar
 
 
 def inside_borders(segments: Segments, samples: int, border: int) -> Mask:
-    """(samples,) rows at least `border` rows from either end of their segment."""
+    """Return the mask (samples,) of rows at least `border` rows from either end of their segment."""
     out = np.zeros(samples, dtype=bool)
     for start, stop in segments:
         out[start + border:max(stop - border, start + border)] = True
@@ -73,7 +74,7 @@ def inside_borders(segments: Segments, samples: int, border: int) -> Mask:
 
 
 def longer_than(mask: Mask, rows: int) -> Mask:
-    """Only those runs of True in mask (samples,) that last `rows` or more."""
+    """Return the mask (samples,) with only those runs of True that have at least `rows` rows."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     starts, stops = edges[::2], edges[1::2]
     out = np.zeros(len(mask), dtype=bool)
@@ -83,7 +84,7 @@ def longer_than(mask: Mask, rows: int) -> Mask:
 
 
 def widened(mask: Mask, rows: int, segments: Segments) -> Mask:
-    """mask (samples,) with `rows` more on either side of every True, inside its segment."""
+    """Return the mask (samples,) with `rows` more rows on either side of every True, inside its segment."""
     if rows < 1 or not np.any(mask):
         return mask
     out = np.zeros(len(mask), dtype=bool)
@@ -118,7 +119,7 @@ def found_limits(tau: Array, rows: int) -> tuple[Array, Array]:
 
 
 def at_limit(tau: Array, lower: Array, upper: Array, rows: int) -> Mask:
-    """(samples, joints) torque within 0.1 % of its lower or upper limit (joints,) for `rows` samples or more."""
+    """Return where the torque (samples, joints) is within 0.1 % of a limit (joints,) for at least `rows` samples."""
     out = np.zeros(tau.shape, dtype=bool)
     for j in range(tau.shape[1]):
         if np.isfinite(upper[j]):
@@ -157,7 +158,7 @@ def moving_speeds(dq: Array, keep: Mask) -> Array:
 
 
 def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
-    """(joints,) 1 % of the top speed of each joint that moves, in four digits; zero for the others."""
+    """Return 1 % of the top speed of each moving joint (joints,), in four digits; zero for the others."""
     top = np.array([np.max(np.abs(dq[keep[:, j], j]), initial=0.0) for j in range(dq.shape[1])])
     return np.array([float(f"{x:.4g}") for x in np.where(moving, _SLOW_SHARE * top, 0.0)])
 

@@ -1,15 +1,16 @@
-"""Kalman filter and Rauch-Tung-Striebel smoother: position, velocity and acceleration moved by white jerk.
+"""Kalman filter and Rauch-Tung-Striebel smoother: position, velocity and acceleration driven by white jerk.
 
 State of a joint: x = (q, dq / w, ddq / w^2) with w = 2 pi cutoff, which keeps its covariances of one size.
 
     x[k+1] = F x[k] + noise,   F = [1 a a^2/2; 0 1 a; 0 0 1],   a = w / rate
     q measured with variance 1, dq with variance `velocity_noise` relative to it when it is used
 
-For positions alone, jerk of density Q and measurement noise of density R, the best smoother has the gain
-1 / (1 + (R/Q) omega^6): the zero-phase Butterworth of order 3 with w^6 = Q / R. So the cut-off says how much
-jerk to expect, and the same cut-off means the same thing for all filters. With a velocity measured too the
-information 1/R grows to 1/R + omega^2 / R_v, and Q is chosen for gain 1/2 at the cut-off again.
-Unlike the others this filter needs no padding at the borders and no differences.
+For positions alone, jerk of density Q and measurement noise of density R, the optimal smoother has the gain 1 / (1 +
+(R/Q) omega^6). This is the zero-phase Butterworth filter of order 3 with w^6 = Q / R. The cut-off therefore determines
+the assumed jerk, and has the same meaning for all filters. With a measured velocity the information 1/R increases to
+1/R + omega^2 / R_v, and Q is chosen for gain 1/2 at the cut-off again.
+
+Unlike the other filters this one needs no padding at the borders and no differences.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _SETTLED_CHANGE = 1e-14  # relative change of the covariance below which it is t
 
 def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array | None = None,
            velocity_noise: Array | None = None) -> tuple[Array, Array, Array]:
-    """Smoothed q, dq, ddq (samples, joints) from positions q and, where there are any, measured velocities dq.
+    """Return smoothed q, dq, ddq (samples, joints) from positions q and, if given, measured velocities dq.
 
-    velocity_noise: (joints,) variance of dq (per s^2) over the variance of q; needed with dq.
+    velocity_noise: (joints,), variance of dq (per s^2) over the variance of q; needed with dq.
     """
     out = like(q), like(q), like(q)  # rows outside all segments stay zero
     w = 2.0 * np.pi * cutoff
@@ -52,9 +53,9 @@ def smooth(q: Array, cutoff: float, rate: float, segments: Segments, dq: Array |
 
 
 def model(a: float, velocity_noise: float = np.inf) -> tuple[Array, Array]:
-    """F and the covariance of the process noise (3, 3) each for a = 2 pi cutoff / rate.
+    """Return F and the covariance of the process noise, (3, 3) each, for a = 2 pi cutoff / rate.
 
-    velocity_noise: variance of dq / w in variances of q; infinite without a measured velocity.
+    velocity_noise: variance of dq / w relative to that of q; infinite without a measured velocity.
     """
     f = np.array([[1.0, a, a**2 / 2], [0.0, 1.0, a], [0.0, 0.0, 1.0]])
     shape = np.array([[a**5 / 20, a**4 / 8, a**3 / 6], [a**4 / 8, a**3 / 3, a**2 / 2], [a**3 / 6, a**2 / 2, a]])
@@ -62,7 +63,8 @@ def model(a: float, velocity_noise: float = np.inf) -> tuple[Array, Array]:
 
 
 def gains(a: float, velocity_noise: float, samples: int) -> tuple[Array, Array, Array]:
-    """Gains on position and velocity (steps, 3) and the smoother's gain (steps, 3, 3), until they no longer change."""
+    """Return the filter gains on position and velocity (steps, 3) and the smoother gain (steps, 3, 3), until they
+    converge."""
     f, noise = model(a, velocity_noise)
     p = np.eye(3) * _UNKNOWN_START
     on_q: list[Array] = []

@@ -1,4 +1,4 @@
-"""Measured velocity against the derivative of the position: scale, delay, noise, and whether to use it."""
+"""Comparison of a measured velocity with the derivative of the position, which decides whether it is used."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ _NO_SHIFT = 0.05  # delays below this part of a sample are left
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Comparison of a measured velocity with the derivative of the position: scale, delay and remainder.
+    """Comparison of a measured velocity with the derivative of the position.
 
-    scale, rest, noise, own_noise: (joints,), nan for joints at rest. rest: relative to the velocity. noise: variance
-    of the measured velocity above the cut-off; own_noise: of the differentiated position; position_noise: (joints,)
-    of the position. delay: median over the good joints, s. good: (joints,) whose velocity to use.
+    Values by joint (joints,) are nan for joints at rest.
+
+    Attributes:
+        scale: measured velocity over derivative.
+        rest: remaining difference relative to the velocity.
+        noise: variance of the measured velocity above the cut-off.
+        own_noise: that of the differentiated position.
+        position_noise: variance of the position's noise.
+        delay: median over the good joints, s.
+        good: joints whose measured velocity is to be used.
     """
 
     scale: Array
@@ -36,7 +43,7 @@ class Comparison:
 
     @property
     def noise_ratio(self) -> Array:
-        """(joints,) variance of the measured velocity over that of the position, 1/s^2."""
+        """Variance of the measured velocity over that of the position (joints,), 1/s^2."""
         ratio = self.noise / np.maximum(self.position_noise, 1e-300)
         known = ratio[np.isfinite(ratio) & (ratio > 0.0)]
         return np.where(np.isfinite(ratio) & (ratio > 0.0), ratio, np.median(known) if len(known) else 1.0)
@@ -44,8 +51,10 @@ class Comparison:
 
 def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments, moving: Bools,
             names: tuple[str, ...]) -> Comparison:
-    """Comparison of the measured velocity dq with the position q (samples, joints) on a uniform grid. cutoff: Hz, below
-    it motion and above it noise is compared."""
+    """Return the comparison of the measured velocity dq with the position q (samples, joints) on a uniform grid.
+
+    Motion is compared below `cutoff` (Hz), noise above it.
+    """
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     stop = min(stop, start + MAX_COMPARED_ROWS)
     edge = min(int(np.ceil(2.0 * rate / cutoff)), (stop - start) // 4)
@@ -65,7 +74,10 @@ def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments,
 
 
 def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple[float, float, float]:
-    """Fit measured(t) = scale * v(t - delay), v(t - d - e) = v(t - d) - e a(t - d), three steps of Gauss-Newton."""
+    """Return scale, delay (s) and relative residual of measured(t) = scale * v(t - delay), by three Gauss-Newton steps.
+
+    They use v(t - d - e) = v(t - d) - e a(t - d).
+    """
     rows = np.arange(len(v), dtype=float)
     scale, delay, rest = 1.0, 0.0, 1.0
     for _ in range(3):
@@ -109,9 +121,9 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
 
 
 def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:
-    """x (samples, joints) as it would have been without the delay (s): its value `delay` later, by cubic splines.
+    """Return x (samples, joints) with a delay (s) removed: its value `delay` later, by cubic splines.
 
-    The last rows of a segment, for which that is not known, keep the segment's last value.
+    The last rows of a segment, for which that is unknown, have the segment's last value.
     """
     if abs(delay) * rate < _NO_SHIFT:
         return x

@@ -18,7 +18,7 @@ from dynid.studio.voice import ProgressChannel
 
 
 def catalogue(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Return all of them by name, with a short description."""
+    """Return the available robots, methods, terms, presets and motions by name, each with a short description."""
     return {
         "robots": list(builtin_names()),
         "methods": [{"name": one.name, "summary": one.title, "needs": sorted(one.needs), "gives": sorted(one.gives),

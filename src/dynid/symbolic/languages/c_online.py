@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dynid.symbolic.functions import Function
 
-_EXCITED = {"double": "1e-9", "float": "1e-5f"}  # share of a column that must be its own for it to count as excited
+_EXCITED_SHARE = {"double": "1e-9", "float": "1e-5f"}  # of a column's norm that is independent of the others
 
 _TEXT = """\
 /* What is known of p: the rows of the triangular factor of [Y tau] / noise, each from its diagonal on. squares and
@@ -105,6 +105,6 @@ static inline int {name}_online_solve(const {name}_online *known, {real} p[{b}])
 def online_update(regressor: Function, name: str, real: str, joints: int, count: int) -> str:
     """Return the functions that estimate `count` numbers p; regressor: the one in the header."""
     return _TEXT.format(name=name, real=real, f="f" if real == "float" else "", n=joints, b=count, width=count + 1,
-                        size=(count + 1) * (count + 2) // 2 - 1, entries=joints * count, excited=_EXCITED[real],
+                        size=(count + 1) * (count + 2) // 2 - 1, entries=joints * count, excited=_EXCITED_SHARE[real],
                         arguments=", ".join(f"const {real} {one}[{size}]" for one, size in regressor.inputs),
                         inputs=", ".join(one for one, _ in regressor.inputs))

@@ -128,7 +128,7 @@ def _reference(seed: int, joints: int) -> Reference:
 
 
 def _held(machine: VirtualRobot, seed: int) -> Recording:
-    """Return a log in which the last joint keeps its position exactly, but for the noise of its encoder."""
+    """Return a log in which the last joint keeps its position, except for the noise of its encoder."""
     reference, rng = _reference(seed, machine.model.dof), np.random.default_rng(seed)
     q, dq, ddq = (np.array(x) for x in (reference.q, reference.dq, reference.ddq))
     q[:, -1] = dq[:, -1] = ddq[:, -1] = 0.0

@@ -64,9 +64,10 @@ def with_gravity(model: Model, gravity: Array) -> Model:
 
 @dataclass(frozen=True, eq=False)
 class _Misfits:
-    """Mean squared residuals for any gravity. tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, so they follow from
-    the normal equations of all four parts: normal (4, base + 1, 4, base + 1), summed over the joints in units of
-    their noise (dof,).
+    """Mean squared residuals as a function of gravity.
+
+    As tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, they follow from the normal equations of all four parts: normal
+    (4, base + 1, 4, base + 1), summed over the joints in units of their noise (dof,).
     """
 
     normal: Array
@@ -193,8 +194,8 @@ def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[A
 
 
 def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> float | None:
-    """Return the relative error, percent, of the best physically consistent robot under some gravity; None if there
-    is none."""
+    """Return the relative error, percent, of the best physically consistent robot under some gravity; None if there is
+    none."""
     model = with_gravity(_robotic(problem), gravity)
     try:
         return float(identify(Problem.of(model, logs, threads=problem.threads), method="pc-wls")

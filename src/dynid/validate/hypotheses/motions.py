@@ -35,12 +35,13 @@ def stretched(factor: float) -> Change:
 
 
 def time_scale(factor: float) -> Hypothesis:
-    """Time stamps are wrong by a factor: the true ones are `factor` times those of the log."""
+    """Return the hypothesis that the true time stamps are `factor` times those of the log."""
     return Hypothesis("time-scale", (), stretched(factor), values=(factor,), parameters=1)
 
 
 def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
-    """The true position of joint j is `factor` times the logged one, and with `torque` its torque the inverse."""
+    """Return the hypothesis that the position of joint j is `factor` times the logged one, and with `torque` its torque
+    the inverse."""
     scale, inverse = np.ones(dof), np.ones(dof)
     scale[j] = factor
     inverse[j] = 1.0 / factor if torque else 1.0
@@ -53,7 +54,7 @@ def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
 
 
 def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
-    """The positions of joints j and k are exchanged."""
+    """Return the hypothesis that the positions of joints j and k are exchanged."""
     order = np.arange(dof)
     order[[j, k]] = k, j
 
@@ -67,7 +68,7 @@ def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
 
 
 def position_sign(j: int, dof: int) -> Hypothesis:
-    """The position of joint j has the opposite sign."""
+    """Return the hypothesis that the position of joint j has the opposite sign."""
     scale = np.ones(dof)
     scale[j] = -1.0
 
@@ -78,7 +79,7 @@ def position_sign(j: int, dof: int) -> Hypothesis:
 
 
 def delay(late: float) -> Hypothesis:
-    """All torques are `late` seconds after the motion they belong to."""
+    """Return the hypothesis that all torques are `late` seconds after the motion they belong to."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(replace(log, tau=_advanced(log, late)) for log in logs)
 
@@ -91,7 +92,7 @@ def held_for(log: Samples) -> float:
 
 
 def worth_of_delay(late: float, held: float) -> float:
-    """Return by which factor a delay of `late` seconds has to explain more than one that is longer than a sample."""
+    """Return the factor by which a delay of `late` seconds must explain more than a delay longer than one sample."""
     return 1.0 if abs(late) > held else SHORT_DELAY_WORTH
 
 
@@ -106,7 +107,7 @@ def _advanced(log: Samples, late: float) -> np.ndarray:
 
 
 def backlash(j: int, gap: float) -> Hypothesis:
-    """The gear of joint j has backlash (rad or m), and its encoder is on the motor side."""
+    """Return the hypothesis that the gear of joint j has backlash (rad or m), with its encoder on the motor side."""
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[LinearModel, tuple[Samples, ...]]:
         return model, tuple(_without_gap(log, j, gap) for log in logs)
 

@@ -154,8 +154,11 @@ def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Weighted rows of all joints of one log or two: matrix (rows, base), target (rows,), the rows of the second
-    log, and the joint of each row."""
+    """Weighted rows of all joints of one or two logs.
+
+    They are the matrix (rows, base), the target (rows,), which rows belong to the second log, and the joint of each
+    row.
+    """
 
     matrix: Array
     target: Array

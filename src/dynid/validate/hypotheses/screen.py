@@ -107,12 +107,13 @@ class HypothesisScreen:
 
     @cached_property
     def _layout(self) -> Layout:
-        """Columns of each joint. All hypotheses have the same ones: they are about the data, not the model."""
+        """Columns of each joint, which are the same for all hypotheses, because these change the data and not the
+        model."""
         return Layout.of(self.model, self.base)
 
     @cached_property
     def _places(self) -> list[tuple[Ints, ...]]:
-        """Where the normal equations of each joint are among those of all."""
+        """Indices of each joint's normal equations among those of all joints."""
         return [np.ix_(at, at) for at in (np.append(one, len(self.base)) for one in self._layout.columns)]
 
     def _normal_equations(self, hypothesis: Hypothesis) -> Iterator[tuple[int, Array, int]]:

@@ -21,9 +21,10 @@ _MIN_DIRECTION = 1e-4  # directions weaker than this share of the strongest are 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Sums of squared residuals of each joint (dof,): in the fit, in cross-validation, and of each joint fitted
-    alone; rows and squared torques. beta (base,): the fit to all data. by_block (blocks, dof): in cross-validation
-    on each block.
+    """Sums of squared residuals of each joint (dof,), with the fit to all data.
+
+    They are computed in the fit, in cross-validation, and for each joint fitted alone; rows and squared torques are
+    stored too. beta (base,): the fit to all data. by_block (blocks, dof): residuals in cross-validation on each block.
     """
 
     regression: Regression
@@ -41,8 +42,10 @@ class Trial:
 
     @property
     def typical(self) -> Array:
-        """Squared residuals in cross-validation if all blocks were as the median one (dof,): a block with a unique
-        motion, which no fit to the others predicts, has no effect."""
+        """Squared residuals in cross-validation (dof,) if every block had the error of the median block.
+
+        A block with a unique motion, which no fit to the others predicts, thus has no effect.
+        """
         return np.asarray(np.median(self.by_block, axis=0) * len(self.by_block))
 
     def noise(self) -> Array:

@@ -163,7 +163,8 @@ def _explains(before: float, after: float, own: float) -> bool:
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
-    """The torques of some joints have another scale; if all scales are negative, the wrong sign."""
+    """Return the hypothesis that the torques of some joints have another scale, or the wrong sign if all scales are
+    negative."""
     torque = np.ones(dof)
     torque[list(scales.joints)] = 1.0 / np.array(scales.gains)
     sign = all(gain < 0.0 for gain in scales.gains)
@@ -175,7 +176,8 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
 
 
 def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, logs: tuple[Samples, ...]) -> bool:
-    """Whether a hypothesis also explains the data in the fit, and enough of some joint's torque."""
+    """Return whether a hypothesis also reduces the residual of the fit, and by a relevant part of some
+    joint's torque."""
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
@@ -260,7 +262,7 @@ def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
 
 
 def mounted(gravity: Gravity) -> Hypothesis:
-    """The robot is mounted differently."""
+    """Return the hypothesis that the robot is mounted differently, with this direction of gravity."""
     def change(model: object, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
         assert isinstance(model, Model)
         return with_gravity(model, gravity.vector), logs

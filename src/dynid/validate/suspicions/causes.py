@@ -46,8 +46,11 @@ MILLI_UNIT = "they look like N mm (or mN m), not N m"
 
 @dataclass(frozen=True)
 class Refit:
-    """Corrections of a second fit: causes in the order they were found, affected joints, and numbers (gains,
-    factors, seconds). method: of the second fit."""
+    """Corrections of a second fit.
+
+    It has the causes in the order they were found, the affected joints, their numbers (gains, factors, seconds), and
+    the method of the second fit.
+    """
 
     causes: tuple[str, ...]
     joints: tuple[str, ...]
@@ -61,7 +64,7 @@ class Refit:
 
     @property
     def gain(self) -> float:
-        """Its number."""
+        """The number of the first correction: a gain, a factor or a time in seconds."""
         return self.values[0] if self.values else 1.0
 
     @output_fields(own_fields=True, joint=str | None, gain=float | None)

@@ -21,8 +21,10 @@ from dynid.validate.words import listed, sentence, span
 
 
 def depends_on_cutoff(case: Case) -> Iterator[Finding]:
-    """Predictions that change about as much as they err at a cut-off that may be as right; and, as a remark, parameters
-    that change by more than the standard errors of both state, where predictions do not."""
+    """Report predictions that change about as much as their error at an equally plausible cut-off.
+
+    If only parameters change, by more than their standard errors at both cut-offs, this is reported as a remark.
+    """
     found = case.cutoff
     if found is None:
         return
@@ -73,7 +75,7 @@ def _deviations(found: CutoffDependence, material: Bools) -> Array:
 
 
 def _changed(found: CutoffDependence) -> Bools:
-    """At which of the other cut-offs (k,) predictions change about as much as they err."""
+    """Return for which of the other cut-offs (k,) the predictions change about as much as their error."""
     return (found.torques > CUTOFF_OF_ERROR * found.error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
 
 

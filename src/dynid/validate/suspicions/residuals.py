@@ -86,12 +86,12 @@ def modelled_delay(case: Case) -> Iterator[Finding]:
 
 
 def _common_delay(case: Case) -> dict[str, tuple[float, float]]:
-    """Delays (s) and their standard errors of the joints whose residuals follow one, where these are at least half of
-    the moving joints and agree, and the delay is surely above one sample, or for torques that come earlier above what
-    logs of commands have; empty otherwise.
+    """Return delays (s) and their standard errors by joint, if the joints share a delay; empty otherwise.
 
-    A delay is a fault of the log however little of the torques it makes: it limits what the estimate is worth in faster
-    motions. That joints agree is evidence which friction at reversals does not give.
+    At least half of the moving joints must have residuals that are consistent with a delay, and the delays must agree.
+    The delay must be significantly above one sample, or for torques that precede the motion above the usual value of
+    logged commands. A delay is reported even if its effect on the torques is small, because it limits the use of the
+    estimate for faster motions. Agreement between joints is evidence that friction at reversals does not give.
     """
     moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
     late = {test.joint: (-best.coefficient, best.std) for test in moving for best in test.follows[:1]
@@ -108,7 +108,7 @@ def _common_delay(case: Case) -> dict[str, tuple[float, float]]:
 
 
 def _late_together(late: dict[str, tuple[float, float]]) -> Finding:
-    """The finding on delays (s) and their standard errors that joints share."""
+    """Return the finding on a common delay, from delays (s) and their standard errors by joint."""
     names, ms = [*late], [1e3 * value for value, _ in late.values()]
     way = "later" if ms[0] > 0 else "earlier"
     return suspect("residual-follows-delay", "residual follows delay", joints_listed(names),
@@ -120,13 +120,15 @@ def _late_together(late: dict[str, tuple[float, float]]) -> Finding:
 
 
 def _period(case: Case) -> float:
-    """The longest sample period of the logs, s."""
+    """Return the longest sample period of the logs, s."""
     return 1.0 / min(log.rate for log in (case.problem.recordings or case.problem.data))
 
 
 def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:
-    """A remark on delays (s) and their standard errors of fewer joints than share a bus: a fault of the log would delay
-    them all, so that friction or the filter of a drive is as likely."""
+    """Return a remark on delays (s) with standard errors of a few joints only.
+
+    A fault of the log would delay all joints of a bus, so that friction or the filter of a drive is as probable.
+    """
     names = tuple(late)
     times = listed([f"{1e3 * x:.3g} ms" for x, _ in late.values()], 4)
     return Finding("residual-follows-delay", "validation", "info", sentence(

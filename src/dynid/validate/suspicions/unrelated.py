@@ -29,7 +29,10 @@ def is_unrelated(case: Case) -> bool:
 
 
 def torques_exchanged(case: Case) -> Finding | None:
-    """Torques that are exchanged with those of another log at hand: the motion of this one explains them far better."""
+    """Return a finding on torques that are exchanged with those of another given log, or None.
+
+    The motion of the other log explains them far better.
+    """
     logs = [*case.problem.data, *(log for other in case.validations for log in other.samples)]
     for one in case.problem.data:
         for other in logs:
@@ -48,7 +51,7 @@ def torques_exchanged(case: Case) -> Finding | None:
 
 
 def unrelated_torques(case: Case) -> Finding:
-    """Torques that no motion of the log explains: they are of another log, or exchanged with one that is at hand."""
+    """Return a finding on torques that the motion of the log does not explain: they belong to another log."""
     return torques_exchanged(case) or suspect(
         "torques-unrelated", "torques unrelated", "all logs",
         "torques and positions do not belong together: no joint's equations explain its torque, whatever column, sign, "

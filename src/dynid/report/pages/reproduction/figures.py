@@ -13,7 +13,8 @@ def gather(data: ReproductionData) -> Mapping[str, Any] | None:
     if not data.drawings:
         return None
     return {"drawings": [{"title": one.title, "document": one.document,
-                          "figures": [panel.figure() for panel in one.panels]} for one in data.drawings]}
+                          "figures": [panel.figure(len(one.panels) == 1) for panel in one.panels]}
+                         for one in data.drawings]}
 
 
 SECTION = Section("figures", "Figures", gather)
