@@ -115,7 +115,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
     problems = [_fine_enough(quick_enough(problem, fit.x), fit) for problem, fit in zip(problems, coarse, strict=True)]
-    fits = [refine(problem, fit.solution, share=fit.share,
+    # States of many short pieces are searched anew: from those of a coarse step, sensitivities of two steps disagree.
+    fits = [refine(problem, fit.solution if restart is None else fit.x, share=fit.share,
                    tell=prefixed(tell, f"second stage: closed-loop simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
     return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose, tell)
