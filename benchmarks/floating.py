@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,27 @@ from dynid import dynamics
 from dynid.model import Model
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-from dynid.threads import over_samples, thread_count
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "reproductions"))
-from _peers import best
 from _walkers import humanoid, quadruped
 
-SAMPLES, CALLS = 10_000, 200
+SAMPLES, CALLS = 4_096, 100
+ROUNDS, REPEATS = 10, 4  # in CPU time, which others on the machine disturb least; the fastest of all counts
+FREED_NUMBERS = 3_000_000  # 24 MB; glibc adapts its thresholds to freed blocks of up to 32 MB
+KEPT = 512  # samples whose regressors are all kept in memory, up to 50 MB
 CHUNK = 64  # samples of the entries that the compressed regression takes at a time: they stay in cache
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    result: dict[str, Any] = {"samples": SAMPLES, "threads": thread_count(), "robots": {}}
+    """Microseconds per sample of the dense regressor, one thread.
+
+    Both results are dense and are overwritten by the next ones: Pinocchio's sample by sample, ours block by block. Both
+    leave the entries alone that are zero in every posture. `us_kept` is the time of filling one large array.
+    """
+    result: dict[str, Any] = {"samples": SAMPLES, "threads": 1, "robots": {}}
+    # Once a large array was freed, malloc keeps the memory of smaller ones. Otherwise each result of Pinocchio, a new
+    # array, would be in fresh pages of the system, which takes longer than computing it.
+    np.ones(FREED_NUMBERS)
     for name, text in (("quadruped", quadruped()), ("humanoid", humanoid())):
         progress(name)
         robot, rng = Robot.load(text), np.random.default_rng(0)
@@ -33,51 +43,60 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
         v, a = rng.normal(size=(2, SAMPLES, robot.dof))
         reduced = dynamics.root_motion(robot, q, v, a)
-        out = np.zeros((SAMPLES, robot.dof, 10 * robot.dof))
+        kept = np.zeros((KEPT, robot.dof, 10 * robot.dof))
         model = pinocchio_of_free(robot)
-        data = model.createData()
+        data, rows = model.createData(), list(zip(q[:CALLS], v[:CALLS], a[:CALLS], strict=True))
 
-        def peer(model: Any = model, data: Any = data, q: Any = q, v: Any = v, a: Any = a) -> None:
-            for s in range(CALLS):
-                pin.computeJointTorqueRegressor(model, data, q[s], v[s], a[s])
+        def peer(model: Any = model, data: Any = data, rows: Any = rows) -> None:
+            for one in rows:
+                pin.computeJointTorqueRegressor(model, data, *one)
 
-        def ours(threads: int | None, robot: Robot = robot, motion: Any = reduced, out: Any = out) -> None:
-            dynamics.regressor(robot, *motion, out=out, threads=threads)
+        def blocks(*motion: Any, robot: Robot = robot) -> None:
+            for _ in dynamics.regressor_blocks(robot, *motion):
+                pass
 
-        def world(robot: Robot = robot, q: Any = q, v: Any = v, a: Any = a, out: Any = out) -> None:
-            dynamics.regressor(robot, q, v, a, out=out)
+        def whole(motion: Any = reduced, robot: Robot = robot, out: Any = kept) -> None:
+            dynamics.regressor(robot, *(signal[:KEPT] for signal in motion), out=out, threads=1)
 
-        whole = Model(robot)
-        joints, columns = np.nonzero(whole.structure)
-        place = np.full(whole.structure.shape, -1, dtype=np.int64)
-        place[joints, columns] = np.arange(len(joints))
-
-        def entries(threads: int | None, motion: Any = reduced, whole: Model = whole, place: Any = place,
-                    rows: int = len(joints)) -> None:
-            def piece(start: int, stop: int) -> None:
-                room = np.empty((rows, CHUNK))
-                for lo in range(start, stop, CHUNK):
-                    part = slice(lo, min(lo + CHUNK, stop))
-                    whole.fill(*(one[part] for one in motion), place, room[:, :part.stop - lo])
-
-            over_samples(piece, SAMPLES, threads)
-
-        ours(None)
-        entries(None)
-        found = {"joints": robot.dof - 6, "us_pinocchio": 1e6 * best(peer, 20) / CALLS,
-                 "us_dynid_one_thread": 1e6 * best(lambda: ours(1), 7) / SAMPLES,
-                 "us_dynid_all_threads": 1e6 * best(lambda: ours(None), 7) / SAMPLES,
-                 "us_dynid_with_quaternions": 1e6 * best(world, 7) / SAMPLES}
-        found["us_entries_one_thread"] = 1e6 * best(lambda: entries(1), 7) / SAMPLES
-        found["us_entries_all_threads"] = 1e6 * best(lambda: entries(None), 7) / SAMPLES
-        found["speedup_of_entries"] = found["us_pinocchio"] / found["us_entries_all_threads"]
-        found["speedup_vs_pinocchio"] = found["us_pinocchio"] / found["us_dynid_all_threads"]
-        found["speedup_vs_pinocchio_one_thread"] = found["us_pinocchio"] / found["us_dynid_one_thread"]
-        found["speedup_with_quaternions"] = found["us_pinocchio"] / found["us_dynid_with_quaternions"]
+        works = {"pinocchio": (peer, CALLS), "dynid": (lambda motion=reduced: blocks(*motion), SAMPLES),
+                 "dynid_with_quaternions": (lambda motion=(q, v, a): blocks(*motion), SAMPLES),
+                 "entries": (_entries(Model(robot), reduced), SAMPLES), "kept": (whole, KEPT)}
+        times: dict[str, list[float]] = {key: [] for key in works}
+        for _ in range(ROUNDS):  # in turn, so that all see the machine equally busy
+            for key, (work, samples) in works.items():
+                times[key].append(1e6 * _cpu_seconds(work) / samples)
+        found = {"joints": robot.dof - 6, **{f"us_{key}": min(found) for key, found in times.items()}}
+        for key in ("dynid", "dynid_with_quaternions", "entries", "kept"):
+            found[f"speedup_{key}"] = found["us_pinocchio"] / found[f"us_{key}"]
         found["error"] = _difference(robot, model, data, q[0], v[0], a[0])
         result["robots"][name] = found
-    result["smallest_speedup"] = min(one["speedup_vs_pinocchio"] for one in result["robots"].values())
+    result["smallest_speedup"] = min(one["speedup_dynid"] for one in result["robots"].values())
     return result
+
+
+def _cpu_seconds(work: Callable[[], None]) -> float:
+    """CPU time of the fastest of a few repetitions, s."""
+    times = []
+    for _ in range(REPEATS):
+        start = time.thread_time()
+        work()
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+def _entries(model: Model, motion: tuple[Any, ...]) -> Callable[[], None]:
+    """Entries that are not zero in every posture, as the compressed regression takes them, in one thread."""
+    joints, columns = np.nonzero(model.structure)
+    place = np.full(model.structure.shape, -1, dtype=np.int64)
+    place[joints, columns] = np.arange(len(joints))
+    room = np.empty((len(joints), CHUNK))
+
+    def fill() -> None:
+        for start in range(0, SAMPLES, CHUNK):
+            part = slice(start, min(start + CHUNK, SAMPLES))
+            model.fill(*(one[part] for one in motion), place, room[:, :part.stop - start])
+
+    return fill
 
 
 def pinocchio_of_free(robot: Robot) -> Any:
@@ -104,10 +123,9 @@ def _difference(robot: Robot, model: Any, data: Any, q: Any, v: Any, a: Any) -> 
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = [("robot", "joints", "Pinocchio", "dynid", "one thread", "ratio", "ratio, quaternions",
-             "ratio, entries")]
+    rows = [("robot", "joints", "Pinocchio", "dynid", "ratio", "ratio, quaternions", "ratio, entries", "ratio, kept")]
     for name, one in result["robots"].items():
-        rows.append((name, str(one["joints"]), f"{one['us_pinocchio']:.2f} us", f"{one['us_dynid_all_threads']:.2f} us",
-                     f"{one['us_dynid_one_thread']:.2f} us", f"{one['speedup_vs_pinocchio']:.1f}",
-                     f"{one['speedup_with_quaternions']:.1f}", f"{one['speedup_of_entries']:.1f}"))
+        rows.append((name, str(one["joints"]), f"{one['us_pinocchio']:.2f} us", f"{one['us_dynid']:.2f} us",
+                     *(f"{one['speedup_' + key]:.1f}"
+                       for key in ("dynid", "dynid_with_quaternions", "entries", "kept"))))
     return rows

@@ -132,11 +132,10 @@ def humanoid_walker() -> Walker:
 
 
 @cache
-def _compiled(walker_name: str) -> Any:
-    walker = {"quadruped": quadruped_walker, "humanoid": humanoid_walker}[walker_name]()
+def _compiled(description: str, damping: float, armature: float) -> Any:
     sensors = ('<sensor><accelerometer site="imu"/><gyro site="imu"/></sensor>')
-    joint = f'<default><joint damping="{walker.damping}" armature="{walker.armature}"/>'
-    text = walker.text.replace("</mujoco>", sensors + "</mujoco>")
+    joint = f'<default><joint damping="{damping}" armature="{armature}"/>'
+    text = description.replace("</mujoco>", sensors + "</mujoco>")
     text = text.replace('condim="6"', 'condim="3"').replace('timestep="0.001"', f'timestep="{1e-3 / SUBSTEPS}"')
     text = text.replace("<default>", joint, 1)
     return mujoco.MjModel.from_xml_string(text)
@@ -158,7 +157,7 @@ def world_log(walker: Walker, seed: int, *, duration: float = 12.0, rate: int = 
             Links then do not collide with each other: the motion is not planned around the robot's own feet.
         motion: options of `standing_motion` instead of the walker's own.
     """
-    model, noise = _compiled(walker.name), sensors or Sensors()
+    model, noise = _compiled(walker.text, walker.damping, walker.armature), sensors or Sensors()
     data = mujoco.MjData(model)
     wanted = standing_motion(walker.robot, () if suspended else walker.feet, walker.posture, duration=duration + settle,
                              rate=1000.0, seed=seed, **{**walker.motion, **(SUSPENDED if suspended else {}), **motion})

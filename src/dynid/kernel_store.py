@@ -129,6 +129,22 @@ class Kernel:
                 self._runs[kinds] = run
         return run(words, arguments)
 
+    def bound(self, *arguments: Any) -> Callable[..., Any]:
+        """Return a function of the last arguments, whole numbers, that calls the kernel with these first arguments.
+
+        The arrays among them are flattened once, which takes longer than a call. They must not be resized.
+        """
+        flat: list[Any] = []
+        kinds = tuple([_flatten(flat, argument) for argument in arguments])
+
+        def call(*last: int) -> Any:
+            run = self._runs.get((*kinds, *("int",) * len(last)))
+            if run is None or self._is_left_to_numba:
+                return self(*arguments, *last)
+            return run([*flat, *last], (*arguments, *last))
+
+        return call
+
     def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
         """Return the function for these kinds of arguments: from a file, or by numba, whose code is then stored."""
         file = _file(self.py_func, kinds) if os.name == "posix" else None
@@ -228,8 +244,12 @@ def _flatten(words: list[Any], value: Any) -> Any:
     if type(value) is np.ndarray:
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        words += (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
-        return value.dtype.str, value.ndim, layout, flags.writeable, flags.aligned
+        is_writeable = flags.writeable
+        # The address by the buffer takes a fifth of the time of `value.ctypes`, but only arrays like these have one.
+        has_buffer = layout == "C" and is_writeable and value.size and value.dtype.kind in "bfiu"
+        address = ctypes.addressof(ctypes.c_char.from_buffer(value.data)) if has_buffer else value.ctypes.data
+        words += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
+        return value.dtype.str, value.ndim, layout, is_writeable, flags.aligned
     if isinstance(value, tuple):
         return type(value).__name__, *[_flatten(words, item) for item in value]
     for kind in (bool, int, float):

@@ -76,6 +76,25 @@ def test_a_robot_of_robot_descriptions_is_named_as_there(dynid, logs, monkeypatc
     assert sorted(abs(value) for value in found.values())[-2:] == pytest.approx([0.04, 0.2], rel=0.02)
 
 
+def test_a_motor_that_turns_two_joints_is_stated_on_screen(dynid, logs):
+    robot, rng = Robot.builtin("arm3r"), np.random.default_rng(3)
+    model = Model(robot, make_terms(robot, friction=FRICTION.split(","), rotor=True,
+                                    extra=[{"kind": "coupled-wrist", "joints": [2, 3]}]))
+    values = {"Fv": 0.8, "Fc": 0.6, "Fo": 0.1, "Ia": 0.05, "Iam": 0.03, "Fvm": 0.5, "Fcm": 0.9}
+    theta = [values.get(item.symbol, item.nominal) for item in model.parameters]
+    t = np.arange(4000) / 200
+    w = 2 * np.pi * np.array([0.13, 0.31, 0.47])
+    angle, a = w * t[:, None, None] + rng.uniform(0, 6, (3, 3)), rng.uniform(0.2, 0.6, (3, 3))
+    q, dq, ddq = ((a * f).sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
+    tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
+    write_csv(Recording(t, q, tau, joints=robot.joint_names), logs / "coupled.csv")
+    own, other = robot.joint_names[2], robot.joint_names[1]
+    for options in ((), ("--full",)):
+        shown = dynid("identify", "arm3r", "coupled.csv", "--no-simulation", *options)
+        assert f"Found: the motor of {own} also turns with {other} (" in " ".join(shown.out.split())
+    assert "Found:" not in dynid("identify", "arm3r", "one.csv", "--no-simulation").out
+
+
 def test_one_command_from_robot_and_log_to_results(dynid, logs):
     shown = dynid("identify", "arm3r", "one.csv", "--friction", FRICTION, "--validate", "two.csv", "-o", "out",
                   "--json")

@@ -31,7 +31,8 @@ def the_finding(run, code):
 
 def test_a_foot_that_slips_for_a_fifth_of_a_second(tmp_path):
     """The ground under one foot is slippery for 0.2 s."""
-    model = _compiled("quadruped")
+    walker = walk().walker
+    model = _compiled(walker.text, walker.damping, walker.armature)
     geoms = np.flatnonzero(model.geom_bodyid == model.site_bodyid[model.site("RR_toe").id])
     usual = model.geom_friction[geoms, 0].copy()
 

@@ -79,7 +79,7 @@ def test_wrong_settings_are_refused(tmp_path, settings):
 
 
 def test_commands_on_a_result(tmp_path):
-    """Validation has the error of the fit, MJCF keeps the free joint, and payloads and motions are refused."""
+    """Validation has the error of the fit, MJCF keeps the free joint, and what does not support it is refused."""
     (tmp_path / "robot.xml").write_text(walk().walker.text)
     log, result = walk().write(tmp_path / "log.csv", "wrench"), tmp_path / "result"
 
@@ -96,7 +96,7 @@ def test_commands_on_a_result(tmp_path):
     assert called("export", result, "--for", "mjcf", "-o", tmp_path / "new.xml").exit_code == 0
     assert "<freejoint" in (tmp_path / "new.xml").read_text()
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml")).nv == 18
-    for words in (("payload", result, log, "--frame", "trunk"),
+    for words in (("payload", result, log, "--way", "sensor"),
                   ("export", result, "--for", "sdf", "-o", tmp_path / "a"),
                   ("excite", tmp_path / "robot.xml", "--improve", result, "-o", tmp_path / "m.csv")):
         refusal = called(*words).exception

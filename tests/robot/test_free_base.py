@@ -10,7 +10,11 @@ from refusals import refused
 from walkers import free_tree, quadruped
 
 from dynid.errors import RobotError
+from dynid.floating.facts import symmetry
+from dynid.model import Model
 from dynid.robot import Robot
+from dynid.runs.loading import facts_of
+from dynid.runs.settings import FloatingSettings
 
 TREE = """
 convention = "tree"
@@ -51,3 +55,40 @@ def test_locking_and_choosing_joints_leaves_the_base_free() -> None:
     few = robot.only(["FL_hip", "FL_thigh"])
     assert few.has_free_base and few.joint_names[6:] == ("FL_hip", "FL_thigh")
     assert few.inertias[:, 9].sum() == pytest.approx(robot.inertias[:, 9].sum())
+
+
+LEGS = TREE.partition("[values]")[0].replace('"arm"', '"left_hip"\nlink = "left_thigh"\nxyz = [0, 0.1, 0]') + """
+[[joint]]
+name = "right_hip"
+link = "right_thigh"
+xyz = [0, -0.1, 0]
+inertia = {mass = 1.0, com = [0.1, 0, 0], about_com = [0, 0, 0, 0.01, 0, 0.01]}
+[symmetry]
+"""
+
+
+def test_a_robot_file_states_its_symmetry(tmp_path: Path) -> None:
+    """Facts of a run are those of the file's pairs and standard deviation, unless the run states others."""
+    file = tmp_path / "legs.toml"
+    file.write_text(LEGS)
+    model = Model(Robot.load(file))
+    by_name = symmetry(model, {"left_thigh": "right_thigh"}, std=0.01)
+    [found] = facts_of(model, FloatingSettings())
+    assert np.array_equal(found[0], by_name[0]) and np.array_equal(found[1], by_name[1])
+    assert facts_of(model, FloatingSettings(symmetry=False)) == []
+    file.write_text(LEGS + 'std = 0.04\npairs = {left_thigh = "right_thigh"}\n')
+    [looser] = facts_of(Model(Robot.load(file)), FloatingSettings())
+    assert np.allclose(4.0 * looser[0], found[0])
+    [tighter] = facts_of(Model(Robot.load(file)), FloatingSettings(symmetry_std=0.02))
+    assert np.allclose(2.0 * tighter[0], found[0])
+    assert facts_of(Model(Robot.load(quadruped())), FloatingSettings()) == []
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ('pairs = {left_thigh = "nobody"}', "unknown-body"), ("std = 0", "bad-symmetry"),
+    ('pairs = ["left_thigh"]', "bad-symmetry"), ("pairs = {left_thigh = 3}", "bad-symmetry")])
+def test_wrong_symmetries_are_refused(tmp_path: Path, text: str, code: str) -> None:
+    file = tmp_path / "legs.toml"
+    file.write_text(LEGS + text)
+    with refused(RobotError, code, "legs.toml"):
+        Robot.load(file)

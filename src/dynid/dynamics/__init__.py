@@ -14,6 +14,7 @@ from dynid.dynamics.physics import (
     link_wrenches,
     potential_energy,
     regressor,
+    regressor_blocks,
     regressor_columns,
     total_momentum,
     wrench_torques,
@@ -24,6 +25,6 @@ from dynid.dynamics.wrench import Wrench
 __all__ = [
     "Wrench", "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "frame_pose", "gravity",
     "inertia_matrix", "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches",
-    "potential_energy", "quaternions", "regressor", "regressor_columns", "root_motion", "rotations",
-    "total_momentum", "wrench_torques",
+    "potential_energy", "quaternions", "regressor", "regressor_blocks", "regressor_columns", "root_motion",
+    "rotations", "total_momentum", "wrench_torques",
 ]

@@ -2,7 +2,7 @@
 
 For body i and a joint j that carries it, the ten entries of Y are the torques of the body's wrench about the joint's
 axis for unit inertial parameters. Contracted with weights g they are s.n + v.f, the power on the axis of the wrench
-of a body with parameters g (see `regressor_tile`). Its derivatives are
+of a body with parameters g (see `bodies.wrench`). Its derivatives are
 
     by the motion (w, e, a) of the body: the formulas of `pair_tile`, propagated down the tree by `motion_tile`;
     by the posture: joint k moves all bodies below it, so the wrench W of pair (j, i) changes by axis_k x* W if k is

@@ -11,6 +11,7 @@ from dynid.dynamics.state import solve_state
 from dynid.dynamics.tiles import (
     AXIS,
     BODY,
+    COLUMNS,
     JOINT,
     TEN,
     TILE,
@@ -18,11 +19,15 @@ from dynid.dynamics.tiles import (
     add_tile,
     axis_tile,
     body_tile,
+    copy_row,
     inertia_tile,
     joint_tile,
     momentum_tile,
+    project_columns_tile,
     project_tile,
-    regressor_tile,
+    spread_four,
+    spread_ten,
+    wrench_columns_tile,
     wrench_tile,
 )
 from dynid.dynamics.tree import FREE_ROOT
@@ -48,9 +53,9 @@ def working_rows(gravity, n):
 
 
 @njit(**INNER)
-def first_body(parent):
-    """Return the number of the first body: 0, or that of the root link after the five virtual bodies of a free base."""
-    return 5 if parent[0] == FREE_ROOT else 0
+def last_base_row(parent):
+    """Return the number of the last row of a free base, whose body is the root link; -1 for a fixed base."""
+    return 5 if parent[0] == FREE_ROOT else -1
 
 
 @njit(**INNER)
@@ -91,22 +96,34 @@ def move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes):
 
 
 @njit(**OPTIONS)
-def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, out, start, stop):
-    """Write out (samples, n, 10 n): rows are joints, ten columns per body."""
+def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest, has_zeros, out, origin,
+                     start, stop):
+    """Write out (samples, n, 10 n), which begins with the sample `origin`: rows are joints, ten columns per body.
+
+    bodies (n, BODY * TILE), axes (n, AXIS * TILE) and rest (COLUMNS + TEN) * TILE: memory to work in, which takes as
+    long to allocate as a tile to compute. has_zeros: whether out is zero already where the regressor is zero in every
+    posture.
+    """
     n = len(parent)
-    base, joint, bodies, axes = working_rows(gravity, n)
-    ten = np.empty(TEN * TILE)
+    base, joint = base_rows(gravity), np.empty(JOINT * TILE)
+    columns, ten, flat, width = rest[:COLUMNS * TILE], rest[COLUMNS * TILE:], out.reshape(-1), 10 * n * n
+    root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
-        out[lo:lo + m] = 0.0  # in one sweep: the scattered writes below then find their lines in cache
-        for i in range(first_body(parent), n):
+        if not has_zeros:
+            # In one sweep: the scattered writes below then find their lines in cache.
+            out[lo - origin:lo - origin + m] = 0.0
+        for i in range(max(root, 0), n):
+            wrench_columns_tile(bodies[i], columns, m)
+            at = (lo - origin) * width + 10 * i
+            for j in range(3 if root > 0 else 0):
+                spread_four(columns, 30 + j, 3, flat, at + j * 10 * n + 6, width, m)
+                spread_ten(columns, j, 3, flat, at + (j + 3) * 10 * n, width, m)
             j = i
-            while j >= 0:
-                regressor_tile(axes[j], bodies[i], ten, m)
-                for t in range(m):
-                    for k in range(10):
-                        out[lo + t, j, 10 * i + k] = ten[k * TILE + t]
+            while j > root:
+                project_columns_tile(columns, axes[j], ten, m)
+                spread_ten(ten, 0, 1, flat, at + j * 10 * n, width, m)
                 j = parent[j]
 
 
@@ -122,22 +139,33 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
             return False
     joints, bodies, ten = np.empty(JOINT * TILE), base_rows(gravity), np.empty(TEN * TILE)
     axes, same, carried = np.empty(AXIS * TILE), np.empty(AXIS * TILE), np.empty(TILE, np.bool_)
+    columns = np.empty(COLUMNS * TILE)
     joint_tile(q.reshape(n, 1), dq.reshape(n, 1), ddq.reshape(n, 1), 0, 0, n, joints)
     for i in range(n):
         body_tile(pose[i], axis[i], joints[i:], bodies[parent[i] if parent[i] >= 0 else n:], bodies[i:], 1)
         axis_tile(axis[i], bodies[i:], axes[i:], 1)
+    wrench_columns_tile(bodies, columns, n)
     out[:] = 0.0
     for j in range(n):
         for k in range(AXIS):
             for i in range(j, n):
                 same[k * TILE + i] = axes[k * TILE + j]
-        regressor_tile(same[j:], bodies[j:], ten, n - j)
+        project_columns_tile(columns[j:], same[j:], ten, n - j)
         for i in range(j, n):
             carried[i] = i == j or (parent[i] >= j and carried[parent[i]])
             if carried[i]:
                 for k in range(10):
                     out[j, 10 * i + k] = ten[k * TILE + i - j]
     return True
+
+
+@njit(**INNER)
+def place_rows(source, first, step, places, start, count, out, lo, m):
+    """Copy `count` rows of a tile, `step` apart, to the rows of out that places[start..] name, -1 for none."""
+    for k in range(count):
+        row = places[start + k]
+        if row >= 0:
+            copy_row(source, (first + step * k) * TILE, out[row], lo, m)
 
 
 @njit(**OPTIONS)
@@ -148,19 +176,21 @@ def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
-    ten = np.empty(TEN * TILE)
+    ten, columns, zeros = np.empty(TEN * TILE), np.empty(COLUMNS * TILE), np.zeros(TILE)
+    root = last_base_row(parent)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         move(parent, pose, axis, base, q, dq, ddq, lo, m, joint, bodies, axes)
-        for i in range(first_body(parent), n):
+        for i in range(max(root, 0), n):
+            wrench_columns_tile(bodies[i], columns, m)
+            for j in range(3 if root > 0 else 0):
+                place_rows(zeros, 0, 0, place[j], 10 * i, 6, out, lo, m)
+                place_rows(columns, 30 + j, 3, place[j], 10 * i + 6, 4, out, lo, m)
+                place_rows(columns, j, 3, place[j + 3], 10 * i, 10, out, lo, m)
             j = i
-            while j >= 0:
-                regressor_tile(axes[j], bodies[i], ten, m)
-                for k in range(10):
-                    row = place[j, 10 * i + k]
-                    if row >= 0:
-                        for t in range(m):
-                            out[row, lo + t] = ten[k * TILE + t]
+            while j > root:
+                project_columns_tile(columns, axes[j], ten, m)
+                place_rows(ten, 0, 1, place[j], 10 * i, 10, out, lo, m)
                 j = parent[j]
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
 from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
-from dynid.dynamics.kernels import base_rows
+from dynid.dynamics.kernels import base_rows, place_rows
 from dynid.dynamics.tiles import (
     AXIS,
     BODY,
+    COLUMNS,
     JOINT,
     TEN,
     TILE,
@@ -20,7 +21,8 @@ from dynid.dynamics.tiles import (
     axis_tile,
     body_tile,
     joint_tile,
-    regressor_tile,
+    project_columns_tile,
+    wrench_columns_tile,
 )
 from dynid.dynamics.vectors import cross, vector
 from dynid.kernel_store import njit
@@ -337,13 +339,15 @@ def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves,
     n, joints = rates.shape[2], len(parent)
     base, joint, bodies = base_rows(gravity), np.empty(JOINT * TILE), np.empty((joints, BODY * TILE))
     own, twists, ten = np.empty(AXIS * TILE), np.zeros((n, joints, AXIS * TILE)), np.empty(TEN * TILE)
-    rate = np.empty(TILE)
+    rate, columns = np.empty(TILE), np.empty(COLUMNS * TILE)
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         for i in range(joints):
             joint_tile(q, dq, ddq, i, lo, m, joint)
             body_tile(pose[i], axis[i], joint, base if parent[i] < 0 else bodies[parent[i]], bodies[i], m)
             axis_tile(axis[i], bodies[i], own, m)
+            if shown[:, i].any():
+                wrench_columns_tile(bodies[i], columns, m)
             for a in range(n):
                 twist = twists[a, i]
                 if moves[i, a]:
@@ -353,9 +357,5 @@ def closed_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, rates, moves,
                 if parent[i] >= 0:
                     add_tile(twists[a, parent[i]], twist, m)
                 if shown[a, i]:
-                    regressor_tile(twist, bodies[i], ten, m)
-                    for k in range(10):
-                        row = place[a, 10 * i + k]
-                        if row >= 0:
-                            for t in range(m):
-                                out[row, lo + t] = ten[k * TILE + t]
+                    project_columns_tile(columns, twist, ten, m)
+                    place_rows(ten, 0, 1, place[a], 10 * i, 10, out, lo, m)

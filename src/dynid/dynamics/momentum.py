@@ -46,9 +46,8 @@ def rate_tile(twist, axis, out, m):
 def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
     """Compute the contribution of each inertial parameter of a body to a joint's momentum and to its remaining force.
 
-    mine (10 rows): momentum; rest (10 rows): force without the change of momentum. As in `regressor_tile` without
-    rotation, with the axis s, v and its rate p, r in the body frame, e, a its velocities and b = R' lift the
-    acceleration against gravity:
+    mine (10 rows): momentum; rest (10 rows): force without the change of momentum. With the axis s, v and its
+    rate p, r in the body frame, e, a its angular and linear velocity and b = R' lift the acceleration against gravity:
       momentum: I: s e' (symmetric part), h: v x e + a x s, M: a.v
       rest:     I: -p e',                 h: b x s - r x e - a x p, M: b.v - a.r
     """

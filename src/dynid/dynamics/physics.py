@@ -14,7 +14,7 @@ is taken as it is, and results are in these axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from dynid.dynamics.following import closed_columns, closure_wrenches, tree_moti
 from dynid.dynamics.kinematics import forward_kinematics, frame_pose, jacobian, wrench_torques
 from dynid.dynamics.motion_case import MotionCase, check_motion, inertias_of, need_configuration, rooted
 from dynid.dynamics.root_frame import is_configuration, mass_moments, root_motion, world_acceleration
-from dynid.dynamics.tiles import TILE
+from dynid.dynamics.tiles import AXIS, BODY, COLUMNS, TEN, TILE
 from dynid.dynamics.tree import tree_of
 from dynid.dynamics.wrench import Wrench
 from dynid.errors import ModelError, NotPossibleError
@@ -35,7 +35,7 @@ from dynid.threads import over_samples
 __all__ = [
     "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "frame_pose", "gravity", "inertia_matrix",
     "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches", "potential_energy", "regressor",
-    "regressor_columns", "regressor_of_checked", "total_momentum", "wrench_torques",
+    "regressor_blocks", "regressor_columns", "regressor_of_checked", "total_momentum", "wrench_torques",
 ]
 
 
@@ -62,8 +62,56 @@ def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out:
         out[:] = columns.reshape(*shape[1:], len(q)).transpose(2, 0, 1)
         return out[0] if single else out
     tree, y = tree_of(robot), out
-    over_samples(lambda a, b: kernels.regressor_kernel(*tree, q, dq, ddq, y, a, b), len(q), threads)
+    over_samples(lambda a, b: kernels.regressor_kernel(*tree, q, dq, ddq, *_working_memory(robot), False, y, 0, a, b),
+                 len(q), threads)
     return out[0] if single else out
+
+
+def regressor_blocks(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
+                     samples: int = TILE) -> Iterator[Array]:
+    """Yield the regressor of a long motion block by block, in memory that stays in the processor's cache.
+
+    The whole regressor of a walking robot takes up to 100 kB per sample. Each block is overwritten by the next one, so
+    that the caller copies what it keeps. Only entries that are not zero in every posture are computed and written.
+
+    Args:
+        robot: the robot, with a fixed or a free base.
+        q: positions or configurations (samples, joints), as for `regressor`.
+        dq: velocities (samples, joints).
+        ddq: accelerations (samples, joints).
+        samples: samples per block; the last block may have fewer.
+
+    Yields:
+        Read-only arrays (samples of the block, joints, 10 joints).
+    """
+    if samples < 1:
+        raise ModelError(f"the number of samples per block must be at least 1, got {samples}", code="block-samples")
+    _, motion, _ = rooted(robot, q=q, dq=dq, ddq=ddq)
+    count, carrying = len(motion[0]), robot.followers is not None and robot.followers.carrying
+    room = np.zeros((min(samples, count), robot.dof, 10 * robot.dof))
+    shown = room.view()
+    shown.flags.writeable = False
+    fill = kernels.regressor_kernel.bound(*tree_of(robot), *motion, *_working_memory(robot), True, room)
+    for start in range(0, count, samples):
+        stop = min(start + samples, count)
+        if carrying:
+            regressor(robot, *(signal[start:stop] for signal in motion), out=room[:stop - start], threads=1)
+        else:
+            fill(start, start, stop)
+        yield shown[:stop - start]
+
+
+def _working_memory(robot: Robot) -> tuple[Array, Array, Array]:
+    """Return the memory of `regressor_kernel` for the motion of bodies, for axes, and for the columns of a body."""
+    return _aligned(robot.dof, BODY * TILE), _aligned(robot.dof, AXIS * TILE), _aligned(1, (COLUMNS + TEN) * TILE)[0]
+
+
+def _aligned(rows: int, columns: int) -> Array:
+    """Return an array (rows, columns) that begins with a line of the cache, so that no vector register spans two."""
+    line = 64 // 8  # numbers
+    room = np.empty(rows * columns + line)
+    first = -(room.ctypes.data // 8) % line
+    return room[first:first + rows * columns].reshape(rows, columns)
 
 
 def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dynid.dynamics.bodies import (
     acceleration_at,
     axis_in_base,
-    axis_in_body,
     inertia_in_base,
     momentum,
     placed,
@@ -26,11 +27,23 @@ from dynid.dynamics.bodies import (
     wrench_in_base,
 )
 from dynid.dynamics.compiled import INLINED, INNER, INNER_BORROWING
-from dynid.dynamics.vectors import add_cross, add_times, cross, dot, matrix, put, symmetric, times, turned_back, vector
+from dynid.dynamics.vectors import (
+    add_cross,
+    add_times,
+    cross,
+    dot,
+    matrix,
+    put,
+    symmetric,
+    times,
+    turned,
+    turned_back,
+    vector,
+)
 from dynid.kernel_store import njit
 
 TILE = 64
-BODY, AXIS, TEN, WRENCH, JOINT = 21, 6, 10, 6, 5  # rows each
+BODY, AXIS, TEN, WRENCH, JOINT, COLUMNS = 21, 6, 10, 6, 5, 42  # rows each
 
 # pi/2 in three parts whose products with a quadrant number below 2^24 are exact (Cody and Waite).
 _HALF_PI_1, _HALF_PI_2, _HALF_PI_3 = 1.5707963109016418, 1.5893254712295857e-08, 6.123233995736766e-17
@@ -128,26 +141,73 @@ def axis_tile(axis, here, out, m):
 
 
 @njit(**INNER)
-def regressor_tile(axis, here, ten, m):
-    """Compute the contribution of each inertial parameter of a body to the torque of a joint that carries it (10
-    rows).
+def wrench_columns_tile(here, out, m):
+    """Compute the contribution of each inertial parameter of a body to its wrench about the base origin (42 rows).
 
-    The torque is n.s + f.v of the body's `wrench` with the axis s, v in the body frame. By parameter, with u = s x w:
-    I: s e' + u w' (symmetric part), h: v x e + w (w.v) - v |w|^2 + a x s, M: a.v
+    Three rows each in the base frame: moments of the ten parameters (0..29), then forces of h and M (30..41), because
+    inertias need no force.
+    By parameter, with B = [e x] + [w x][w x]: I: R (I e + w x I w), h: R B and, as a moment, r x R a + P x R B with r a
+    column of R, M: R a and P x R a.
     """
     for t in range(m):
-        s, v = axis_in_body(matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE), vector(axis, t, TILE),
-                            vector(axis, 3 * TILE + t, TILE))
+        R, P = matrix(here, t, TILE), vector(here, 9 * TILE + t, TILE)
         w, e = vector(here, 12 * TILE + t, TILE), vector(here, 15 * TILE + t, TILE)
-        a, u = vector(here, 18 * TILE + t, TILE), cross(s, w)
-        ten[t] = s[0] * e[0] + u[0] * w[0]
-        ten[TILE + t] = s[0] * e[1] + s[1] * e[0] + u[0] * w[1] + u[1] * w[0]
-        ten[2 * TILE + t] = s[0] * e[2] + s[2] * e[0] + u[0] * w[2] + u[2] * w[0]
-        ten[3 * TILE + t] = s[1] * e[1] + u[1] * w[1]
-        ten[4 * TILE + t] = s[1] * e[2] + s[2] * e[1] + u[1] * w[2] + u[2] * w[1]
-        ten[5 * TILE + t] = s[2] * e[2] + u[2] * w[2]
-        put(ten, 6 * TILE + t, TILE, add_cross(add_times(add_times(cross(v, e), dot(w, v), w), -dot(w, w), v), a, s))
-        ten[9 * TILE + t] = dot(a, v)
+        f = turned(R, vector(here, 18 * TILE + t, TILE))
+        xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+        xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+        put(out, t, TILE, turned(R, (e[0], xz, -xy)))
+        put(out, 3 * TILE + t, TILE, turned(R, (e[1] - xz, e[0] + yz, xx - yy)))
+        put(out, 6 * TILE + t, TILE, turned(R, (e[2] + xy, zz - xx, e[0] - yz)))
+        put(out, 9 * TILE + t, TILE, turned(R, (-yz, e[1], xy)))
+        put(out, 12 * TILE + t, TILE, turned(R, (yy - zz, e[2] - xy, e[1] + xz)))
+        put(out, 15 * TILE + t, TILE, turned(R, (yz, -xz, e[2])))
+        fx = turned(R, (-yy - zz, xy + e[2], xz - e[1]))
+        fy = turned(R, (xy - e[2], -xx - zz, yz + e[0]))
+        fz = turned(R, (xz + e[1], yz - e[0], -xx - yy))
+        put(out, 18 * TILE + t, TILE, add_cross(cross((R[0], R[3], R[6]), f), P, fx))
+        put(out, 21 * TILE + t, TILE, add_cross(cross((R[1], R[4], R[7]), f), P, fy))
+        put(out, 24 * TILE + t, TILE, add_cross(cross((R[2], R[5], R[8]), f), P, fz))
+        put(out, 27 * TILE + t, TILE, cross(P, f))
+        put(out, 30 * TILE + t, TILE, fx)
+        put(out, 33 * TILE + t, TILE, fy)
+        put(out, 36 * TILE + t, TILE, fz)
+        put(out, 39 * TILE + t, TILE, f)
+
+
+@njit(**INNER)
+def project_columns_tile(columns, axis, ten, m):
+    """Compute the contribution of each inertial parameter of a body to the torque of a joint that carries it (10 rows):
+    the power of the body's `wrench_columns_tile` on the joint's axis."""
+    for t in range(m):
+        S, V = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
+        for k in range(6):
+            ten[k * TILE + t] = dot(S, vector(columns, 3 * k * TILE + t, TILE))
+        for k in range(6, 10):
+            ten[k * TILE + t] = (dot(S, vector(columns, 3 * k * TILE + t, TILE))
+                                 + dot(V, vector(columns, (3 * k + 12) * TILE + t, TILE)))
+
+
+@njit(**INNER)
+def copy_row(source, at, target, lo, m):
+    """Copy m numbers from place `at` of an array to place `lo` of another one."""
+    for t in range(m):
+        target[np.uintp(lo + t)] = source[np.uintp(at + t)]
+
+
+@njit(**INNER)
+def spread_ten(source, first, step, target, at, width, m):
+    """Copy ten rows of a tile, `step` apart, so that those of a sample are neighbours, samples `width` apart."""
+    for t in range(m):
+        for k in range(10):
+            target[np.uintp(at + t * width + k)] = source[np.uintp((first + step * k) * TILE + t)]
+
+
+@njit(**INNER)
+def spread_four(source, first, step, target, at, width, m):
+    """As `spread_ten`, four rows. (A number of rows that is not a constant would not be unrolled.)"""
+    for t in range(m):
+        for k in range(4):
+            target[np.uintp(at + t * width + k)] = source[np.uintp((first + step * k) * TILE + t)]
 
 
 @njit(**INNER)

@@ -35,7 +35,8 @@ from dynid.payloads.ways import (
 )
 from dynid.recording import Samples
 from dynid.recording.drive_gains import gain_covariance
-from dynid.regression import Regression, TorqueEquations, fold
+from dynid.regression import Regression, fold
+from dynid.regression.projected import torque_equations
 
 UnloadedData = Problem | Regression | Samples | Sequence[Samples]
 
@@ -128,7 +129,8 @@ def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | No
     """Return the parameters of the robot without load, from its data if available."""
     regression = data.regression if isinstance(data, Problem) else data
     if isinstance(regression, Samples) or (regression is not None and not isinstance(regression, Regression)):
-        regression = fold(TorqueEquations.of(estimate.model, regression, estimate.base), threads=threads)
+        logs = (regression,) if isinstance(regression, Samples) else tuple(regression)
+        regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
     same = regression is not None and np.array_equal(regression.base.independent, estimate.base.independent)
     if regression is not None and same:
         weights = joint_weights(regression)

@@ -10,12 +10,17 @@ USUAL = ("flange", "tool0", "tool", "ee_link", "link_eef", "end_effector", "pand
 
 
 def mounting_frame(robot: Robot, name: str | None = None) -> str:
-    """Return the named frame after a check; without a name the robot's flange by its usual names, or its last link."""
+    """Return the named frame after a check; without a name the robot's flange by its usual names, or its last link.
+
+    A robot with a free base carries loads on its root link.
+    """
     if name is not None:
         if robot.frame(name).body == BASE:
             raise ModelError(f"a payload on frame '{name}' is fixed to the base and cannot be identified",
                              "choose a frame that moves", code="frame-of-the-base")
         return name
+    if robot.has_free_base:
+        return robot.bodies[robot.free_coordinates - 1].name
     moving = [frame.name for frame in robot.frames if frame.body == robot.dof - 1]
     for usual in USUAL:
         for own in moving:

@@ -106,11 +106,20 @@ def largest_load(estimate: Estimate, robot: Robot, frame: str,
 
 
 def load_lever(robot: Robot, frame: str) -> float:
-    """Return the assumed distance of a load from its frame, m: a fifth of the arm's reach."""
+    """Return the assumed distance of a load from its frame, m: a fifth of the arm's reach, or of that of the longest
+    limb of a robot with a free base."""
     place = robot.frame(frame)
-    reach, body = float(np.linalg.norm(place.pose[:3, 3])), place.body
+    reach = float(np.linalg.norm(place.pose[:3, 3])) + _reach(robot, place.body)
+    if robot.has_free_base:
+        reach = max(reach, *(_reach(robot, body) for body in range(robot.dof)))
+    return _LOAD_DISTANCE_OF_REACH * max(reach, 0.1)
+
+
+def _reach(robot: Robot, body: int) -> float:
+    """Return the length of the links between the base and a body, m."""
+    reach = 0.0
     while body != BASE and body < robot.dof:
         joint = robot.joints[body]
         reach += float(np.linalg.norm(joint.before[:3, 3]) + np.linalg.norm(joint.after[:3, 3]))
         body = joint.parent
-    return _LOAD_DISTANCE_OF_REACH * max(reach, 0.1)
+    return reach

@@ -19,6 +19,7 @@ from dynid.estimate.linear import joint_weights
 from dynid.model import LoadFriction, Model, Payload
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
+from dynid.regression.projected import torque_equations
 from dynid.robot import inertia as ten
 
 LABEL = "L"  # of the load's ten numbers: XXL .. ML
@@ -80,7 +81,8 @@ class LoadedModel:
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
             raise ModelError(f"the model has a payload '{payload.label}' already; use another label for the new one")
         own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
-        more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own else ()
+        is_driven = not unloaded.robot.has_free_base  # no gear transmits the wrench on a free base
+        more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own and is_driven else ()
         model = Model(unloaded.robot, (*unloaded.terms, *more, payload))
         mine = [p.name for p in payload.parameters(model.robot)]
         extra = [p.name for term in more for p in term.parameters(model.robot)]
@@ -105,7 +107,7 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     of the load, for the transmitted torque.
     """
     made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
-    equations = TorqueEquations.of(made.model, logs, made.base)
+    equations = torque_equations(made.model, logs, made.base)
     regression = fold(equations, blocks=_LOADED_BLOCKS, threads=threads)
     return LoadedEquations(equations, regression, joint_weights(regression), made.robot, made.friction, made.load)
 

@@ -82,4 +82,7 @@ def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadF
     found: dict[Source, Array] = {
         "noise": own @ middle @ own.T, "robot": robot @ unloaded.covariance @ robot.T,
         "gains": by_gain @ gains @ by_gain.T, "friction": (own * fit.prior) @ own.T}
-    return found, max(float(seen.effective[seen.rows > 0].min(initial=np.inf)), MIN_DEGREES_OF_FREEDOM)
+    independent = seen.effective[seen.rows > 0]
+    is_mixed = any(log.mixing is not None for log in logs)  # rows are then no joints: some exist at few contacts only
+    fewest = independent.max(initial=0.0) if is_mixed else independent.min(initial=np.inf)
+    return found, max(float(fewest), MIN_DEGREES_OF_FREEDOM)

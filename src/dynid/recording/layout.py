@@ -319,9 +319,10 @@ def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes:
                   ) -> dict[str, tuple[int, Match]]:
     """Return the signals of a free base that the mapping omits, guessed from the names of the columns."""
     index = files.get(SignalPlace())
+    source = files.sources[index]
     if mapping.position is None and mapping.joints is None:
-        check_motor_order(files.sources[index].fields, joints, str(files.path))
-    found = find_columns(files.sources[index].fields, joints)
+        check_motor_order(source.fields, joints, str(files.path))
+    found = find_columns(source.fields, joints, source.base_fields if isinstance(source, Bag) else {})
     own = {signal: columns for signal, columns in found.signals.items() if getattr(mapping, signal) is None}
     notes += [note for note in found.notes if any(f" {signal} " in note for signal in WHOLE_BODY_SIGNALS
                                                   if getattr(mapping, signal) is None)]

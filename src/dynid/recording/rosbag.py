@@ -1,5 +1,5 @@
 """Bags: ROS 1, ROS 2 (sqlite3 and mcap) and MCAP files with sensor_msgs/JointState of one topic or several, and
-geometry_msgs/WrenchStamped beside it."""
+beside it geometry_msgs/WrenchStamped and messages on the motion of a base (sensor_msgs/Imu, poses, odometry)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from dynid.errors import DynidError, RecordingError
 from dynid.recording.bag_limits import check_bag, limit_unpacking
 from dynid.recording.mapping import Names
 from dynid.recording.source import Fault, FileRows, Values, need
-from dynid.recording.topics import PART_OF, PARTS, TopicSeries, joints_of, series_of, stamp_of
+from dynid.recording.topics import (
+    PART_OF,
+    PARTS,
+    VECTORS,
+    TopicSeries,
+    joints_of,
+    series_of,
+    stamp_of,
+    vector_parts,
+    vectors_of,
+)
 from dynid.recording.unpacking import Measure
 from dynid.signals import at_times
 
@@ -31,7 +41,8 @@ class Bag:
     Time is `stamp` (message header) or `received` (by the bag), ns. Joints are found by name in every message. A
     wrench topic is a field of six columns, force and moment, interpolated linearly. JointState messages of other
     topics are columns <topic>:position/<joint> and so on, at the same times; rows outside another topic's messages,
-    or in a gap of them, are omitted.
+    or in a gap of them, are omitted. So are vectors of an IMU, a pose or an odometry, <topic>:angular_velocity and so
+    on (`VECTORS`).
     """
 
     row = "message"
@@ -54,6 +65,8 @@ class Bag:
         except Exception as problem:  # damaged bags raise many kinds
             raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}") from None
         try:
+            self._kinds = {item.topic: item.msgtype for item in self._reader.connections
+                           if item.msgtype in VECTORS and item.msgcount}
             self.topic = self._choose(topic)
             self._connections = [item for item in self._reader.connections
                                  if item.topic == self.topic and item.msgtype == _TYPE]
@@ -65,6 +78,7 @@ class Bag:
             }
             self._wrenches = sorted({item.topic for item in self._reader.connections
                                      if item.msgtype == _WRENCH_TYPE and item.msgcount})
+            self._vectors = {topic: self._first_vector(topic) for topic in self._kinds}
         except BaseException:
             self.close()
             raise
@@ -89,10 +103,23 @@ class Bag:
         """Return the topics with joint states."""
         return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
 
+    def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:
+        """Return the parts of the first message of a topic on the motion of a base, and whether it has a time stamp."""
+        for _, message in self._messages(topic):
+            return vector_parts(self._kinds[topic], message), bool(stamp_of(message))
+        return (), False
+
+    @property
+    def base_fields(self) -> dict[str, str]:
+        """Return the signals of a free base by the field that holds them."""
+        return {f"{topic}:{part}": VECTORS[self._kinds[topic]][part][0]
+                for topic, (parts, _) in self._vectors.items() for part in parts}
+
     def _messages(self, topic: str = "") -> Iterator[tuple[int, Any]]:
         """Yield time of receipt and message of the topic, or of another one."""
         connections = self._connections if topic in ("", self.topic) else [
-            item for item in self._reader.connections if item.topic == topic and item.msgtype == _TYPE]
+            item for item in self._reader.connections
+            if item.topic == topic and item.msgtype == self._kinds.get(topic, _TYPE)]
         measure = Measure(self.path)
         for connection, stamp, raw in self._reader.messages(connections=connections):
             measure.add(len(raw))
@@ -103,9 +130,17 @@ class Bag:
         messages."""
         if topic in self._wrenches and columns is None:
             return topic
+        if topic in self._kinds:
+            own = {held: name for name, held in self.base_fields.items() if name.startswith(f"{topic}:")}
+            if isinstance(columns, str):
+                return f"{topic}:{columns}"
+            if signal in own:
+                return own[signal]
+            raise RecordingError(f"{self.path}: topic {topic} of type {self._kinds[topic]} has no {signal}, only "
+                                 f"{', '.join(own)}", where=f"log.{signal}", code="log-lacks-signal")
         if topic not in self._topics:
             raise RecordingError(f"{self.path}: has no JointState topic '{topic}' for {signal}; it has "
-                                 f"{', '.join([*self._topics, *self._wrenches])}")
+                                 f"{', '.join([*self._topics, *self._wrenches, *self._kinds])}")
         if columns is None and signal not in PART_OF:
             raise RecordingError(f"{self.path}: {signal} is not part of a JointState message; map its columns")
         given = PART_OF[signal] + "/{joint}" if columns is None else columns
@@ -142,7 +177,8 @@ class Bag:
         names = ["stamp", "received", *(f"{part}/{joint}" for part in PARTS for joint in self._found[part])]
         names += [f"{topic}:{part}/{joint}" for topic, (found, _, _) in self._others.items()
                   for part in PARTS for joint in found[part]]
-        return {**{name: (0,) for name in names}, **{topic: (0, 6) for topic in self._wrenches}}
+        vectors = {name: (0, 4 if signal == "base_orientation" else 3) for name, signal in self.base_fields.items()}
+        return {**{name: (0,) for name in names}, **{topic: (0, 6) for topic in self._wrenches}, **vectors}
 
     @property
     def defaults(self) -> dict[str, str]:
@@ -216,18 +252,25 @@ class Bag:
         """Return columns of other topics: name -> their series, part and joint."""
         pairs: dict[str, dict[str, tuple[str, str]]] = {}
         for name in names:
-            for topic in self._others:
+            for topic in (*self._others, *self._kinds):
                 if name.startswith(f"{topic}:"):
-                    part, joint = name.removeprefix(f"{topic}:").split("/", 1)
+                    part, _, joint = name.removeprefix(f"{topic}:").partition("/")
                     pairs.setdefault(topic, {})[name] = (part, joint)
         found: dict[str, tuple[TopicSeries, str, str]] = {}
         for topic, columns in pairs.items():
-            stamped = self._clock == "stamp" and bool(self._others[topic][1])
-            if self._clock == "stamp" and not stamped:
-                self.notes.append(f"messages of {topic} have no time stamp, so the receive times of the bag are used")
-            series = series_of(topic, self._messages(topic), columns.values(), stamped)
+            is_vector = topic in self._kinds
+            stamped = self._is_stamped(topic, self._vectors[topic][1] if is_vector else bool(self._others[topic][1]))
+            messages, pairs_here = self._messages(topic), columns.values()
+            series = series_of(topic, messages, pairs_here, stamped) if not is_vector else vectors_of(
+                topic, self._kinds[topic], messages, [part for part, _ in pairs_here], stamped)
             found |= {name: (series, *pair) for name, pair in columns.items()}
         return found
+
+    def _is_stamped(self, topic: str, has_stamps: bool) -> bool:
+        """Return whether the times of another topic are its stamps; a note states where those of the bag are used."""
+        if self._clock == "stamp" and not has_stamps:
+            self.notes.append(f"messages of {topic} have no time stamp, so the receive times of the bag are used")
+        return self._clock == "stamp" and has_stamps
 
     def _reached(self, block: FileRows, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> FileRows:
         """Return the rows of a block for which every other topic has messages, and count the others."""

@@ -1,8 +1,8 @@
-"""JointState messages of one topic as time series, interpolated to the times of another."""
+"""Messages of one topic as time series, interpolated to the times of another: joints, and the motion of a base."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,29 @@ PARTS = ("position", "velocity", "effort")
 PART_OF = {"position": "position", "reference": "position", "motor_position": "position", "velocity": "velocity",
            "reference_velocity": "velocity", "torque": "effort", "current": "effort", "sensed_torque": "effort",
            "target_torque": "effort", "target_current": "effort", "external_torque": "effort"}
+# Types of messages on the motion of a base: part -> the signal of a mapping, where it is in the message, and its axes.
+VECTORS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
+    "sensor_msgs/msg/Imu": {"angular_velocity": ("imu_angular_rate", "angular_velocity", "xyz"),
+                            "linear_acceleration": ("imu_specific_force", "linear_acceleration", "xyz"),
+                            "orientation": ("base_orientation", "orientation", "xyzw")},
+    "nav_msgs/msg/Odometry": {"position": ("base_position", "pose.pose.position", "xyz"),
+                              "orientation": ("base_orientation", "pose.pose.orientation", "xyzw")},
+    "geometry_msgs/msg/PoseStamped": {"position": ("base_position", "pose.position", "xyz"),
+                                      "orientation": ("base_orientation", "pose.orientation", "xyzw")},
+    "geometry_msgs/msg/PoseWithCovarianceStamped": {
+        "position": ("base_position", "pose.pose.position", "xyz"),
+        "orientation": ("base_orientation", "pose.pose.orientation", "xyzw")},
+    "geometry_msgs/msg/TransformStamped": {"position": ("base_position", "transform.translation", "xyz"),
+                                           "orientation": ("base_orientation", "transform.rotation", "xyzw")},
+}
+_LEAST_QUATERNION_NORM = 0.5  # below it a message holds no orientation: drivers without one write zeros
 GAP_INTERVALS = 5.0  # times the median interval of a topic beyond which nothing is known between two messages
 
 
 @dataclass(frozen=True, eq=False)
 class TopicSeries:
-    """Messages of one topic: stamps (messages,), ns, rising; values (messages,) by part and joint."""
+    """Messages of one topic: stamps (messages,), ns, rising; values by part and joint, (messages,) of a joint and
+    (messages, k) of a vector, whose joint is empty."""
 
     topic: str
     stamps: Ints
@@ -33,10 +50,13 @@ class TopicSeries:
         return float(np.median(np.diff(self.stamps))) if len(self.stamps) > 1 else 0.0
 
     def at(self, stamps: Ints, part: str, joint: str) -> Array:
-        """Return the values of one joint at other stamps (n,), interpolated linearly between messages."""
-        origin = self.stamps[0]
-        return np.interp((stamps - origin).astype(float), (self.stamps - origin).astype(float),
-                         self.values[part, joint])
+        """Return the values of one joint (n,), or of a vector (n, k), at other stamps (n,), interpolated linearly."""
+        origin, values = self.stamps[0], self.values[part, joint]
+        asked, own = (stamps - origin).astype(float), (self.stamps - origin).astype(float)
+        if values.ndim == 1:
+            return np.interp(asked, own, values)
+        found = np.column_stack([np.interp(asked, own, column) for column in values.T])
+        return found / np.linalg.norm(found, axis=1, keepdims=True) if part == "orientation" else found
 
     def reaches(self, stamps: Ints) -> Bools:
         """Return which stamps (n,) lie between two messages without a gap, or within one interval of an end."""
@@ -90,6 +110,39 @@ def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[
     stamps, first = np.unique(np.array(times, dtype=np.int64), return_index=True)
     values = np.array(rows, dtype=float)[first]
     return TopicSeries(topic, stamps, {pair: values[:, k] for k, pair in enumerate(pairs)})
+
+
+def vector_parts(kind: str, message: Any) -> tuple[str, ...]:
+    """Return the parts of a message of one of the types `VECTORS` that hold a value."""
+    return tuple(part for part, (_, place, axes) in VECTORS[kind].items()
+                 if part != "orientation" or np.linalg.norm(_vector(message, place, axes)) > _LEAST_QUATERNION_NORM)
+
+
+def vectors_of(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts: Iterable[str], stamped: bool
+               ) -> TopicSeries:
+    """Return the series of some parts of messages (time of receipt, message) of one of the types `VECTORS`.
+
+    Of messages with the same stamp the first one counts. Quaternions keep their sign from one message to the next, so
+    that they can be interpolated.
+    """
+    wanted, times, rows = list(parts), list[int](), dict[str, list[list[float]]]()
+    for received, message in messages:
+        times.append(stamp_of(message) if stamped else received)
+        for part in wanted:
+            rows.setdefault(part, []).append(_vector(message, *VECTORS[kind][part][1:]))
+    stamps, first = np.unique(np.array(times, dtype=np.int64), return_index=True)
+    values = {(part, ""): np.array(rows[part], dtype=float)[first] for part in wanted}
+    turned = values.get(("orientation", ""))
+    if turned is not None and len(turned) > 1:
+        turned[1:] *= np.cumprod(np.where(np.sum(turned[1:] * turned[:-1], axis=1) < 0.0, -1.0, 1.0))[:, None]
+    return TopicSeries(topic, stamps, values)
+
+
+def _vector(message: Any, place: str, axes: str) -> list[float]:
+    """Return the numbers of a vector in a message; place: names of attributes with dots."""
+    for name in place.split("."):
+        message = getattr(message, name)
+    return [float(getattr(message, axis)) for axis in axes]
 
 
 def stamp_of(message: Any) -> int:

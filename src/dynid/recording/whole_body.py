@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dynid.errors import RecordingError
 
@@ -129,7 +130,33 @@ class WholeBodyColumns:
     notes: tuple[str, ...]
 
 
-def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = ()) -> WholeBodyColumns:
+def of_topics(fields: Mapping[str, str]) -> WholeBodyColumns:
+    """Choose the signals of a free base among the topics of a bag, whose types state what they are.
+
+    The orientation comes from the topic that has the position, if there is one. Of several topics with the same signal
+    none is taken, and a note states how to choose.
+
+    Args:
+        fields: signal of each field, whose name is <topic>:<part>.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    posed = {name.rpartition(":")[0] for name, signal in fields.items() if signal == "base_position"}
+    for signal in dict.fromkeys(fields.values()):
+        names = [name for name, held in fields.items() if held == signal]
+        if signal == "base_orientation" and posed:
+            names = [name for name in names if name.rpartition(":")[0] in posed]
+        if len(names) == 1:
+            found[signal] = (names[0],)
+            notes.append(f"read from the messages: {signal} = {names[0]}")
+        else:
+            notes.append(f"several topics have the {signal} ({', '.join(names[:4])}), so none was taken; choose with "
+                         f"--set log.{signal}={names[0]}")
+    return WholeBodyColumns(found, tuple(notes))
+
+
+def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = (),
+                 typed: Mapping[str, str] = MappingProxyType({})) -> WholeBodyColumns:
     """Find the columns of base, IMU, feet and contacts by their names.
 
     Args:
@@ -139,18 +166,19 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
     groups: dict[str, dict[tuple[str, ...], dict[tuple[tuple[str, ...], int | None, int | None], str]]] = {}
     for name, shape in fields.items():
         several = len(shape) == 2 and min(shape) != 1
-        if shape == () or any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", name) for one in joints):
+        if shape == () or name in typed or any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", name)
+                                               for one in joints):
             continue
         meaning = meaning_of(name)
         if meaning is None or (several and meaning.signal in WIDTHS and WIDTHS[meaning.signal] not in shape):
             continue
-        stem = (*meaning.stem, "array") if several else tuple(
-            word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
+        stem = tuple(word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
+        stem = (*stem, "array") if several else stem
         groups.setdefault(meaning.signal, {}).setdefault(stem, {})[meaning.leg, meaning.number,
                                                                    None if several else meaning.component] = name
-    found: dict[str, tuple[str, ...]] = {}
-    notes: list[str] = []
-    for signal in WHOLE_BODY_SIGNALS:
+    known = of_topics(typed)
+    found, notes = dict(known.signals), list(known.notes)
+    for signal in (one for one in WHOLE_BODY_SIGNALS if one not in typed.values()):
         whole = [columns for stem, group in groups.get(signal, {}).items()
                  if (columns := _complete(signal, stem, group)) is not None]
         if len(whole) > 1 and signal.startswith("base"):

@@ -118,6 +118,19 @@ class Frame:
     pose: Array
 
 
+@dataclass(frozen=True)
+class Symmetry:
+    """Left and right links that are mirror images at the plane y = 0 of the root.
+
+    Attributes:
+        pairs: bodies {left: right}, or None for those that names and places show.
+        std: relative standard deviation of the difference of a pair.
+    """
+
+    pairs: Mapping[str, str] | None = None
+    std: float = 0.01
+
+
 @dataclass(frozen=True, eq=False)
 class Robot:
     """A robot as a kinematic tree: joint i moves body i, and parents come before children.
@@ -138,6 +151,7 @@ class Robot:
         root: the link that carries all joints, where its source describes it. It has no effect on a fixed base.
         has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
             `dynid.robot.free_base`.
+        symmetry: left and right links that are alike, for the identification of a robot with a free base, or None.
 
     >>> dynid.Robot.load("arm3r").joint_names
     ('joint1', 'joint2', 'joint3')
@@ -162,6 +176,7 @@ class Robot:
     driven: tuple[str, ...] = ()
     root: Body | None = field(default=None, repr=False)
     has_free_base: bool = False
+    symmetry: Symmetry | None = None
 
     def __post_init__(self) -> None:
         if not self.joints:

@@ -12,6 +12,7 @@ The TOML file, as the built-in robots next to this module are written::
     tool = {xyz = [0, 0, 0.1]}                    # frame "tool" in the last link's frame
     root = {link = "trunk", inertia = {mass = 6, com = [0, 0, 0], about_com = [..]}}   # the link that carries all
     floating_base = true           # the root link moves freely, see dynid.robot.free_base; default false
+    symmetry = {pairs = {left-thigh = "right-thigh"}, std = 0.01}   # mirror images; {} finds them
     payload = 5.0                  # largest mass it may carry at its end, kg, if its maker says so
 
     [[joint]]                      # one a row of the table, from the base on
@@ -73,7 +74,7 @@ from dynid.robot.fields import (
     vector_of,
 )
 from dynid.robot.packages import PACKAGE_SCHEME, described_path, find_in_package, is_description, plugin_robot
-from dynid.robot.robot import Body, Robot, checked_sizes
+from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
 
 _TOP_KEYS = (
     "name",
@@ -86,6 +87,7 @@ _TOP_KEYS = (
     "tool",
     "root",
     "floating_base",
+    "symmetry",
     "payload",
     "joint",
     "terms",
@@ -279,4 +281,26 @@ def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
     if not isinstance(is_free := table.get("floating_base", False), bool):
         raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}",
                          code="bad-floating-base")
+    robot = replace(robot, symmetry=_symmetry(table["symmetry"], robot, file)) if "symmetry" in table else robot
     return robot.with_free_base() if is_free else robot
+
+
+def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
+    """Return the mirror images of a [symmetry] table."""
+    where = f"[symmetry] of robot file '{file}'"
+    if not isinstance(row, dict):
+        raise RobotError(f"{where} must be a table such as {{pairs = {{left_thigh = \"right_thigh\"}}, std = 0.01}}, "
+                         f"got {row!r}", code="bad-symmetry")
+    known_keys(row, ("pairs", "std"), where)
+    pairs, std = row.get("pairs"), float(vector_of([row.get("std", Symmetry.std)], 1, f"'std' in {where}")[0])
+    if pairs is not None and (not isinstance(pairs, dict) or not all(isinstance(one, str) for one in pairs.values())):
+        raise RobotError(f"'pairs' in {where} must name links, {{left_thigh = \"right_thigh\"}}, got {pairs!r}",
+                         code="bad-symmetry")
+    unknown = [name for pair in (pairs or {}).items() for name in pair if name not in robot.body_names]
+    if unknown:
+        raise RobotError(f"{where} names link '{unknown[0]}'; the links are {', '.join(robot.body_names)}",
+                         code="unknown-body")
+    if std <= 0.0:
+        raise RobotError(f"'std' in {where}, the relative standard deviation of the difference of a pair, must be "
+                         f"above zero, got {std:g}", code="bad-symmetry")
+    return Symmetry(pairs, std)

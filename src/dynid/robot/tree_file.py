@@ -81,7 +81,7 @@ from dynid.robot.robot import BASE, Body, Frame, Joint, JointKind, Robot, checke
 from dynid.robot.roles import with_roles
 
 _TOP_KEYS = ("name", "source", "convention", "angles", "gravity", "urdf", "joint", "closure", "mimic", "frame", "terms",
-        "values", "root", "floating_base")
+        "values", "root", "floating_base", "symmetry")
 _JOINT_KEYS = ("name", "link", "parent", "kind", "xyz", "rpy", "axis", "inertia", "follows", "at", "virtual", "held",
           "measured", "driven", *LIMITS)
 _FOLLOWING = ("name", "follows", "at", "measured", "driven", "held")

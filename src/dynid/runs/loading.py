@@ -23,7 +23,7 @@ from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD
 from dynid.recording.names import short_name
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
-from dynid.robot import Robot
+from dynid.robot import Robot, Symmetry
 from dynid.runs.choices import Choices, choose
 from dynid.runs.logs import LogEntry, found_logs_sentence, log_settings, log_sources
 from dynid.runs.models import first_model, make_model
@@ -170,8 +170,12 @@ def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
         given = asked.total_mass
         mass, std = given if isinstance(given, tuple) else (given, TOTAL_MASS_STD * given)
         found.append(total_mass(model, mass, std))
-    if asked.symmetry and isinstance(model, Model):
-        found.append(symmetry(model, None if asked.symmetry is True else asked.symmetry, std=asked.symmetry_std))
+    if isinstance(model, Model):
+        stated = model.robot.symmetry
+        mirrored = asked.symmetry if asked.symmetry is not None else stated is not None and (stated.pairs or True)
+        if mirrored:
+            std = asked.symmetry_std or (stated or Symmetry()).std
+            found.append(symmetry(model, None if mirrored is True else mirrored, std=std))
     return found
 
 

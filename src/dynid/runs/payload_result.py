@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.errors import DynidError, ModelError, RecordingError, RobotError
 from dynid.estimate import Estimate
 from dynid.files import free_paths, write_json
 from dynid.output_fields import output_fields
@@ -21,11 +21,12 @@ from dynid.payloads.sensor import fused, sensor_payload
 from dynid.payloads.ways import WAYS, Way
 from dynid.progress import Tell
 from dynid.recording import Samples
+from dynid.recording.drive_gains import gain_covariance
 from dynid.recording.preparation import Preparation
 from dynid.regression import Regression
 from dynid.report import write_page
 from dynid.report.pages.payload import PAYLOAD, PayloadData
-from dynid.robot import Robot
+from dynid.robot import FREE_COORDINATES, Robot
 from dynid.runs.arguments import settings_for_other_logs
 from dynid.runs.drive_gains import with_own_gains
 from dynid.runs.loading import Resting, prepared
@@ -34,6 +35,7 @@ from dynid.runs.models import make_robot
 from dynid.runs.results import REGRESSION, load
 
 AnyWay = Way | Literal["sensor", "both"]
+_WAYS_ON_FREE_BASES: tuple[Way, ...] = ("together", "residual", "difference")
 FILES = {"payload": "payload.json", "report": "report.html"}  # in the folder of a payload
 
 
@@ -92,7 +94,10 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     options = PayloadOptions() if options is None else options
     tell("reading the result")
     estimate, settings = load(folder, trust=options.trust)
-    robot = make_robot(settings)
+    robot = make_robot(settings, allows_free_base=True)
+    if robot.has_free_base and options.way not in (None, *_WAYS_ON_FREE_BASES):
+        raise RobotError(f"robot '{robot.name}' has a free base, on which the method '{options.way}' does not estimate "
+                         "a payload", f"use --way {' or '.join(_WAYS_ON_FREE_BASES)}", code="free-base-unsupported")
     if options.frame is not None:
         robot.frame(options.frame)  # refused before any log is read
     regression = _fold(Path(folder), estimate)
@@ -107,10 +112,28 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
         names = options.unloaded or settings.unloaded
         data = [one for _, one in prepared(names, settings, robot, chosen, tell)]
     tell("estimating the payload")
+    if robot.has_free_base:
+        samples = [_with_free_base_gains(one, options.gain_deviation) for one in samples]
+        options = replace(options, gain_deviation=None)
     found = _found(estimate, robot, samples, data, options)
     sound = found.has_mass and found.identified.all() and found.consistent
-    typed = entries(found) if sound and not any(one.severity == "fatal" for one in found.findings) else ()
+    sound = sound and not robot.has_free_base and not any(one.severity == "fatal" for one in found.findings)
+    typed = entries(found) if sound else ()
     return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
+
+
+def _with_free_base_gains(samples: Samples, deviation: float | None) -> Samples:
+    """Return samples of a robot with a free base with the covariance of the gains of their equations.
+
+    Rows of the base are measured by force sensors, and only those of joints have drive gains. Projected rows are
+    combinations of joint torques, so that all have them.
+    """
+    if samples.gain_deviation is not None and deviation is None:
+        return samples
+    gains = gain_covariance(deviation, samples.dof)
+    if samples.mixing is None:
+        gains[:FREE_COORDINATES] = gains[:, :FREE_COORDINATES] = 0.0
+    return replace(samples, gain_deviation=gains)
 
 
 def _found(estimate: Estimate, robot: Robot, samples: Sequence[Samples], data: Regression | list[Samples] | None,

@@ -162,8 +162,8 @@ class FloatingSettings(BaseModel):
         guard: time before and after a contact in which the foot is treated as standing, s.
         total_mass: kg, with or without its standard deviation (default 0.5 %).
         symmetry: whether left and right links are mirror images (true: pairs are found from names and places), or the
-            pairs {left = right}.
-        symmetry_std: relative standard deviation of their difference.
+            pairs {left = right}; by default as [symmetry] of the robot file states.
+        symmetry_std: relative standard deviation of their difference; by default that of the robot file, or 0.01.
         noise: standard deviations of the 6 + n equations, by which projected rows are whitened; by default from the
             residuals of a first fit.
     """
@@ -174,8 +174,8 @@ class FloatingSettings(BaseModel):
     base_motion: Literal["imu", "pose", "velocity"] | None = None
     guard: float = Field(default=0.03, ge=0.0)
     total_mass: float | tuple[float, float] | None = None
-    symmetry: bool | dict[str, str] = False
-    symmetry_std: float = Field(default=0.01, gt=0.0)
+    symmetry: bool | dict[str, str] | None = None
+    symmetry_std: float | None = Field(default=None, gt=0.0)
     noise: tuple[float, ...] | None = None
 
 
